@@ -1,0 +1,59 @@
+# make demo    from a fresh clone to a served translator, in about six minutes on two cores
+# make test    every test that CI runs
+# make check   what to run before each commit: format, lint, types, fast tests
+# make format  put the code into shape
+#
+# All of them set up their own environment in .venv first, when it is missing or outdated.
+
+SYSTEM_PYTHON := $(shell command -v python3.11 || command -v python3)
+PYTHON := .venv/bin/python
+KERAS_ONLY := tests/layers tests/decoding tests/test_model.py \
+    tests/training/test_loss.py tests/training/test_metrics.py tests/training/test_schedule.py
+export TF_CPP_MIN_LOG_LEVEL := 3
+
+.PHONY: demo test test-all check lint types format clean
+
+.venv/pyvenv.cfg:
+	$(SYSTEM_PYTHON) -m venv .venv
+	$(PYTHON) -m pip install --upgrade pip
+
+.venv/installed: .venv/pyvenv.cfg setup.cfg
+	$(PYTHON) -m pip install --editable .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(PYTHON) -m pip install --editable '.[dev]'
+	touch $@
+
+demo: .venv/installed
+	$(PYTHON) train.py --config configs/demo.yaml --run_dir runs/demo
+	$(PYTHON) evaluate.py --run_dir runs/demo
+	rm -rf served/demo/1
+	$(PYTHON) -m export --run_dir runs/demo --to served/demo/1
+	@echo "and from the SavedModel, in a session, as TF Serving runs it:"
+	@printf '%s\n' 'twenty-one' 'nine hundred and ninety-nine thousand, nine hundred and ninety-nine' \
+	    'June twelfth, twenty seventeen' | $(PYTHON) export/run_in_session.py served/demo/1
+
+test: .venv/installed-dev lint types
+	$(PYTHON) -m pytest
+	KERAS_BACKEND=jax $(PYTHON) -m pytest $(KERAS_ONLY)
+
+test-all: test
+	$(PYTHON) -m pytest -m slow
+
+check: .venv/installed-dev lint types
+	$(PYTHON) -m pytest --exitfirst tests/layers tests/decoding tests/data tests/test_model.py
+
+lint: .venv/installed-dev
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+
+types: .venv/installed-dev
+	$(PYTHON) -m mypy tf_transformer train.py evaluate.py translate.py export
+
+format: .venv/installed-dev
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .
+
+clean:
+	rm -rf .venv runs served

@@ -1,0 +1,217 @@
+"""Reading pairs: from files made here, and from TFDS without a network."""
+
+import gzip
+
+import pytest
+
+from tf_transformer.data.corpus import Corpus, read_files, read_lines, read_tfds
+from tf_transformer.errors import InputError
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes a source and a target file of bytes and gives their paths."""
+
+    def write(source: bytes, target: bytes):
+        paths = tmp_path / "a.en", tmp_path / "a.de"
+        for path, content in zip(paths, (source, target), strict=True):
+            path.write_bytes(content)
+        return paths
+
+    return write
+
+
+# --- lines -----------------------------------------------------------------------------------
+
+
+def test_lines_end_at_newlines_only(tmp_path):
+    text = "a\u0085b\u2028c\u2029d\x0be\x0cf\x1cg\rh\ni"
+    path = tmp_path / "text"
+    path.write_bytes(text.encode())
+    assert [line.decode() for line in read_lines(path)] == text.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", []),
+        (b"\n", [b""]),
+        (b"one\ntwo\n", [b"one", b"two"]),
+        (b"one\ntwo", [b"one", b"two"]),  # no newline at the end
+        (b"one\r\ntwo\r\n", [b"one", b"two"]),
+        (b"one\n\ntwo", [b"one", b"", b"two"]),
+        (b"one\r\r\n", [b"one\r"]),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_lines_of_plain_and_gz_files(tmp_path, content, expected, compressed):
+    path = tmp_path / ("text.gz" if compressed else "text")
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    assert list(read_lines(path)) == expected
+
+
+def test_missing_file_and_folder(tmp_path):
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(InputError) as error:
+            list(read_lines(path))
+        assert str(error.value) == f"{path} is not a file. Check the path."
+
+
+# --- pairs of files --------------------------------------------------------------------------
+
+
+def test_line_n_of_one_file_goes_with_line_n_of_the_other(files):
+    corpus = read_files(*files("one\ntwo\u0085\n three ".encode(), b"eins\r\nzwei\ndrei\n"))
+    assert corpus.sources == ["one", "two\u0085", " three "]
+    assert corpus.targets == ["eins", "zwei", "drei"]
+    assert len(corpus) == 3
+    assert not corpus.skipped
+
+
+def test_pairs_that_are_left_out_are_counted_and_shift_nothing(files):
+    source = "0 \u0085\n\n2\n3\n \t\n5\u2028\n6".encode().replace(b"3", b"\xff3")
+    target = b"null\neins\nzwei\ndrei\nvier\nf\xfcnf\nsechs"
+    corpus = read_files(*files(source, target))
+    pairs = list(zip(corpus.sources, corpus.targets, strict=True))
+    assert pairs == [("0 \u0085", "null"), ("2", "zwei"), ("6", "sechs")]
+    assert corpus.skipped == {"empty side": 2, "not UTF-8": 2}
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_files_of_unequal_length(files, longer):
+    contents = [b"one\ntwo\n", b"one\ntwo\n"]
+    contents[longer] += b"three\n"
+    paths = files(*contents)
+    with pytest.raises(InputError) as error:
+        read_files(*paths)
+    assert str(error.value) == (
+        f"{paths[1 - longer]} ends after line 2 but {paths[longer]} goes on: line n of one must "
+        "translate line n of the other. Give files of equal length."
+    )
+
+
+def test_nothing_left(files):
+    paths = files(b"\n\xff\n", b"eins\nzwei\n")
+    with pytest.raises(InputError) as error:
+        read_files(*paths)
+    assert str(error.value) == (
+        f"no pair to train on in {paths[0]} and {paths[1]}: "
+        "skipped {'empty side': 1, 'not UTF-8': 1}."
+    )
+
+
+# --- held-out pairs --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repetitive():
+    """100 pairs of 40 distinct sources; a target names its line."""
+    sources = [f"source {n % 40}" for n in range(100)]
+    return Corpus(sources, [f"target {n}" for n in range(100)])
+
+
+def test_held_out_sources_are_not_trained_on(repetitive):
+    train, valid = repetitive.hold_out(3, seed=1)
+    assert not set(train.sources) & set(valid.sources)
+    assert len(set(valid.sources)) == 3
+    assert sorted(train.targets + valid.targets) == sorted(repetitive.targets)
+    pairs = set(zip(repetitive.sources, repetitive.targets, strict=True))
+    for part in (train, valid):
+        assert set(zip(part.sources, part.targets, strict=True)) <= pairs
+
+
+def test_held_out_choice_is_a_function_of_the_seed(repetitive):
+    one, again, other = (repetitive.hold_out(3, seed)[1].sources for seed in (1, 1, 2))
+    assert one == again != other
+
+
+def test_at_most_a_tenth_is_held_out(repetitive):
+    valid = repetitive.hold_out(1000, seed=1)[1]
+    assert len(set(valid.sources)) == 4  # of 40 distinct
+
+
+def test_small_corpus_gives_one_validation_source():
+    train, valid = Corpus(["a", "b"], ["x", "y"]).hold_out(1000, seed=1)
+    assert len(train) == len(valid) == 1
+
+
+def test_held_out_keeps_the_count_of_what_was_skipped(files):
+    corpus = read_files(*files(b"a\n\nb\n", b"x\ny\nz\n"))
+    assert corpus.hold_out(1, seed=1)[0].skipped == {"empty side": 1}
+
+
+def test_one_source_sentence_cannot_be_split():
+    with pytest.raises(InputError) as error:
+        Corpus(["a", "a"], ["x", "y"]).hold_out(1, seed=1)
+    assert str(error.value) == (
+        "validation pairs cannot be held out of fewer than 2 distinct source sentences; "
+        "give more text, or data.valid_source and data.valid_target."
+    )
+
+
+# --- TFDS ------------------------------------------------------------------------------------
+
+GERMAN = ["ein Haus", "", "zwei\u0085 Häuser"]
+ENGLISH = ["a house", "nothing", "two\u2028 houses"]
+
+
+@pytest.fixture
+def mocked(tmp_path):
+    """wmt14_translate/de-en holding three pairs; gives a data_dir that holds nothing."""
+    tf = pytest.importorskip("tensorflow")
+    tfds = pytest.importorskip("tensorflow_datasets")
+
+    def pairs(builder, *args, **kwargs):
+        return tf.data.Dataset.from_tensor_slices({"de": GERMAN, "en": ENGLISH})
+
+    with tfds.testing.mock_data(as_dataset_fn=pairs):
+        yield str(tmp_path)
+
+
+def test_tfds_pairs_go_from_the_first_language_to_the_second(mocked):
+    corpus = read_tfds("wmt14_translate/de-en", "train", data_dir=mocked)
+    assert corpus.sources == [GERMAN[0], GERMAN[2]]
+    assert corpus.targets == [ENGLISH[0], ENGLISH[2]]
+    assert corpus.skipped == {"empty side": 1}
+
+
+def test_tfds_pairs_in_reverse(mocked):
+    corpus = read_tfds("wmt14_translate/de-en", "train", reverse=True, data_dir=mocked)
+    assert corpus.sources == [ENGLISH[0], ENGLISH[2]]
+    assert corpus.targets == [GERMAN[0], GERMAN[2]]
+
+
+def test_tfds_corpus_that_is_no_translation(mocked):
+    with pytest.raises(InputError) as error:
+        read_tfds("mnist", "train", data_dir=mocked)
+    message = str(error.value)
+    assert message.startswith("data.tfds=mnist holds FeaturesDict(")
+    assert message.endswith("expected a translation corpus, like wmt14_translate/de-en.")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("no_such_corpus", "Dataset no_such_corpus not found"),
+        ("wmt14_translate/xx-yy", "BuilderConfig xx-yy not found"),
+        ("not a name", "Parsing builder name string not a name failed"),
+    ],
+)
+def test_tfds_name_that_is_unknown(tmp_path, name, reason):
+    with pytest.raises(InputError) as error:
+        read_tfds(name, "train", data_dir=str(tmp_path))
+    message = str(error.value)
+    assert message.startswith(f"data.tfds={name}: TFDS cannot load split 'train': ")
+    assert reason in message
+
+
+def test_own_files_in_the_layout_of_translate_folder_are_read_as_files(tmp_path):
+    """What tfds.TranslateFolder holds, plain lang.split.txt files, needs no TFDS."""
+    tfds = pytest.importorskip("tensorflow_datasets")
+    paths = {language: tmp_path / f"{language}.train.txt" for language in ("de", "en")}
+    paths["de"].write_text("ein Haus\nzwei Häuser\n", encoding="utf-8")
+    paths["en"].write_text("a house\ntwo houses\n", encoding="utf-8")
+    folder = tfds.as_numpy(tfds.TranslateFolder(str(tmp_path)).as_dataset(split="train"))
+    expected = [(row["de"].decode(), row["en"].decode()) for row in folder]
+    corpus = read_files(paths["de"], paths["en"])
+    assert list(zip(corpus.sources, corpus.targets, strict=True)) == expected

@@ -1,0 +1,63 @@
+import math
+
+import numpy as np
+import pytest
+import reference
+from keras import ops
+
+from tf_transformer.layers import LearnedPosition, SinusoidalPosition, sinusoids
+
+
+def test_sinusoids_worked_by_hand():
+    # Position 1 of four: sin 1, cos 1, sin 0.01, cos 0.01.
+    encodings = ops.convert_to_numpy(sinusoids(np.array([0, 1]), 4))
+    np.testing.assert_allclose(encodings, [[0, 1, 0, 1], [0.841, 0.540, 0.010, 1.000]], atol=5e-4)
+
+
+def test_sinusoids_equal_the_formula():
+    encodings = ops.convert_to_numpy(sinusoids(np.arange(50), 14))
+    np.testing.assert_allclose(encodings, reference.sinusoids(50, 14), atol=1e-5)
+
+
+def test_sinusoids_at_position_5000_after_50():
+    layer = SinusoidalPosition()
+    layer(np.zeros((1, 50, 6), "float32"))
+    x = np.zeros((1, 5001, 6), "float32")
+    last = ops.convert_to_numpy(layer(x))[0, 5000]
+    angles = [5000 / 10_000 ** (2 * i / 6) for i in range(3)]
+    expected = [f(angle) for angle in angles for f in (math.sin, math.cos)]
+    np.testing.assert_allclose(last, expected, atol=2e-3)  # float32 angles of 5,000 radians
+
+
+def test_odd_d_model_is_an_error():
+    with pytest.raises(ValueError, match=r"d_model must be even, got 5\."):
+        sinusoids(np.arange(3), 5)
+
+
+@pytest.mark.parametrize("layer", [SinusoidalPosition(), LearnedPosition(max_length=11)])
+def test_a_sequence_from_the_middle_gets_the_positions_of_the_whole(layer):
+    x = np.random.default_rng(1).normal(size=(2, 7, 6)).astype("float32")
+    whole = ops.convert_to_numpy(layer(x))
+    for start in (3, ops.convert_to_tensor(3)):
+        part = ops.convert_to_numpy(layer(x[:, 3:], start=start))
+        np.testing.assert_allclose(part, whole[:, 3:], atol=1e-6)
+
+
+def test_learned_positions_are_rows_of_a_table():
+    layer = LearnedPosition(max_length=3)
+    layer.build((None, None, 2))
+    layer.table.assign([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    output = layer(np.full((1, 2, 2), 10, "float32"))
+    np.testing.assert_array_equal(ops.convert_to_numpy(output), [[[11, 12], [13, 14]]])
+
+
+def test_learned_positions_beyond_the_table_are_an_error():
+    layer = LearnedPosition(max_length=5)
+    layer(np.zeros((1, 5, 2), "float32"))
+    with pytest.raises(ValueError, match="has 5 positions, but the sequence") as error:
+        layer(np.zeros((1, 6, 2), "float32"))
+    assert "reaches position 6" in str(error.value)
+    assert "model.max_length" in str(error.value)
+    assert "model.position=sinusoidal" in str(error.value)
+    with pytest.raises(ValueError, match="reaches position 7"):
+        layer(np.zeros((1, 3, 2), "float32"), start=4)

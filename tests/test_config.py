@@ -1,0 +1,220 @@
+import dataclasses
+
+import pytest
+import yaml
+
+from tf_transformer.config import (
+    PRESETS,
+    Config,
+    DataConfig,
+    DecodeConfig,
+    ModelConfig,
+    TrainConfig,
+)
+from tf_transformer.errors import InputError
+
+# (class, options, what the error says)
+BAD_OPTIONS = [
+    *(
+        (ModelConfig, {name: value}, f"model.{name} must be positive, got {value}.")
+        for name in ("num_layers", "d_model", "d_ff", "num_heads", "max_length")
+        for value in (0, -3)
+    ),
+    *(
+        (ModelConfig, {name: value}, f"model.{name} must be at least 0 and below 1, got {value}.")
+        for name in ("dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
+        for value in (-0.1, 1.0)
+    ),
+    (
+        ModelConfig,
+        {"d_model": 10, "num_heads": 3},
+        "model.d_model (10) must be a multiple of model.num_heads (3), or model.key_dim and "
+        "model.value_dim must both be given.",
+    ),
+    (
+        ModelConfig,
+        {"d_model": 15, "num_heads": 3},
+        "model.d_model must be even for sinusoidal positions, got 15.",
+    ),
+    *(
+        (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
+        for name in ("generated_pairs", "held_out", "max_length", "vocabulary_size")
+    ),
+    *(
+        (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
+        for name in ("batch_tokens", "bucket_width")
+    ),
+    (
+        DataConfig,
+        {"train_source": "a.en"},
+        "data.train_source and data.train_target must be given together.",
+    ),
+    (
+        DataConfig,
+        {"train_source": "a.en", "train_target": "a.de", "valid_target": "v.de"},
+        "data.valid_source and data.valid_target must be given together.",
+    ),
+    (
+        DataConfig,
+        {"valid_source": "v.en", "valid_target": "v.de"},
+        "data.valid_source needs data.train_source or data.tfds.",
+    ),
+    (
+        DataConfig,
+        {"train_source": "a.en", "train_target": "a.de", "tfds": "wmt14_translate/de-en"},
+        "give data.train_source and data.train_target, or data.tfds, not both.",
+    ),
+    (
+        DataConfig,
+        {"batch_tokens": 100, "max_length": 101},
+        "data.batch_tokens (100) must leave room for one sentence of data.max_length (101).",
+    ),
+    *(
+        (TrainConfig, {name: 0}, f"train.{name} must be positive, got 0.")
+        for name in ("epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
+    ),
+    (
+        TrainConfig,
+        {"label_smoothing": 1.0},
+        "train.label_smoothing must be at least 0 and below 1, got 1.0.",
+    ),
+    *(
+        (DecodeConfig, {name: 0}, f"decode.{name} must be positive, got 0.")
+        for name in ("beam_size", "batch_size", "average", "max_extra_length", "max_source_length")
+    ),
+    (
+        DecodeConfig,
+        {"length_penalty": -0.5},
+        "decode.length_penalty must not be negative, got -0.5.",
+    ),
+    (
+        Config,
+        {"model": ModelConfig(position="learned", max_length=9), "data": DataConfig(max_length=10)},
+        "data.max_length (10) is beyond the learned position table (model.max_length 9).",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "options", "text"), BAD_OPTIONS)
+def test_bad_option_is_an_error_that_names_it(cls, options, text):
+    with pytest.raises(InputError) as error:
+        cls(**options)
+    assert str(error.value) == text
+
+
+def test_limits_themselves_are_allowed():
+    ModelConfig(dropout_rate=0.0, num_layers=1)
+    ModelConfig(d_model=10, num_heads=3, key_dim=3, value_dim=5)
+    ModelConfig(d_model=15, num_heads=3, position="learned")
+    DataConfig(batch_tokens=100, max_length=100)
+    DecodeConfig(length_penalty=0.0)
+    Config(ModelConfig(position="learned", max_length=10), DataConfig(max_length=10))
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        # num_layers, d_model, d_ff, num_heads, key_dim, value_dim, dropout_rate
+        ("base", (6, 512, 2048, 8, 64, 64, 0.1)),  # paper Table 3
+        ("big", (6, 1024, 4096, 16, 64, 64, 0.3)),
+        ("tiny", (4, 128, 256, 4, 32, 32, 0.1)),
+    ],
+)
+def test_presets_have_the_sizes_of_the_paper(name, sizes):
+    config = ModelConfig.preset(name)
+    assert sizes == (
+        *(config.num_layers, config.d_model, config.d_ff, config.num_heads),
+        *config.head_dims,
+        config.dropout_rate,
+    )
+    # What the paper has, whatever the size.
+    assert (config.position, config.tie_embeddings) == ("sinusoidal", "all")
+    assert config.norm_first is config.attention_bias is False
+    assert config.attention_dropout_rate == config.feed_forward_dropout_rate == 0
+
+
+def test_preset_with_changes_leaves_the_preset_alone():
+    changed = ModelConfig.preset("base", num_layers=2, norm_first=True)
+    assert (changed.num_layers, changed.norm_first, changed.d_model) == (2, True, 512)
+    assert ModelConfig.preset("base").num_layers == 6
+
+
+def test_unknown_preset_is_an_error_that_lists_the_known():
+    with pytest.raises(InputError) as error:
+        ModelConfig.preset("huge")
+    assert str(error.value) == "unknown preset 'huge'; expected one of ['base', 'big', 'tiny']."
+    assert sorted(PRESETS) == ["base", "big", "tiny"]
+
+
+def test_head_sizes_are_d_model_over_heads_unless_given():
+    assert ModelConfig(d_model=30, num_heads=3).head_dims == (10, 10)
+    assert ModelConfig(d_model=30, num_heads=3, key_dim=7).head_dims == (7, 10)
+    assert ModelConfig(d_model=30, num_heads=3, value_dim=7).head_dims == (10, 7)
+
+
+@pytest.mark.parametrize("cls", [ModelConfig, DataConfig, TrainConfig, DecodeConfig, Config])
+def test_a_config_cannot_be_changed(cls):
+    name = dataclasses.fields(cls)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(cls(), name, 3)
+
+
+CHANGED = Config(
+    ModelConfig(d_model=30, num_heads=3, tie_embeddings="none", norm_first=True),
+    DataConfig(train_source="Straße.en", train_target="b: #1.de", max_length=99),
+    TrainConfig(learning_rate=0.5, seed=7),
+    DecodeConfig(length_penalty=0.0),
+)
+
+
+@pytest.mark.parametrize("config", [Config(), CHANGED], ids=["defaults", "changed"])
+def test_saved_config_loads_as_it_was(config, tmp_path):
+    config.save(tmp_path)
+    assert Config.load(tmp_path) == config
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_saved_config_is_written_out_in_full(tmp_path):
+    CHANGED.save(tmp_path)
+    written = yaml.safe_load((tmp_path / "config.yaml").read_text("utf-8"))
+    assert written == dataclasses.asdict(CHANGED)
+
+
+def test_folder_without_a_config_is_an_error(tmp_path):
+    with pytest.raises(InputError) as error:
+        Config.load(tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path} is not a run's folder: it has no config.yaml. Check the path, or train "
+        f"first: python train.py --run_dir {tmp_path}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("model: {d_modle: 64}", "d_modle"),
+        ("modle: {d_model: 64}", "modle"),
+        ("model: {d_model: large}", "d_model"),
+        ("model: {position: relative}", "position"),
+        ("model: {d_model: 0}", "model.d_model must be positive, got 0."),
+        ("model: {d_model: 10, num_heads: 3}", "model.d_model (10) must be a multiple"),
+        ("data: {max_length: 2000}\nmodel: {position: learned}", "data.max_length (2000)"),
+        ("model: {d_model: [1", "expected"),  # what YAML misses, in its words
+    ],
+)
+def test_bad_key_or_value_in_a_file_is_an_error(text, named, tmp_path):
+    (tmp_path / "config.yaml").write_text(text, "utf-8")
+    with pytest.raises(InputError) as error:
+        Config.load(tmp_path)
+    assert named in str(error.value)
+
+
+def test_differences_name_the_fields_and_both_values():
+    other = dataclasses.replace(CHANGED, train=TrainConfig(learning_rate=0.5, seed=8))
+    assert CHANGED.differences(other) == {"train.seed": (7, 8)}
+    assert other.differences(CHANGED) == {"train.seed": (8, 7)}
+    assert CHANGED.differences(CHANGED) == {}
+    assert Config().differences(Config(ModelConfig(num_layers=2), decode=DecodeConfig(1))) == {
+        "model.num_layers": (4, 2),
+        "decode.beam_size": (4, 1),
+    }

@@ -1,0 +1,347 @@
+"""The whole model: against NumPy, the properties that make it a Transformer, and its sizes."""
+
+import keras
+import numpy as np
+import pytest
+import reference
+from keras import ops
+
+from tf_transformer.config import ModelConfig
+from tf_transformer.layers import padding_mask
+from tf_transformer.model import Transformer
+
+VOCABULARY = 23
+# Two sentences; 0 is padding, and only the source of the second has some.
+SOURCE = np.array([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
+TARGET = np.array([[1, 11, 12, 13, 14, 15, 16], [1, 17, 18, 19, 20, 21, 22]])
+VARIANTS = {
+    "post-norm": {},
+    "pre-norm": {"norm_first": True},
+    "learned": {"position": "learned"},
+    "odd heads": {"key_dim": 3, "value_dim": 5, "attention_bias": True},
+    "untied": {"tie_embeddings": "none", "num_layers": 4},
+}
+
+each_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+
+
+def make_model(seed=3, **changes):
+    """A small model with random gains and biases; equal for equal seeds, dropout noise and all."""
+    sizes = {"num_layers": 2, "d_model": 14, "d_ff": 17, "num_heads": 2, "max_length": 13}
+    keras.utils.set_random_seed(seed)
+    model = Transformer(VOCABULARY, ModelConfig(**sizes | changes))
+    model.build()
+    return reference.randomize(model, seed)
+
+
+def logits(model, source, target, training=False):
+    return ops.convert_to_numpy(model((source, target), training=training))
+
+
+# Against NumPy
+
+
+@each_variant
+@pytest.mark.parametrize("tie_embeddings", ["all", "target"])
+def test_model_equals_numpy_run_sentence_by_sentence_without_padding(variant, tie_embeddings):
+    model = make_model(**{"tie_embeddings": tie_embeddings} | variant)
+    batch = logits(model, SOURCE, TARGET)
+    for source, target, ours in zip(SOURCE, TARGET, batch, strict=True):
+        expected = reference.transformer(model, source[source != 0], target)
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-4)  # logits are up to 10
+
+
+def test_encode_equals_numpy():
+    model = make_model()
+    memory = ops.convert_to_numpy(model.encode(SOURCE))
+    np.testing.assert_allclose(memory[0], reference.encode(model, SOURCE[0]), atol=1e-5)
+    np.testing.assert_allclose(memory[1, :3], reference.encode(model, SOURCE[1, :3]), atol=1e-5)
+
+
+def test_encode_then_decode_equals_the_call():
+    model = make_model()
+    decoded = model.decode(TARGET, model.encode(SOURCE), padding_mask(SOURCE))
+    np.testing.assert_array_equal(ops.convert_to_numpy(decoded), logits(model, SOURCE, TARGET))
+
+
+# Who sees whom
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+@each_variant
+def test_future_token_changes_nothing_before_it(variant, training):
+    changed = TARGET.copy()
+    changed[:, 4] = 3
+    variant = {"dropout_rate": 0.3, "attention_dropout_rate": 0.2} | variant
+    # Two models of one seed, because a model draws new dropout noise at every call.
+    before = logits(make_model(**variant), SOURCE, TARGET, training)
+    after = logits(make_model(**variant), SOURCE, changed, training)
+    np.testing.assert_allclose(after[:, :4], before[:, :4], rtol=0, atol=1e-6)
+    assert (np.abs(after[:, 4:] - before[:, 4:]).max(axis=(0, 2)) > 1e-3).all()
+
+
+@pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("num_layers", [2, 4])
+def test_more_source_padding_changes_nothing(num_layers, norm_first):
+    model = make_model(num_layers=num_layers, norm_first=norm_first)
+    padded = np.pad(SOURCE, [(0, 0), (0, 6)])
+    difference = logits(model, padded, TARGET) - logits(model, SOURCE, TARGET)
+    assert np.abs(difference).max() <= 1e-5
+
+
+@pytest.mark.parametrize("num_layers", [2, 4])
+def test_target_padding_changes_nothing_before_it(num_layers):
+    model = make_model(num_layers=num_layers)
+    padded = logits(model, SOURCE, np.pad(TARGET, [(0, 0), (0, 3)]))
+    difference = padded[:, : TARGET.shape[1]] - logits(model, SOURCE, TARGET)
+    assert np.abs(difference).max() <= 1e-5
+
+
+def test_rows_of_a_batch_do_not_see_each_other():
+    model = make_model()
+    other_source, other_target = SOURCE.copy(), TARGET.copy()
+    other_source[1], other_target[1] = [3, 3, 3, 3, 2], [1, 4, 4, 4, 4, 4, 4]
+    before, after = logits(model, SOURCE, TARGET), logits(model, other_source, other_target)
+    np.testing.assert_allclose(after[0], before[0], rtol=0, atol=1e-6)
+    assert np.abs(after[1] - before[1]).max() > 0.1
+    alone = logits(model, SOURCE[:1], TARGET[:1])
+    np.testing.assert_allclose(alone[0], before[0], rtol=0, atol=1e-5)
+
+
+def test_source_of_nothing_but_padding_stays_finite():
+    model = make_model()
+    source = np.stack([SOURCE[0], np.zeros_like(SOURCE[0])])
+    outputs = logits(model, source, TARGET)
+    assert np.isfinite(outputs).all()
+    np.testing.assert_allclose(outputs[0], logits(model, SOURCE, TARGET)[0], rtol=0, atol=1e-5)
+
+
+# One step at a time
+
+
+@each_variant
+def test_every_cached_step_equals_decoding_the_whole(variant):
+    model = make_model(**variant)
+    beam, length, room = 3, 7, 11
+    hypotheses = np.random.default_rng(4).integers(3, VOCABULARY, (2, beam, length))
+    rows = logits(model, np.repeat(SOURCE, beam, axis=0), hypotheses.reshape(-1, length))
+    whole = rows.reshape(2, beam, length, VOCABULARY)
+    memory = model.project_memory(SOURCE, model.encode(SOURCE))
+    cache = model.start_cache(2, beam, room)
+    for index in range(length):
+        step, cache = model.decode_step(
+            hypotheses[:, :, index], cache, ops.convert_to_tensor(index), memory
+        )
+        assert step.shape == (2, beam, VOCABULARY)
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(step), whole[:, :, index], rtol=0, atol=1e-4, err_msg=f"{index}"
+        )
+
+
+def test_cache_has_room_for_the_keys_and_values_of_each_layer():
+    cache = make_model(key_dim=3, value_dim=5).start_cache(2, 7, 11)
+    assert [(tuple(c.key.shape), tuple(c.value.shape)) for c in cache] == [
+        ((2, 7, 2, 11, 3), (2, 7, 2, 11, 5)),
+        ((2, 7, 2, 11, 3), (2, 7, 2, 11, 5)),
+    ]
+
+
+# Options
+
+
+def test_all_embeddings_tied():
+    model = make_model(tie_embeddings="all")
+    assert model.source_embedding is model.target_embedding is model.output_embedding
+
+
+def test_target_and_output_embeddings_tied():
+    model = make_model(tie_embeddings="target")
+    assert model.output_embedding is model.target_embedding
+    assert model.source_embedding is not model.target_embedding
+
+
+def test_no_embeddings_tied():
+    model = make_model(tie_embeddings="none")
+    parts = (model.source_embedding, model.target_embedding, model.output_embedding)
+    assert len({id(part.embeddings) for part in parts}) == 3
+
+
+@pytest.mark.parametrize(("tie_embeddings", "matrices"), [("all", 1), ("target", 2), ("none", 3)])
+def test_each_embedding_matrix_is_counted_once(tie_embeddings, matrices):
+    sizes = [weight.shape for weight in make_model(tie_embeddings=tie_embeddings).weights]
+    assert sizes.count((VOCABULARY, 14)) == matrices
+
+
+def test_biases_of_attention_are_an_option():
+    # Two encoder layers of 1 and two decoder layers of 2 attentions: 6, each of 2 heads with
+    # queries and keys of 2 · 3, values of 2 · 5 and an output of 14.
+    without = make_model(key_dim=3, value_dim=5).count_params()
+    biased = make_model(key_dim=3, value_dim=5, attention_bias=True).count_params()
+    assert biased - without == 6 * (6 + 6 + 10 + 14)
+
+
+@pytest.mark.parametrize(
+    "option", ["dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate"]
+)
+def test_each_dropout_works_in_training_and_not_at_inference(option):
+    none = {"dropout_rate": 0.0}
+    without, model = make_model(**none), make_model(**none | {option: 0.5})
+    expected = logits(without, SOURCE, TARGET)
+    np.testing.assert_array_equal(logits(without, SOURCE, TARGET, training=True), expected)
+    np.testing.assert_array_equal(logits(model, SOURCE, TARGET), expected)
+    first, second = (logits(model, SOURCE, TARGET, training=True) for _ in range(2))
+    assert np.abs(first - expected).max() > 0.1
+    assert np.abs(first - second).max() > 0.1  # new noise at every call
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_dropout_on_the_sums_of_embeddings_and_positions(side):
+    # Paper section 5.4: "to the sums of the embeddings and the positional encodings in both the
+    # encoder and decoder stacks".
+    model = make_model(dropout_rate=0.5)
+    seen = []
+
+    def recording(x, *_, **__):
+        seen.append(ops.convert_to_numpy(x))
+        return x
+
+    object.__setattr__(model, "encoder", recording)
+    object.__setattr__(model, "decoder", recording)
+    for training in (False, True):
+        if side == "source":
+            model.encode(SOURCE, training=training)
+        else:
+            model.decode(TARGET, None, training=training)
+    sums, dropped = seen
+    kept = dropped != 0
+    assert 0.3 < kept.mean() < 0.7
+    np.testing.assert_allclose(dropped[kept], 2 * sums[kept], rtol=1e-6)
+
+
+def test_learned_positions_end_with_the_table():
+    model = make_model(position="learned")
+    with pytest.raises(ValueError, match="has 13 positions, but the sequence reaches position 14"):
+        model((SOURCE, np.ones((2, 14), int)))
+
+
+def test_sinusoids_have_no_last_position():
+    model = make_model(num_layers=1)
+    logits(model, SOURCE, TARGET)
+    long = np.full((1, 5000), 7)
+    assert np.isfinite(logits(model, long, TARGET[:1])).all()
+
+
+def test_vocabulary_of_nothing_is_an_error():
+    with pytest.raises(ValueError, match="vocabulary_size must be positive, got 0"):
+        Transformer(vocabulary_size=0)
+
+
+# Keras
+
+
+@each_variant
+def test_saved_and_loaded_model_computes_the_same(variant, tmp_path):
+    model = make_model(**variant)
+    expected = logits(model, SOURCE, TARGET)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.config == model.config
+    np.testing.assert_array_equal(logits(loaded, SOURCE, TARGET), expected)
+
+
+def test_model_made_from_its_config_has_the_same_weights():
+    model = make_model(tie_embeddings="target", norm_first=True, key_dim=3)
+    again = Transformer.from_config(model.get_config())
+    again.build()
+    assert again.config == model.config
+    assert [w.shape for w in again.weights] == [w.shape for w in model.weights]
+
+
+def test_mixed_bfloat16_computes_in_bfloat16_but_the_softmax_in_float32(monkeypatch):
+    whole = make_model()
+    model = Transformer(VOCABULARY, whole.config, dtype="mixed_bfloat16")
+    model.build()
+    model.set_weights(whole.get_weights())
+    dtypes = []
+    softmax = ops.softmax
+
+    def recording_softmax(x, axis):
+        dtypes.append(keras.backend.standardize_dtype(x.dtype))
+        return softmax(x, axis=axis)
+
+    monkeypatch.setattr(ops, "softmax", recording_softmax)
+    output = model((SOURCE, TARGET))
+    assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+    assert dtypes == ["float32"] * 6  # two in the encoder, four in the decoder
+    # 8 bits of precision, on logits with a standard deviation of about 2.
+    difference = reference.array(ops.cast(output, "float32")) - logits(whole, SOURCE, TARGET)
+    assert np.abs(difference).mean() < 0.05
+
+
+# Sizes
+
+# Rows of the paper's Table 3 that change the size, and its count of parameters in millions.
+TABLE_3 = [
+    ("base", {}, 65),
+    ("(A) 1 head", {"num_heads": 1, "key_dim": 512, "value_dim": 512}, 65),
+    ("(A) 4 heads", {"num_heads": 4, "key_dim": 128, "value_dim": 128}, 65),
+    ("(A) 16 heads", {"num_heads": 16, "key_dim": 32, "value_dim": 32}, 65),
+    ("(A) 32 heads", {"num_heads": 32, "key_dim": 16, "value_dim": 16}, 65),
+    ("(B) d_k 16", {"key_dim": 16, "value_dim": 64}, 58),
+    ("(B) d_k 32", {"key_dim": 32, "value_dim": 64}, 60),
+    ("(C) 2 layers", {"num_layers": 2}, 36),
+    ("(C) 4 layers", {"num_layers": 4}, 50),
+    ("(C) 8 layers", {"num_layers": 8}, 80),
+    ("(C) d_model 256", {"d_model": 256, "key_dim": 32, "value_dim": 32}, 28),
+    ("(C) d_model 1024", {"d_model": 1024, "key_dim": 128, "value_dim": 128}, 168),
+    ("(C) d_ff 1024", {"d_ff": 1024}, 53),
+    ("(C) d_ff 4096", {"d_ff": 4096}, 90),
+    ("(E) learned positions", {"position": "learned", "max_length": 512}, 65),
+    ("big", {"preset": "big"}, 213),
+]
+
+
+def parameters(*, d_model=512, d_ff=2048, num_layers=6, num_heads=8, key_dim=64, value_dim=64):
+    """Parameters of a Transformer with the paper's vocabulary of 37,000 and tied embeddings.
+
+    Embeddings: V · D, once.
+    An attention: Wᵠ and Wᴷ of D · H d_k, Wⱽ of D · H d_v, Wᴼ of H d_v · D, no biases.
+    A feed-forward network: D · F + F and F · D + D.
+    A norm: 2 D.
+    An encoder layer has one attention and two norms, a decoder layer two and three; each has
+    one feed-forward network.
+    """
+    attention = 2 * d_model * num_heads * key_dim + 2 * d_model * num_heads * value_dim
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    return 37_000 * d_model + num_layers * (encoder_layer + decoder_layer)
+
+
+def count(preset="base", **changes):
+    """Parameters of a model whose weights have shapes but no values: 900 MB need not be drawn."""
+    with keras.StatelessScope(initialize_variables=False):
+        model = Transformer(37_000, ModelConfig.preset(preset, **changes))
+        model.build()
+    counted = model.count_params()
+    keras.utils.clear_session()  # forgets the variables that still wait for their values
+    return counted
+
+
+@pytest.mark.parametrize(("row", "changes", "millions"), TABLE_3, ids=[r[0] for r in TABLE_3])
+def test_parameters_of_table_3(row, changes, millions):
+    counted = count(**changes)
+    big = {"d_model": 1024, "d_ff": 4096, "num_heads": 16}
+    sizes = big if row == "big" else dict(changes)
+    # (E): two tables of max_length · d_model in the place of the sinusoids.
+    tables = 2 * sizes.pop("max_length") * 512 if sizes.pop("position", None) else 0
+    assert counted == parameters(**sizes) + tables
+    # The paper's counts are rounded, and so is its vocabulary of "about 37000".
+    assert counted == pytest.approx(millions * 1e6, rel=0.07)
+
+
+def test_parameters_of_base_and_big():
+    assert count("base") == 63_045_632
+    assert count("big") == 214_171_648

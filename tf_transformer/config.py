@@ -1,0 +1,305 @@
+"""Configuration: frozen dataclasses, one a concern, checked when they are made.
+
+A run's `config.yaml` is a `Config` written out in full; nothing is filled in later and nothing
+adjusts itself. Field comments are the documentation: `python train.py --help` prints them.
+"""
+
+import os
+import pathlib
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal
+
+import jsonargparse
+import yaml
+
+from tf_transformer.errors import InputError
+from tf_transformer.files import write_whole
+
+FILE_NAME = "config.yaml"
+
+
+def _require_positive(config, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) <= 0:
+            raise InputError(
+                f"{_path(config, name)} must be positive, got {getattr(config, name)}."
+            )
+
+
+def _require_rate(config, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(config, name) < 1:
+            raise InputError(
+                f"{_path(config, name)} must be at least 0 and below 1, "
+                f"got {getattr(config, name)}."
+            )
+
+
+def _path(config, name: str) -> str:
+    """The option as a user types it, like model.d_model."""
+    return f"{type(config).__name__.removesuffix('Config').lower()}.{name}"
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Sizes and variants of the Transformer (paper Table 3).
+
+    Attributes:
+        num_layers: encoder layers and decoder layers, each (N).
+        d_model: size of embeddings and of every layer's output (D).
+        d_ff: size of the feed-forward hidden layer (F).
+        num_heads: attention heads (H).
+        key_dim: size of a head's queries and keys (d_k); 0: d_model / num_heads.
+        value_dim: size of a head's values (d_v); 0: d_model / num_heads.
+        dropout_rate: on each sub-layer's output and on the sums of embeddings and positions.
+        attention_dropout_rate: on attention weights.
+        feed_forward_dropout_rate: inside the feed-forward network.
+        position: how positions are encoded.
+        max_length: size of the learned position table; sinusoids ignore it.
+        tie_embeddings: which embedding matrices are one: source, target and output (the paper);
+            target and output; or none.
+        norm_first: pre-norm instead of the paper's post-norm.
+        attention_bias: whether attention projections have biases.
+    """
+
+    num_layers: int = 4
+    d_model: int = 128
+    d_ff: int = 256
+    num_heads: int = 4
+    key_dim: int = 0
+    value_dim: int = 0
+    dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.0
+    feed_forward_dropout_rate: float = 0.0
+    position: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_length: int = 1024
+    tie_embeddings: Literal["all", "target", "none"] = "all"
+    norm_first: bool = False
+    attention_bias: bool = False
+
+    def __post_init__(self):
+        _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
+        _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
+        if self.d_model % self.num_heads and not (self.key_dim and self.value_dim):
+            raise InputError(
+                f"model.d_model ({self.d_model}) must be a multiple of model.num_heads "
+                f"({self.num_heads}), or model.key_dim and model.value_dim must both be given."
+            )
+        if self.position == "sinusoidal" and self.d_model % 2:
+            raise InputError(
+                f"model.d_model must be even for sinusoidal positions, got {self.d_model}."
+            )
+
+    @property
+    def head_dims(self) -> tuple[int, int]:
+        """(key_dim, value_dim) with the defaults worked out."""
+        size = self.d_model // self.num_heads
+        return self.key_dim or size, self.value_dim or size
+
+    @classmethod
+    def preset(cls, name: str, **changes) -> "ModelConfig":
+        """A named model: `tiny`, or `base` and `big` of the paper's Table 3.
+
+        Args:
+            name: one of `PRESETS`.
+            **changes: fields to replace.
+
+        Raises:
+            InputError: for an unknown name.
+
+        Example:
+            >>> ModelConfig.preset("base", norm_first=True).d_model
+            512
+        """
+        if name not in PRESETS:
+            raise InputError(f"unknown preset {name!r}; expected one of {sorted(PRESETS)}.")
+        return replace(PRESETS[name], **changes)
+
+
+PRESETS = {
+    "tiny": ModelConfig(),
+    "base": ModelConfig(num_layers=6, d_model=512, d_ff=2048, num_heads=8, dropout_rate=0.1),
+    "big": ModelConfig(num_layers=6, d_model=1024, d_ff=4096, num_heads=16, dropout_rate=0.3),
+}
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the pairs come from and how they become batches.
+
+    Two files, else a TFDS corpus, else the generated corpus.
+
+    Attributes:
+        train_source: source side of the training text, a line a sentence; plain or .gz.
+        train_target: target side; line n translates line n of train_source.
+        valid_source: validation text; held out from the training text when not given.
+        valid_target: its translation.
+        tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
+            (from German to English); for the reverse direction set tfds_reverse.
+        tfds_reverse: translate from the second language of the pair to the first.
+        tfds_dir: where TFDS keeps prepared corpora; its own default when empty.
+        source_language: language of the generated corpus' source (a num2words code).
+        target_language: language of its target.
+        generated_pairs: size of the generated training corpus.
+        held_out: validation pairs held out of the training text when no validation is given,
+            but at most a tenth of it.
+        max_length: longest sentence in tokens, on either side; longer pairs are skipped.
+        vocabulary_size: tokens in the shared vocabulary; fewer when the text has too little.
+        normalization: what the tokenizer does to text first (a SentencePiece rule).
+        batch_tokens: room for source tokens, and for target tokens, in a batch (all replicas).
+        bucket_width: sentence lengths are rounded up to multiples of this to form batches.
+    """
+
+    train_source: str = ""
+    train_target: str = ""
+    valid_source: str = ""
+    valid_target: str = ""
+    tfds: str = ""
+    tfds_reverse: bool = False
+    tfds_dir: str = ""
+    source_language: str = "en"
+    target_language: str = "de"
+    generated_pairs: int = 40_000
+    held_out: int = 1000
+    max_length: int = 256
+    vocabulary_size: int = 8000
+    normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
+    batch_tokens: int = 4096
+    bucket_width: int = 2
+
+    def __post_init__(self):
+        _require_positive(
+            self,
+            *("generated_pairs", "held_out", "max_length", "vocabulary_size"),
+            *("batch_tokens", "bucket_width"),
+        )
+        for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
+            if bool(getattr(self, one)) != bool(getattr(self, other)):
+                raise InputError(f"data.{one} and data.{other} must be given together.")
+        if self.valid_source and not (self.train_source or self.tfds):
+            raise InputError("data.valid_source needs data.train_source or data.tfds.")
+        if self.train_source and self.tfds:
+            raise InputError(
+                "give data.train_source and data.train_target, or data.tfds, not both."
+            )
+        if self.batch_tokens < self.max_length:
+            raise InputError(
+                f"data.batch_tokens ({self.batch_tokens}) must leave room for one sentence of "
+                f"data.max_length ({self.max_length})."
+            )
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How the model is trained (paper sections 5.3 and 5.4).
+
+    Attributes:
+        epochs: passes over the training text; ignored when steps is given.
+        steps: updates in all; 0: as many as `epochs` passes take.
+        warmup_steps: updates over which the learning rate rises.
+        learning_rate: factor on the paper's schedule, d_model^-0.5 · min(step^-0.5, …).
+        label_smoothing: weight of the uniform distribution in the target distribution.
+        validate_every: updates between validations and checkpoints; 0: once a pass.
+        valid_bleu_sentences: validation sentences translated (greedily) for BLEU; 0: none.
+        keep_checkpoints: how many of the newest checkpoints are kept.
+        strategy: one device, or all GPUs (mirrored); auto: mirrored when there are several.
+        jit_compile: compile the training step with XLA.
+        seed: of weights, dropout, held-out pairs and the order of batches.
+    """
+
+    epochs: int = 30
+    steps: int = 0
+    warmup_steps: int = 4000
+    learning_rate: float = 1.0
+    label_smoothing: float = 0.1
+    validate_every: int = 0
+    valid_bleu_sentences: int = 200
+    keep_checkpoints: int = 5
+    strategy: Literal["auto", "one", "mirrored"] = "auto"
+    jit_compile: bool = False
+    seed: int = 1
+
+    def __post_init__(self):
+        _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
+        _require_rate(self, "label_smoothing")
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """How translations are searched for (paper section 6.1).
+
+    Attributes:
+        beam_size: hypotheses kept a sentence (W); 1: greedy.
+        length_penalty: α of ((5 + length) / 6)^α, which divides log-probabilities.
+        max_extra_length: longest translation: source tokens + this.
+        max_source_length: longest source in tokens; what is beyond is cut off.
+        batch_size: sentences translated at once.
+        average: how many of the newest checkpoints are averaged.
+    """
+
+    beam_size: int = 4
+    length_penalty: float = 0.6
+    max_extra_length: int = 50
+    max_source_length: int = 1024
+    batch_size: int = 64
+    average: int = 5
+
+    def __post_init__(self):
+        _require_positive(self, "beam_size", "batch_size", "average")
+        _require_positive(self, "max_extra_length", "max_source_length")
+        if self.length_penalty < 0:
+            raise InputError(
+                f"decode.length_penalty must not be negative, got {self.length_penalty}."
+            )
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole run. `config.yaml` in a run's folder is one of these."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+
+    def __post_init__(self):
+        if self.model.position == "learned" and self.data.max_length > self.model.max_length:
+            raise InputError(
+                f"data.max_length ({self.data.max_length}) is beyond the learned position table "
+                f"(model.max_length {self.model.max_length})."
+            )
+
+    def save(self, run_dir: str | os.PathLike) -> None:
+        """Writes `config.yaml` into a run's folder, whole or not at all."""
+        text = yaml.safe_dump(asdict(self), sort_keys=False)
+        write_whole(pathlib.Path(run_dir) / FILE_NAME, text)
+
+    @classmethod
+    def load(cls, run_dir: str | os.PathLike) -> "Config":
+        """Reads the `config.yaml` of a run's folder.
+
+        Raises:
+            InputError: when there is none, or it has an unknown key or a bad value.
+        """
+        path = pathlib.Path(run_dir) / FILE_NAME
+        if not path.is_file():
+            raise InputError(
+                f"{run_dir} is not a run's folder: it has no {FILE_NAME}. Check the path, or "
+                f"train first: python train.py --run_dir {run_dir}"
+            )
+        parser = jsonargparse.ArgumentParser(exit_on_error=False)
+        parser.add_class_arguments(cls)
+        try:
+            return cls(**parser.instantiate(parser.parse_path(path)).as_dict())
+        except (jsonargparse.ArgumentError, yaml.YAMLError) as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def differences(self, other: "Config") -> dict[str, tuple[object, object]]:
+        """Fields that differ, as {"model.d_model": (mine, other's)}."""
+        mine, others = asdict(self), asdict(other)
+        return {
+            f"{part}.{name}": (value, others[part][name])
+            for part, fields in mine.items()
+            for name, value in fields.items()
+            if value != others[part][name]
+        }

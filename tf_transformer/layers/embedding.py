@@ -1,0 +1,60 @@
+"""Token embeddings and the output projection that shares their matrix (paper section 3.4)."""
+
+import math
+
+import keras
+from keras import KerasTensor, ops
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class TokenEmbedding(keras.layers.Layer):
+    """Embedding(ids) · √D, and its transpose as the pre-softmax projection (section 3.4).
+
+    The matrix starts as N(0, 1/D), so that scaled embeddings have unit variance and logits
+    of normalised states start near it too.
+
+    Args:
+        vocabulary_size: number of token ids, V.
+        d_model: size of an embedding, D.
+
+    Call arguments:
+        ids: int tensor of any shape (...), values in [0, V).
+
+    Returns:
+        float tensor (..., D).
+
+    Example:
+        >>> layer = TokenEmbedding(vocabulary_size=11, d_model=4)
+        >>> layer.logits(layer(np.array([[1, 2, 3]]))).shape
+        TensorShape([1, 3, 11])
+    """
+
+    def __init__(self, vocabulary_size: int, d_model: int, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.d_model = d_model
+
+    def build(self, ids_shape=None):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocabulary_size, self.d_model),
+            initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
+        )
+
+    def call(self, ids):
+        embedded = ops.take(self.embeddings, ids, axis=0)  # (..., D)
+        return ops.cast(embedded, self.compute_dtype) * math.sqrt(self.d_model)
+
+    def logits(self, x: KerasTensor) -> KerasTensor:
+        """(..., D) to unnormalised log-probabilities (..., V)."""
+        embeddings = ops.cast(self.embeddings, self.compute_dtype)
+        return ops.matmul(ops.cast(x, self.compute_dtype), ops.transpose(embeddings))
+
+    def compute_output_shape(self, ids_shape):
+        return (*ids_shape, self.d_model)
+
+    def get_config(self):
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "d_model": self.d_model,
+        }

@@ -1,0 +1,136 @@
+"""The encoder layer and the encoder stack (paper section 3.1)."""
+
+import keras
+
+from tf_transformer.layers.attention import MultiHeadAttention
+from tf_transformer.layers.feed_forward import FeedForward
+from tf_transformer.layers.residual import Residual, layer_norm
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class EncoderLayer(keras.layers.Layer):
+    """Self-attention, then feed-forward, each in a residual connection (paper section 3.1).
+
+    Args:
+        num_heads: number of attention heads, H.
+        key_dim: size of a head's queries and keys, K.
+        d_ff: size of the feed-forward hidden layer, F.
+        value_dim: size of a head's values; `key_dim` when None.
+        dropout_rate: dropout on each sub-layer's output.
+        attention_dropout_rate: dropout on attention weights.
+        feed_forward_dropout_rate: dropout inside the feed-forward network.
+        attention_bias: whether attention projections have biases.
+        norm_first: pre-norm instead of the paper's post-norm.
+
+    Call arguments:
+        x: float tensor (B, S, D).
+        attention_mask: bool tensor that broadcasts to (B, H, S, S), True = may attend.
+        training: whether dropout is on.
+
+    Returns:
+        float tensor (B, S, D).
+
+    Example:
+        >>> layer = EncoderLayer(num_heads=2, key_dim=4, d_ff=16)
+        >>> layer(np.ones((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        d_ff: int,
+        value_dim: int | None = None,
+        dropout_rate: float = 0.0,
+        attention_dropout_rate: float = 0.0,
+        feed_forward_dropout_rate: float = 0.0,
+        attention_bias: bool = False,
+        norm_first: bool = False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.options = {
+            "num_heads": num_heads,
+            "key_dim": key_dim,
+            "d_ff": d_ff,
+            "value_dim": value_dim,
+            "dropout_rate": dropout_rate,
+            "attention_dropout_rate": attention_dropout_rate,
+            "feed_forward_dropout_rate": feed_forward_dropout_rate,
+            "attention_bias": attention_bias,
+            "norm_first": norm_first,
+        }
+        policy = self.dtype_policy
+        self.self_attention = MultiHeadAttention(
+            num_heads, key_dim, value_dim, attention_bias, attention_dropout_rate, dtype=policy
+        )
+        self.feed_forward = FeedForward(d_ff, feed_forward_dropout_rate, dtype=policy)
+        self.attention_residual = Residual(dropout_rate, norm_first, dtype=policy)
+        self.feed_forward_residual = Residual(dropout_rate, norm_first, dtype=policy)
+
+    def build(self, input_shape):
+        for part in (
+            self.self_attention,
+            self.feed_forward,
+            self.attention_residual,
+            self.feed_forward_residual,
+        ):
+            part.build(input_shape)
+
+    def call(self, x, attention_mask=None, training=None):
+        x = self.attention_residual(
+            x,
+            sublayer=lambda y: self.self_attention(
+                y, attention_mask=attention_mask, training=training
+            ),
+            training=training,
+        )
+        return self.feed_forward_residual(
+            x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
+        )
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | self.options
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class Encoder(keras.layers.Layer):
+    """A stack of `num_layers` encoder layers, with a final norm under pre-norm.
+
+    Args:
+        num_layers: number of layers (paper: N).
+        **layer_options: the arguments of `EncoderLayer`.
+
+    Call arguments and returns are those of `EncoderLayer`.
+    """
+
+    def __init__(self, num_layers: int, name=None, dtype=None, trainable=True, **layer_options):
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self.num_layers = num_layers
+        self.layer_options = layer_options
+        self.layers = [
+            EncoderLayer(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
+            for i in range(num_layers)
+        ]
+        self.final_norm = layer_norm(self.dtype_policy) if layer_options.get("norm_first") else None
+
+    def build(self, input_shape):
+        for layer in self.layers:
+            layer.build(input_shape)
+        if self.final_norm is not None:
+            self.final_norm.build(input_shape)
+
+    def call(self, x, attention_mask=None, training=None):
+        for layer in self.layers:
+            x = layer(x, attention_mask=attention_mask, training=training)
+        return x if self.final_norm is None else self.final_norm(x)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {"num_layers": self.num_layers} | self.layer_options

@@ -1,0 +1,49 @@
+"""Boolean attention masks; True = may attend.
+
+A mask broadcasts against attention scores of shape (B, H, T, S): batch, heads, queries, keys.
+Masks are explicit arguments everywhere in this package. Keras' implicit masks are not used,
+because layers that rewrite them can lose them without a warning.
+"""
+
+from keras import KerasTensor, ops
+
+PAD_ID = 0  # the one id that no mask lets anything attend to
+
+
+def padding_mask(ids: KerasTensor, pad_id: int = PAD_ID) -> KerasTensor:
+    """Hides padding keys.
+
+    Args:
+        ids: int tensor (B, S) of token ids.
+        pad_id: the id that marks padding.
+
+    Returns:
+        bool tensor (B, 1, 1, S), True where `ids` holds a real token.
+
+    Example:
+        >>> padding_mask(np.array([[7, 8, 0]])).shape
+        TensorShape([1, 1, 1, 3])
+    """
+    return ops.not_equal(ids, pad_id)[:, None, None, :]  # (B, 1, 1, S)
+
+
+def causal_mask(length: int) -> KerasTensor:
+    """Lets each position see itself and those before it (paper section 3.2.3).
+
+    Args:
+        length: number of positions T.
+
+    Returns:
+        bool tensor (1, 1, T, T); row t is True up to column t.
+    """
+    positions = ops.arange(length)
+    return (positions[:, None] >= positions[None, :])[None, None]  # (1, 1, T, T)
+
+
+def combine_masks(*masks: KerasTensor | None) -> KerasTensor | None:
+    """The conjunction of all masks that are given; None when none is."""
+    combined = None
+    for mask in masks:
+        if mask is not None:
+            combined = mask if combined is None else ops.logical_and(combined, mask)
+    return combined

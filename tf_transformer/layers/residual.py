@@ -1,0 +1,56 @@
+"""The residual connection around each sub-layer (paper sections 3.1 and 5.4)."""
+
+from collections.abc import Callable
+
+import keras
+from keras import KerasTensor
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class Residual(keras.layers.Layer):
+    """LayerNorm(x + Dropout(Sublayer(x))), or with pre-norm x + Dropout(Sublayer(LayerNorm(x))).
+
+    The first is the paper's (sections 3.1 and 5.4); the second trains more easily when deep and
+    needs one more norm after the last layer of a stack.
+
+    Args:
+        dropout_rate: dropout on the sub-layer's output.
+        norm_first: pre-norm instead of the paper's post-norm.
+
+    Call arguments:
+        x: float tensor (B, T, D).
+        sublayer: function from (B, T, D) to (B, T, D).
+        training: whether dropout is on.
+
+    Returns:
+        float tensor (B, T, D).
+    """
+
+    def __init__(self, dropout_rate: float = 0.0, norm_first: bool = False, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout_rate = dropout_rate
+        self.norm_first = norm_first
+        self.norm = layer_norm(self.dtype_policy)
+        self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        self.norm.build(input_shape)
+
+    def call(self, x, sublayer: Callable[[KerasTensor], KerasTensor], training=None):
+        if self.norm_first:
+            return x + self.dropout(sublayer(self.norm(x)), training=training)
+        return self.norm(x + self.dropout(sublayer(x), training=training))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {
+            "dropout_rate": self.dropout_rate,
+            "norm_first": self.norm_first,
+        }
+
+
+def layer_norm(dtype_policy=None) -> keras.layers.LayerNormalization:
+    """Layer normalisation with the small ε the field uses (Keras' own default is 1e-3)."""
+    return keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype_policy)

@@ -1,0 +1,151 @@
+"""SentencePiece BPE with one vocabulary for both languages and byte fallback.
+
+Training and translation in Python go through the `sentencepiece` wheel; an exported graph goes
+through tensorflow-text's op on the same model file. Both give the same ids.
+
+What happens to text: runs of blanks become one and outer blanks go. With the default
+normalisation, `identity`, nothing else changes: any other Unicode string comes back as it was,
+since characters outside the vocabulary are spelled as UTF-8 bytes. With `nmt_nfkc` text is
+rewritten first: compatibility characters are unified (½ becomes 1⁄2, ﬁ becomes fi), tabs and
+zero-width spaces become blanks, control characters go.
+"""
+
+import io
+import itertools
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import sentencepiece
+
+from tf_transformer.errors import InputError
+from tf_transformer.files import write_whole
+from tf_transformer.layers import PAD_ID
+
+BOS_ID = 1  # starts every target sequence given to the decoder
+EOS_ID = 2  # ends every source and target sequence
+UNK_ID = 3  # never produced: bytes spell what the vocabulary lacks
+
+_SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
+
+
+class Tokenizer:
+    """Strings to ids and back.
+
+    Args:
+        model: the serialised SentencePiece model.
+
+    Example:
+        >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
+        >>> ids = tokenizer.encode("a house")  # ids[-1] is EOS_ID
+        >>> tokenizer.decode(ids)
+        'a house'
+    """
+
+    def __init__(self, model: bytes):
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str],
+        vocabulary_size: int,
+        normalization: str = "identity",
+        max_lines: int = 2_000_000,
+    ) -> "Tokenizer":
+        """Learns the vocabulary from lines of both languages.
+
+        Args:
+            lines: the training text, source and target mixed.
+            vocabulary_size: the largest number of ids; a small text gives fewer.
+            normalization: a SentencePiece rule: identity, nfkc or nmt_nfkc.
+            max_lines: how many lines are read; beyond that a random sample.
+
+        Raises:
+            InputError: when there is no text, or `vocabulary_size` cannot hold the bytes.
+        """
+        if vocabulary_size < _SMALLEST_VOCABULARY:
+            raise InputError(
+                f"data.vocabulary_size must be at least {_SMALLEST_VOCABULARY} (256 bytes, "
+                f"4 special tokens and some pieces), got {vocabulary_size}."
+            )
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_lines_with_text(lines),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=vocabulary_size,
+            hard_vocab_limit=False,
+            character_coverage=0.9999,
+            byte_fallback=True,
+            normalization_rule_name=normalization,
+            input_sentence_size=max_lines,
+            shuffle_input_sentence=True,
+            num_threads=os.cpu_count() or 1,
+            pad_id=PAD_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            minloglevel=2,
+        )
+        return cls(model.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Tokenizer":
+        """Reads a SentencePiece model file.
+
+        Raises:
+            InputError: when the file is not a SentencePiece model with this project's ids.
+        """
+        tokenizer = cls._parse(pathlib.Path(path))
+        processor = tokenizer._processor
+        found = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
+        expected = (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
+        if found != expected:
+            raise InputError(
+                f"{path} numbers padding, start, end and unknown {found}; expected {expected}. "
+                "Train the tokenizer with this project."
+            )
+        return tokenizer
+
+    @classmethod
+    def _parse(cls, path: pathlib.Path) -> "Tokenizer":
+        try:
+            return cls(path.read_bytes())
+        except RuntimeError as error:
+            raise InputError(f"{path} is not a SentencePiece model: {error}") from error
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the model file, whole or not at all."""
+        write_whole(path, self.model)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of ids, V."""
+        return self._processor.get_piece_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a line, with the end-of-sentence id."""
+        return [*self._processor.encode(text), EOS_ID]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` of many lines, on all cores."""
+        rows = self._processor.encode(list(texts), num_threads=os.cpu_count() or 1)
+        return [[*row, EOS_ID] for row in rows]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The line that ids spell, up to the first end-of-sentence id."""
+        ids = [int(i) for i in ids]
+        if EOS_ID in ids:
+            ids = ids[: ids.index(EOS_ID)]
+        return self._processor.decode(ids)
+
+
+def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
+    """The lines that hold text; an error when none does."""
+    with_text = (line for line in lines if line.strip())
+    first = next(with_text, None)
+    if first is None:
+        raise InputError("there is no text to train a tokenizer on: every line is empty.")
+    return itertools.chain([first], with_text)

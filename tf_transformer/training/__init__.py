@@ -1,0 +1,1 @@
+"""Training: loss, schedule, devices, checkpoints and the run that ties them together."""

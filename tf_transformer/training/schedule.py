@@ -1,0 +1,55 @@
+"""The paper's learning rate schedule (section 5.3)."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """factor · d_model^-0.5 · min(step^-0.5, step · warmup_steps^-1.5) (paper equation 3).
+
+    The rate rises linearly for `warmup_steps` updates, then falls as 1/√step. Keras counts
+    updates from 0 and the paper from 1: update number n of Keras has step n + 1.
+
+    Args:
+        d_model: model size, D.
+        warmup_steps: updates until the peak.
+        factor: multiplies the whole schedule (the paper's is 1).
+
+    Call arguments:
+        step: int scalar, updates made so far.
+
+    Returns:
+        float32 scalar.
+
+    Raises:
+        ValueError: when `d_model`, `warmup_steps` or `factor` is not positive.
+
+    Example:
+        >>> float(TransformerSchedule(d_model=512, warmup_steps=4000)(3999))
+        0.0006987712...
+    """
+
+    def __init__(self, d_model: int, warmup_steps: int = 4000, factor: float = 1.0):
+        for name, value in (
+            ("d_model", d_model),
+            ("warmup_steps", warmup_steps),
+            ("factor", factor),
+        ):
+            if value <= 0:
+                raise ValueError(f"{name} must be positive, got {value}.")
+        self.d_model = d_model
+        self.warmup_steps = warmup_steps
+        self.factor = factor
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32") + 1.0
+        rate = ops.minimum(ops.rsqrt(step), step * self.warmup_steps**-1.5)
+        return self.factor * self.d_model**-0.5 * rate
+
+    def get_config(self):
+        return {
+            "d_model": self.d_model,
+            "warmup_steps": self.warmup_steps,
+            "factor": self.factor,
+        }

@@ -1,0 +1,177 @@
+"""A whole training run: from a configuration to checkpoints in a folder."""
+
+import itertools
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import keras
+import tensorflow as tf
+from tqdm import tqdm
+
+from tf_transformer.config import Config, DataConfig
+from tf_transformer.data.batching import BatchPlan, TokenPairs, as_dataset
+from tf_transformer.data.corpus import Corpus
+from tf_transformer.errors import InputError
+from tf_transformer.files import one_line, write_whole
+from tf_transformer.model import Transformer
+from tf_transformer.tasks import translation
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.training import callbacks
+from tf_transformer.training.checkpoint import Checkpoints
+from tf_transformer.training.schedule import TransformerSchedule
+from tf_transformer.training.strategy import make_strategy
+from tf_transformer.training.training_model import TrainingModel
+
+Translate = Callable[[Sequence[str]], list[str]]
+SAMPLES = 32  # validation sentences kept in the run's folder, to check an export with
+SAMPLES_FILE = "samples.txt"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a training reached: updates made, and the last round's figures by name."""
+
+    updates: int
+    figures: dict[str, float]
+
+
+def train(
+    config: Config,
+    run_dir: str | os.PathLike,
+    make_translate: Callable[[Transformer, Tokenizer], Translate],
+) -> Result:
+    """Trains, or goes on training, the run in a folder.
+
+    The folder gets `config.yaml`, `tokenizer.model`, `samples.txt`, `checkpoints/`, `logs/` and
+    `metrics.jsonl`. Given a folder that holds checkpoints of the same configuration, training
+    goes on from the latest.
+
+    Args:
+        config: everything about the run.
+        run_dir: the folder; made when missing.
+        make_translate: gives a function that translates with a model in training, for BLEU.
+
+    Raises:
+        InputError: for data that cannot be used, or a folder of another configuration.
+    """
+    run_dir = pathlib.Path(run_dir)
+    claim(run_dir, config)
+    keras.utils.set_random_seed(config.train.seed)
+    train_text, valid_text = translation.load_pairs(config.data, config.train.seed)
+    tokenizer = _tokenizer(run_dir, train_text, config.data)
+    _write_samples(run_dir, valid_text)
+    plan = _plan(train_text, tokenizer, config, "training")
+    valid_plan = _plan(valid_text, tokenizer, config, "validation")
+
+    strategy = make_strategy(config.train.strategy)
+    with strategy.scope():
+        model = _training_model(tokenizer.vocabulary_size, config)
+    checkpoints = Checkpoints(
+        run_dir, model.transformer, model.optimizer, config.train.keep_checkpoints
+    )
+    done = checkpoints.resume()
+    round_length = config.train.validate_every or len(plan)
+    steps = config.train.steps or config.train.epochs * len(plan)
+    _describe(model, plan, strategy, done, steps)
+    if done >= steps:
+        return Result(done, {})
+
+    reports: list[keras.callbacks.Callback] = [callbacks.Progress(steps, done)]
+    if config.train.valid_bleu_sentences:
+        sample = valid_text.take(range(min(len(valid_text), config.train.valid_bleu_sentences)))
+        translate = make_translate(model.transformer, tokenizer)
+        reports.append(callbacks.ValidationBleu(lambda: _bleu(translate, sample)))
+    reports += [callbacks.Journal(run_dir, done), callbacks.SaveCheckpoint(checkpoints)]
+    replicas = strategy.num_replicas_in_sync
+    history = model.fit(
+        as_dataset(lambda: plan.batches(start=done, row_multiple=replicas)),
+        validation_data=as_dataset(lambda: valid_plan.one_pass(row_multiple=replicas)),
+        validation_steps=len(valid_plan),
+        initial_epoch=done // round_length,
+        epochs=-(-steps // round_length),
+        steps_per_epoch=round_length,
+        callbacks=reports,
+        verbose=0,
+        shuffle=False,
+    )
+    last = {name: float(values[-1]) for name, values in history.history.items()}
+    return Result(int(model.optimizer.iterations), last)
+
+
+def claim(run_dir: pathlib.Path, config: Config) -> None:
+    """Saves the configuration in a new run's folder, or checks that an old run has the same.
+
+    Only how long to train may differ, so that a finished run can be trained further.
+
+    Raises:
+        InputError: when another configuration started the run.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    if (run_dir / "config.yaml").exists():
+        extensible = {"train.steps", "train.epochs"}
+        changed = {
+            name: values
+            for name, values in Config.load(run_dir).differences(config).items()
+            if name not in extensible and not name.startswith("decode.")
+        }
+        if changed:
+            listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
+            raise InputError(
+                f"{run_dir} holds a run of another configuration: {listed}. Give the options of "
+                "the first start to go on with it, or another --run_dir."
+            )
+    config.save(run_dir)
+
+
+def _tokenizer(run_dir: pathlib.Path, text: Corpus, config: DataConfig) -> Tokenizer:
+    path = run_dir / "tokenizer.model"
+    if not path.exists():
+        lines = itertools.chain(text.sources, text.targets)
+        Tokenizer.train(lines, config.vocabulary_size, config.normalization).save(path)
+    return Tokenizer.load(path)
+
+
+def _write_samples(run_dir: pathlib.Path, text: Corpus) -> None:
+    samples = "".join(one_line(source) + "\n" for source in text.sources[:SAMPLES])
+    write_whole(run_dir / SAMPLES_FILE, samples)
+
+
+def _plan(text: Corpus, tokenizer: Tokenizer, config: Config, name: str) -> BatchPlan:
+    pairs = TokenPairs.from_corpus(text, tokenizer, config.data.max_length)
+    skipped = "".join(f", {count:,} skipped ({why})" for why, count in pairs.skipped.items())
+    tqdm.write(f"{name}: {len(pairs):,} pairs{skipped}")
+    return BatchPlan(pairs, config.data.batch_tokens, config.data.bucket_width, config.train.seed)
+
+
+def _training_model(vocabulary_size: int, config: Config) -> TrainingModel:
+    transformer = Transformer(vocabulary_size, config.model)
+    transformer.build()
+    model = TrainingModel(transformer, config.train.label_smoothing, config.train.jit_compile)
+    schedule = TransformerSchedule(
+        config.model.d_model, config.train.warmup_steps, config.train.learning_rate
+    )
+    model.compile(optimizer=keras.optimizers.Adam(schedule, beta_2=0.98, epsilon=1e-9))
+    model.optimizer.build(transformer.trainable_variables)
+    return model
+
+
+def _describe(
+    model: TrainingModel,
+    plan: BatchPlan,
+    strategy: tf.distribute.Strategy,
+    done: int,
+    steps: int,
+) -> None:
+    tqdm.write(
+        f"model: {model.transformer.count_params():,} parameters, "
+        f"vocabulary {model.transformer.vocabulary_size:,}, "
+        f"{strategy.num_replicas_in_sync} replica(s)\n"
+        f"batches: {len(plan):,} a pass, {plan.padding_share():.1%} padding\n"
+        f"updates: {steps:,}" + (f", going on from {done:,}" if done else "")
+    )
+
+
+def _bleu(translate: Translate, sample: Corpus) -> float:
+    return translation.score(translate(sample.sources), sample.targets).bleu
