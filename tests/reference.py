@@ -16,11 +16,16 @@ def array(tensor) -> np.ndarray:
 
 
 def randomize(layer, seed: int = 1):
-    """Gives every weight random values, so that no bias is 0 and no gain is 1; returns `layer`."""
+    """Gives every weight random values, so that no bias is 0 and no gain is 1; returns `layer`.
+
+    Gains are about 1 and matrices keep the variance, so that a deep model still depends on its
+    inputs.
+    """
     random = np.random.default_rng(seed)
     for weight in layer.weights:
-        mean = 1.0 if weight.name == "gamma" else 0.0  # gains near 0 would hide the inputs
-        weight.assign(random.normal(mean, 0.4, weight.shape).astype("float32"))
+        mean = 1.0 if weight.name == "gamma" else 0.0
+        deviation = 0.3 if len(weight.shape) == 1 else weight.shape[0] ** -0.5
+        weight.assign(random.normal(mean, deviation, weight.shape).astype("float32"))
     return layer
 
 

@@ -194,6 +194,18 @@ def test_each_dropout_works_in_training_and_not_at_inference(option):
     assert np.abs(first - second).max() > 0.1  # new noise at every call
 
 
+def test_encode_and_decode_take_training_by_themselves():
+    model = make_model(dropout_rate=0.0, attention_dropout_rate=0.5)
+    memory = model.encode(SOURCE)
+    for run in (
+        lambda training: model.encode(SOURCE, training=training),
+        lambda training: model.decode(TARGET, memory, training=training),
+    ):
+        inference, again, training = (ops.convert_to_numpy(run(t)) for t in (False, False, True))
+        np.testing.assert_array_equal(again, inference)
+        assert np.abs(training - inference).max() > 0.1
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_dropout_on_the_sums_of_embeddings_and_positions(side):
     # Paper section 5.4: "to the sums of the embeddings and the positional encodings in both the

@@ -22,3 +22,5 @@ def run(main: Callable[..., None]) -> None:
         jsonargparse.auto_cli(main, as_positional=False, allow_abbrev=False)
     except InputError as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted")

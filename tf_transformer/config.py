@@ -137,6 +137,8 @@ class DataConfig:
         tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
             (from German to English); for the reverse direction set tfds_reverse.
         tfds_reverse: translate from the second language of the pair to the first.
+        tfds_valid_split: its split to validate on, like validation; held out of the training
+            text when empty.
         tfds_dir: where TFDS keeps prepared corpora; its own default when empty.
         source_language: language of the generated corpus' source (a num2words code).
         target_language: language of its target.
@@ -156,6 +158,7 @@ class DataConfig:
     valid_target: str = ""
     tfds: str = ""
     tfds_reverse: bool = False
+    tfds_valid_split: str = ""
     tfds_dir: str = ""
     source_language: str = "en"
     target_language: str = "de"
@@ -164,7 +167,7 @@ class DataConfig:
     max_length: int = 256
     vocabulary_size: int = 8000
     normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
-    batch_tokens: int = 4096
+    batch_tokens: int = 2048
     bucket_width: int = 2
 
     def __post_init__(self):
@@ -209,7 +212,7 @@ class TrainConfig:
 
     epochs: int = 30
     steps: int = 0
-    warmup_steps: int = 4000
+    warmup_steps: int = 1000
     learning_rate: float = 1.0
     label_smoothing: float = 0.1
     validate_every: int = 0

@@ -142,7 +142,9 @@ class Transformer(keras.Model):
         x = self.decoder(x, memory, causal, memory_mask, training=training)
         return self.output_embedding.logits(x)
 
-    def call(self, inputs, training=None):
+    def call(
+        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
+    ) -> KerasTensor:
         source, target = inputs
         memory = self.encode(source, training=training)
         return self.decode(target, memory, padding_mask(source), training=training)

@@ -83,6 +83,10 @@ class Translator:
         self.model = model
         self.tokenizer = tokenizer
         self.config = config
+        # A learned position table ends; sinusoids do not. Longer sources are cut.
+        self.max_source_length = config.max_source_length
+        if model.config.position == "learned":
+            self.max_source_length = min(self.max_source_length, model.config.max_length)
         self._search = tf.function(
             lambda source: search(model, source, config),
             input_signature=[tf.TensorSpec((None, None), tf.int32)],
@@ -152,15 +156,21 @@ class Translator:
         archive.write_out(str(path), verbose=False)
 
     def _truncate(self, ids: list[int]) -> list[int]:
-        longest = self.config.max_source_length
+        longest = self.max_source_length
         return ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID]
 
     def _batches(self, rows: list[list[int]]) -> Iterator[list[int]]:
-        """Indices of non-empty rows, longest first, `batch_size` at a time."""
-        real = [i for i in range(len(rows)) if len(rows[i]) > 1]
-        real.sort(key=lambda i: -len(rows[i]))
-        for start in range(0, len(real), self.config.batch_size):
-            yield real[start : start + self.config.batch_size]
+        """Indices of rows with text, longest first, no row under half its batch's longest."""
+        batch: list[int] = []
+        with_text = (i for i, row in enumerate(rows) if len(row) > 1)
+        for i in sorted(with_text, key=lambda i: -len(rows[i])):
+            full = len(batch) == self.config.batch_size
+            if batch and (full or 2 * len(rows[i]) < len(rows[batch[0]])):
+                yield batch
+                batch = []
+            batch.append(i)
+        if batch:
+            yield batch
 
 
 class _ServingGraph(tf.Module):
@@ -174,9 +184,10 @@ class _ServingGraph(tf.Module):
         self.model = translator.model
         self._tokenizer = tensorflow_text.SentencepieceTokenizer(translator.tokenizer.model)
         self._config = translator.config
+        self._max_source_length = translator.max_source_length
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        ids = self._tokenizer.tokenize(text)[:, : self._config.max_source_length - 1]  # ragged
+        ids = self._tokenizer.tokenize(text)[:, : self._max_source_length - 1]  # ragged
         empty = tf.equal(ids.row_lengths(), 0)  # (B,)
         end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
         source = tf.concat([ids, end], axis=1).to_tensor(PAD_ID)  # (B, S)

@@ -4,8 +4,9 @@ import gzip
 
 import pytest
 
-from tf_transformer.data.corpus import Corpus, read_files, read_lines, read_tfds
+from tf_transformer.data.corpus import Corpus, read_files, read_tfds
 from tf_transformer.errors import InputError
+from tf_transformer.files import read_lines
 
 
 @pytest.fixture
@@ -181,9 +182,50 @@ def test_tfds_pairs_in_reverse(mocked):
     assert corpus.targets == [GERMAN[0], GERMAN[2]]
 
 
-def test_tfds_corpus_that_is_no_translation(mocked):
+@pytest.fixture
+def prepared(tmp_path):
+    """A data_dir with a corpus that TFDS itself wrote and reads from disk."""
+    tfds = pytest.importorskip("tensorflow_datasets")
+
+    folder = tmp_path / "tiny_translate" / "1.0.0"
+    folder.mkdir(parents=True)
+    identity = tfds.core.DatasetIdentity(
+        name="tiny_translate", version="1.0.0", data_dir=str(folder), module_name=""
+    )
+    info = tfds.core.DatasetInfo(
+        builder=identity,
+        features=tfds.features.Translation(languages=("de", "en")),
+        supervised_keys=("de", "en"),
+    )
+    writer = tfds.core.SequentialWriter(info, max_examples_per_shard=10)
+    writer.initialize_splits(["train"])
+    rows = zip(GERMAN, ENGLISH, strict=True)
+    writer.add_examples({"train": [{"de": german, "en": english} for german, english in rows]})
+    writer.close_all()
+    return str(tmp_path)
+
+
+def test_tfds_corpus_and_part_of_it_are_read_from_disk(prepared):
+    whole, first, rest = (
+        read_tfds("tiny_translate", f"train{part}", data_dir=prepared)
+        for part in ("", "[:1]", "[1:]")
+    )
+    assert whole == Corpus([GERMAN[0], GERMAN[2]], [ENGLISH[0], ENGLISH[2]], {"empty side": 1})
+    assert (first.sources, first.targets) == ([GERMAN[0]], [ENGLISH[0]])
+    assert (rest.sources, rest.targets) == ([GERMAN[2]], [ENGLISH[2]])
+
+
+def test_tfds_split_that_is_unknown(prepared):
     with pytest.raises(InputError) as error:
-        read_tfds("mnist", "train", data_dir=mocked)
+        read_tfds("tiny_translate", "test", data_dir=prepared)
+    start = "data.tfds=tiny_translate: TFDS cannot load split 'test': Unknown split 'test'"
+    assert str(error.value).startswith(start)
+
+
+def test_tfds_corpus_that_is_no_translation(tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    with tfds.testing.mock_data(), pytest.raises(InputError) as error:
+        read_tfds("mnist", "train", data_dir=str(tmp_path))
     message = str(error.value)
     assert message.startswith("data.tfds=mnist holds FeaturesDict(")
     assert message.endswith("expected a translation corpus, like wmt14_translate/de-en.")

@@ -74,16 +74,12 @@ def read_files(source_path: str | os.PathLike, target_path: str | os.PathLike) -
         InputError: when a file is missing, the files have different numbers of lines, or no
             pair remains.
     """
-    missing = object()
     rows: list[tuple[bytes, bytes]] = []
-    lines = itertools.zip_longest(
-        read_lines(source_path), read_lines(target_path), fillvalue=missing
-    )
+    lines = itertools.zip_longest(read_lines(source_path), read_lines(target_path))
     for number, (source, target) in enumerate(lines, start=1):
-        if source is missing or target is missing:
-            longer, shorter = source_path, target_path
-            if source is missing:
-                longer, shorter = shorter, longer
+        if source is None or target is None:
+            ended = (source_path, target_path) if source is None else (target_path, source_path)
+            shorter, longer = ended
             raise InputError(
                 f"{shorter} ends after line {number - 1} but {longer} goes on: line n of one "
                 "must translate line n of the other. Give files of equal length."

@@ -68,9 +68,8 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
         raise InputError(f"the generated corpus has 1 to {largest} pairs, asked for {count}.")
     sources, targets = [], []
     for meaning in _meanings(count, seed):
-        say = date_in_words if isinstance(meaning, datetime.date) else number_in_words
-        sources.append(say(meaning, source_language))
-        targets.append(say(meaning, target_language))
+        sources.append(_in_words(meaning, source_language))
+        targets.append(_in_words(meaning, target_language))
     return Corpus(sources, targets)
 
 
@@ -85,6 +84,12 @@ def _meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
         ),
     ]
     return (meanings[i] for i in rng.permutation(count))
+
+
+def _in_words(meaning: int | datetime.date, language: str) -> str:
+    if isinstance(meaning, datetime.date):
+        return date_in_words(meaning, language)
+    return number_in_words(meaning, language)
 
 
 def _check_language(language: str) -> None:

@@ -1,7 +1,7 @@
 """Scaled dot-product and multi-head attention (paper section 3.2)."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -105,7 +105,7 @@ class MultiHeadAttention(keras.layers.Layer):
         value_dim: int | None = None,
         use_bias: bool = False,
         dropout_rate: float = 0.0,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
@@ -177,7 +177,13 @@ class MultiHeadAttention(keras.layers.Layer):
         concatenated = ops.reshape(heads, (batch, length, self.num_heads * self.value_dim))
         return self.output_projection(concatenated)  # (B, T, D)
 
-    def call(self, query, value=None, attention_mask=None, training=None):
+    def call(
+        self,
+        query: KerasTensor,
+        value: KerasTensor | None = None,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> KerasTensor:
         value = query if value is None else value
         return self.attend(
             self.project_query(query),

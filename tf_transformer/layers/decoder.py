@@ -84,7 +84,14 @@ class DecoderLayer(keras.layers.Layer):
         for residual in (self.self_residual, self.cross_residual, self.feed_forward_residual):
             residual.build(x_shape)
 
-    def call(self, x, memory, attention_mask=None, cross_attention_mask=None, training=None):
+    def call(
+        self,
+        x: KerasTensor,
+        memory: KerasTensor,
+        attention_mask: KerasTensor | None = None,
+        cross_attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> KerasTensor:
         x = self.self_residual(
             x,
             sublayer=lambda y: self.self_attention(
@@ -143,7 +150,9 @@ class DecoderLayer(keras.layers.Layer):
         )
         return self.feed_forward_residual(x, sublayer=self.feed_forward), pasts[0]
 
-    def _attend_to_past(self, x, past, index):
+    def _attend_to_past(
+        self, x: KerasTensor, past: KeyValue, index: KerasTensor
+    ) -> tuple[KerasTensor, KeyValue]:
         batch, beam = ops.shape(x)[0], ops.shape(x)[1]
         rows = ops.reshape(x, (batch * beam, 1, x.shape[-1]))  # (B·W, 1, D)
         new = self.self_attention.project_key_value(rows)
@@ -197,7 +206,14 @@ class Decoder(keras.layers.Layer):
         if self.final_norm is not None:
             self.final_norm.build(x_shape)
 
-    def call(self, x, memory, attention_mask=None, cross_attention_mask=None, training=None):
+    def call(
+        self,
+        x: KerasTensor,
+        memory: KerasTensor,
+        attention_mask: KerasTensor | None = None,
+        cross_attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> KerasTensor:
         for layer in self.layers:
             x = layer(x, memory, attention_mask, cross_attention_mask, training=training)
         return x if self.final_norm is None else self.final_norm(x)

@@ -41,7 +41,7 @@ class TokenEmbedding(keras.layers.Layer):
             initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
         )
 
-    def call(self, ids):
+    def call(self, ids: KerasTensor) -> KerasTensor:
         embedded = ops.take(self.embeddings, ids, axis=0)  # (..., D)
         return ops.cast(embedded, self.compute_dtype) * math.sqrt(self.d_model)
 

@@ -1,6 +1,7 @@
 """The encoder layer and the encoder stack (paper section 3.1)."""
 
 import keras
+from keras import KerasTensor
 
 from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.feed_forward import FeedForward
@@ -78,7 +79,12 @@ class EncoderLayer(keras.layers.Layer):
         ):
             part.build(input_shape)
 
-    def call(self, x, attention_mask=None, training=None):
+    def call(
+        self,
+        x: KerasTensor,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> KerasTensor:
         x = self.attention_residual(
             x,
             sublayer=lambda y: self.self_attention(
@@ -124,7 +130,12 @@ class Encoder(keras.layers.Layer):
         if self.final_norm is not None:
             self.final_norm.build(input_shape)
 
-    def call(self, x, attention_mask=None, training=None):
+    def call(
+        self,
+        x: KerasTensor,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> KerasTensor:
         for layer in self.layers:
             x = layer(x, attention_mask=attention_mask, training=training)
         return x if self.final_norm is None else self.final_norm(x)

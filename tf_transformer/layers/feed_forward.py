@@ -1,6 +1,7 @@
 """Position-wise feed-forward network (paper section 3.3)."""
 
 import keras
+from keras import KerasTensor
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -35,7 +36,7 @@ class FeedForward(keras.layers.Layer):
         )
         self.output_projection.build((*input_shape[:-1], self.d_ff))
 
-    def call(self, x, training=None):
+    def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
         hidden = self.dropout(self.hidden(x), training=training)  # (B, T, F)
         return self.output_projection(hidden)  # (B, T, D)
 

@@ -45,7 +45,7 @@ class SinusoidalPosition(keras.layers.Layer):
         float tensor (B, T, D).
     """
 
-    def call(self, x, start=0):
+    def call(self, x: KerasTensor, start: int | KerasTensor = 0) -> KerasTensor:
         positions = start + ops.arange(ops.shape(x)[1])  # (T,)
         return x + ops.cast(sinusoids(positions, x.shape[-1]), x.dtype)
 
@@ -82,7 +82,7 @@ class LearnedPosition(keras.layers.Layer):
             initializer=keras.initializers.RandomNormal(stddev=input_shape[-1] ** -0.5),
         )
 
-    def call(self, x, start=0):
+    def call(self, x: KerasTensor, start: int | KerasTensor = 0) -> KerasTensor:
         length = x.shape[1]
         if length is not None and isinstance(start, int) and start + length > self.max_length:
             raise ValueError(

@@ -36,7 +36,12 @@ class Residual(keras.layers.Layer):
     def build(self, input_shape):
         self.norm.build(input_shape)
 
-    def call(self, x, sublayer: Callable[[KerasTensor], KerasTensor], training=None):
+    def call(
+        self,
+        x: KerasTensor,
+        sublayer: Callable[[KerasTensor], KerasTensor],
+        training: bool | None = None,
+    ) -> KerasTensor:
         if self.norm_first:
             return x + self.dropout(sublayer(self.norm(x)), training=training)
         return self.norm(x + self.dropout(sublayer(x), training=training))

@@ -50,20 +50,26 @@ def load_pairs(config: DataConfig, seed: int) -> tuple[Corpus, Corpus]:
     if config.train_source:
         train = read_files(config.train_source, config.train_target)
     elif config.tfds:
-        train = read_tfds(config.tfds, "train", config.tfds_reverse, config.tfds_dir)
+        train = _tfds_split(config, "train")
     else:
         train, valid, _ = generated_splits(config)
         return train, valid
     if config.valid_source:
         return train, read_files(config.valid_source, config.valid_target)
+    if config.tfds_valid_split:
+        return train, _tfds_split(config, config.tfds_valid_split)
     return train.hold_out(config.held_out, seed)
+
+
+def _tfds_split(config: DataConfig, split: str) -> Corpus:
+    return read_tfds(config.tfds, split, config.tfds_reverse, config.tfds_dir)
 
 
 def generated_splits(config: DataConfig) -> tuple[Corpus, Corpus, Corpus]:
     """The generated corpus as (train, valid, test), disjoint in meaning."""
     held_out = min(config.held_out, TEST_PAIRS)
     total = config.generated_pairs + held_out + TEST_PAIRS
-    # One seed for all runs: what is a test pair must not depend on how a run is trained.
+    # A seed of its own: evaluate.py makes the corpus again and must find the same test pairs.
     corpus = generate(total, config.source_language, config.target_language, seed=0)
     return (
         corpus.take(range(TEST_PAIRS + held_out, total)),
@@ -93,7 +99,7 @@ def load_test(run_dir: str | os.PathLike, source: str, reference: str) -> Corpus
                 f"{source} has {len(sides[0])} lines and {reference} {len(sides[1])}; line n of "
                 "one must be the translation of line n of the other."
             )
-        return Corpus(*sides)
+        return Corpus(sources=sides[0], targets=sides[1])
     data = Config.load(run_dir).data
     if source or reference or data.train_source or data.tfds:
         raise InputError("give --source and --reference, the test set and its translation.")

@@ -54,7 +54,7 @@ class Progress(keras.callbacks.Callback):
 
 
 class ValidationBleu(keras.callbacks.Callback):
-    """Adds the BLEU of translated validation sentences to a round's logs, and shows some.
+    """Adds the BLEU of translated validation sentences to a round's figures.
 
     Args:
         score: function without arguments that translates and gives BLEU.

@@ -13,7 +13,7 @@ FOLDER = "checkpoints"
 
 
 class Checkpoints:
-    """The newest `keep` checkpoints of a training: model and optimizer.
+    """The newest `keep` checkpoints of a training: weights, dropout's random state, optimizer.
 
     A checkpoint becomes the latest by one rename, after its data is on disk.
 
@@ -33,7 +33,11 @@ class Checkpoints:
     ):
         self._optimizer = optimizer
         self._manager = tf.train.CheckpointManager(
-            tf.train.Checkpoint(model=model, optimizer=optimizer),
+            tf.train.Checkpoint(
+                weights=_tensors(model.weights),
+                random_state=_tensors(model.variables[len(model.weights) :]),
+                optimizer=_tensors(optimizer.variables),
+            ),
             str(pathlib.Path(run_dir) / FOLDER),
             max_to_keep=keep,
             checkpoint_name="step",
@@ -48,6 +52,14 @@ class Checkpoints:
     def save(self) -> None:
         """Saves model and optimizer as the latest checkpoint."""
         self._manager.save(checkpoint_number=int(self._optimizer.iterations))
+
+
+def _tensors(variables: list[keras.Variable]) -> list[tf.Variable]:
+    """TensorFlow's variables, listed in full.
+
+    Given a Keras model itself, `tf.train.Checkpoint` passes over layers that sit in lists.
+    """
+    return [variable.value for variable in variables]
 
 
 def load_average(run_dir: str | os.PathLike, model: keras.Model, count: int) -> int:
@@ -69,7 +81,7 @@ def load_average(run_dir: str | os.PathLike, model: keras.Model, count: int) -> 
     if state is None:
         raise InputError(f"{folder} holds no checkpoint; train first: train.py --run_dir {run_dir}")
     paths = state.all_model_checkpoint_paths[-count:]
-    checkpoint = tf.train.Checkpoint(model=model)
+    checkpoint = tf.train.Checkpoint(weights=_tensors(model.weights))
     mean = [np.zeros(weight.shape, np.float64) for weight in model.weights]
     for path in paths:
         checkpoint.restore(path).expect_partial().assert_existing_objects_matched()

@@ -1,5 +1,7 @@
 """What `fit` runs: one update whose loss is the mean over all replicas' real tokens."""
 
+from collections.abc import Callable
+
 import keras
 import tensorflow as tf
 
@@ -40,6 +42,8 @@ class TrainingModel(keras.Model):
             "accuracy": TokenMean(name="accuracy"),
         }
         self.built = True
+        self.train_function: Callable | None = None
+        self.test_function: Callable | None = None
 
     def call(self, inputs, training=None):
         return self.transformer(inputs, training=training)
@@ -96,11 +100,11 @@ class TrainingModel(keras.Model):
 
         return run_and_report
 
-    def make_train_function(self, force=False):
+    def make_train_function(self, force: bool = False) -> None:
         if self.train_function is None or force:
             self.train_function = self._distributed(self.train_step)
 
-    def make_test_function(self, force=False):
+    def make_test_function(self, force: bool = False) -> None:
         if self.test_function is None or force:
             self.test_function = self._distributed(self.test_step)
 

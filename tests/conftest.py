@@ -1,0 +1,42 @@
+"""What all tests share: two logical CPU devices, and one small trained run."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import pytest
+
+if keras.backend.backend() == "tensorflow":
+    import tensorflow as tf
+
+    # Two devices, so that distribution is tested without GPUs. Before anything else runs on them.
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory):
+    """The folder of a small run on the generated corpus, trained for a few updates."""
+    from tf_transformer.training import trainer
+    from tf_transformer.translator import greedy_translate
+
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    trainer.train(small_config(), folder, greedy_translate)
+    return folder
+
+
+def small_config(**train_options):
+    """A configuration that trains in seconds."""
+    from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+
+    options = {"steps": 4, "validate_every": 2, "warmup_steps": 10, "valid_bleu_sentences": 4}
+    return Config(
+        model=ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2),
+        data=DataConfig(
+            generated_pairs=60, held_out=20, vocabulary_size=320, batch_tokens=300, max_length=100
+        ),
+        train=TrainConfig(**(options | train_options)),
+        decode=DecodeConfig(beam_size=2, max_extra_length=5),
+    )

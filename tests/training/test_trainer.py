@@ -1,0 +1,117 @@
+"""A run's folder: what is in it, going on after an interruption, averages."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import small_config
+
+from tf_transformer.config import Config
+from tf_transformer.errors import InputError
+from tf_transformer.model import Transformer
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.training import trainer
+from tf_transformer.training.checkpoint import load_average
+from tf_transformer.translator import greedy_translate
+
+
+def weights_of(run, count=1):
+    config = Config.load(run)
+    model = Transformer(Tokenizer.load(run / "tokenizer.model").vocabulary_size, config.model)
+    model.build()
+    load_average(run, model, count)
+    return [np.asarray(w) for w in model.weights]
+
+
+def test_a_run_holds_what_the_readme_says(run):
+    names = {path.name for path in run.iterdir()}
+    assert names == {
+        *("config.yaml", "tokenizer.model", "samples.txt"),
+        *("checkpoints", "logs", "metrics.jsonl"),
+    }
+    assert Config.load(run) == small_config()
+
+
+def test_metrics_have_a_line_a_round(run):
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [2, 4]
+    for line in lines:
+        assert {"loss", "perplexity", "accuracy", "val_loss", "val_bleu"} <= line.keys()
+        assert line["tokens_per_second"] > 0
+        assert line["learning_rate"] > 0
+
+
+def test_tensorboard_can_read_the_logs(run):
+    (events,) = (run / "logs").glob("events*")
+    tags = {
+        value.tag
+        for event in tf.compat.v1.train.summary_iterator(str(events))
+        for value in event.summary.value
+    }
+    assert {"loss", "val_bleu", "learning_rate", "tokens_per_second"} <= tags
+
+
+def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(run, tmp_path):
+    """Without dropout, whose noise is not part of a checkpoint."""
+    import dataclasses
+
+    def config(steps):
+        full = small_config(steps=steps)
+        return dataclasses.replace(full, model=dataclasses.replace(full.model, dropout_rate=0.0))
+
+    trainer.train(config(4), tmp_path / "whole", greedy_translate)
+    trainer.train(config(2), tmp_path / "parts", greedy_translate)
+    trainer.train(config(4), tmp_path / "parts", greedy_translate)
+    for whole, parts in zip(
+        weights_of(tmp_path / "whole"), weights_of(tmp_path / "parts"), strict=True
+    ):
+        np.testing.assert_array_equal(whole, parts)
+    steps = [
+        json.loads(line)["step"]
+        for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()
+    ]
+    assert steps == [2, 4]
+
+
+def test_a_finished_run_is_left_alone(run):
+    before = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").iterdir())
+    assert trainer.train(small_config(), run, greedy_translate).updates == 4
+    after = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").iterdir())
+    assert before == after
+
+
+def test_average_is_the_mean_of_the_newest_checkpoints(run):
+    """Oracle: NumPy's mean of what TensorFlow reads from each checkpoint file."""
+    state = tf.train.get_checkpoint_state(str(run / "checkpoints"))
+    paths = state.all_model_checkpoint_paths
+    assert len(paths) == 2
+    readers = [tf.train.load_checkpoint(path) for path in paths]
+    key = "model/target_embedding/_trainable_variables/0/.ATTRIBUTES/VARIABLE_VALUE"
+    keys = [
+        k for k in readers[0].get_variable_to_shape_map() if "embedding" in k and "optim" not in k
+    ]
+    key = key if key in keys else keys[0]
+    expected = np.mean([reader.get_tensor(key) for reader in readers], axis=0)
+    assert any(
+        w.shape == expected.shape and np.allclose(w, expected, atol=1e-7)
+        for w in weights_of(run, count=2)
+    )
+    newest = readers[1].get_tensor(key)
+    assert any(
+        w.shape == newest.shape and np.allclose(w, newest, atol=1e-7)
+        for w in weights_of(run, count=1)
+    )
+
+
+def test_another_configuration_is_refused(run):
+    with pytest.raises(InputError, match=r"train.seed was 1, now 9.*another --run_dir"):
+        trainer.train(small_config(seed=9), run, greedy_translate)
+
+
+def test_a_folder_without_checkpoints_is_an_error(run, tmp_path):
+    broken = tmp_path / "run"
+    shutil.copytree(run, broken, ignore=shutil.ignore_patterns("checkpoints"))
+    with pytest.raises(InputError, match="holds no checkpoint; train first"):
+        weights_of(broken)
