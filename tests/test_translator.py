@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from keras import ops
 
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.layers import PAD_ID
@@ -52,17 +53,21 @@ def test_progress_counts_sentences_with_text(translator):
     assert sum(counts) == len(SENTENCES) - 2
 
 
-@pytest.mark.parametrize("position", ["sinusoidal", "learned"])
-def test_translations_have_at_most_source_length_and_fifty_tokens(position):
-    """Section 6.1. Untrained models rarely end by themselves, so the limit is reached."""
-    config = ModelConfig(
-        num_layers=1, d_model=8, d_ff=8, num_heads=2, position=position, max_length=40
-    )
-    model = Transformer(11, config)
+class NeverEnding(Transformer):
+    """Gives the end token no chance, so that only the limit ends a translation."""
+
+    def decode_step(self, ids, cache, index, memory):
+        logits, cache = super().decode_step(ids, cache, index, memory)
+        return logits - 1e4 * ops.one_hot(EOS_ID, self.vocabulary_size), cache
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+@pytest.mark.parametrize(("position", "limits"), [("sinusoidal", [54, 52]), ("learned", [40, 40])])
+def test_translations_have_at_most_fifty_tokens_more_than_the_source(beam_size, position, limits):
+    """Section 6.1, for each sentence by itself; a learned table may end before that."""
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2}
+    model = NeverEnding(11, ModelConfig(**sizes, position=position, max_length=40))
     model.build()
     source = np.array([[5, 6, 7, EOS_ID], [5, EOS_ID, PAD_ID, PAD_ID]], np.int32)
-    decode = DecodeConfig(beam_size=2, max_extra_length=50)
-    lengths = np.asarray(search(model, source, decode).lengths)[:, 0]
-    limits = np.array([54, 52]) if position == "sinusoidal" else np.array([40, 40])
-    assert (lengths <= limits).all()
-    assert (lengths == limits).any()
+    found = search(model, source, DecodeConfig(beam_size=beam_size, max_extra_length=50))
+    assert np.asarray(found.lengths)[:, 0].tolist() == limits

@@ -3,11 +3,12 @@
 Training and translation in Python go through the `sentencepiece` wheel; an exported graph goes
 through tensorflow-text's op on the same model file. Both give the same ids.
 
-What happens to text: runs of blanks become one and outer blanks go. With the default
-normalisation, `identity`, nothing else changes: any other Unicode string comes back as it was,
-since characters outside the vocabulary are spelled as UTF-8 bytes. With `nmt_nfkc` text is
-rewritten first: compatibility characters are unified (½ becomes 1⁄2, ﬁ becomes fi), tabs and
-zero-width spaces become blanks, control characters go.
+What happens to text: runs of blanks become one and outer blanks go; U+2581, SentencePiece's own
+sign for a blank, comes back as one. With the default normalisation, `identity`, nothing else
+changes: any other Unicode string comes back as it was, since characters outside the vocabulary
+are spelled as UTF-8 bytes. With `nmt_nfkc` text is rewritten first: compatibility characters are
+unified (½ becomes 1⁄2, ﬁ becomes fi), tabs and zero-width spaces become blanks, control characters
+go.
 """
 
 import io
@@ -27,6 +28,18 @@ EOS_ID = 2  # ends every source and target sequence
 UNK_ID = 3  # never produced: bytes spell what the vocabulary lacks
 
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
+_TRAINER_OPTIONS = {
+    "model_type": "bpe",
+    "hard_vocab_limit": False,
+    "character_coverage": 0.9999,  # rarer characters are spelled as bytes
+    "byte_fallback": True,
+    "shuffle_input_sentence": True,
+    "pad_id": PAD_ID,
+    "bos_id": BOS_ID,
+    "eos_id": EOS_ID,
+    "unk_id": UNK_ID,
+    "minloglevel": 2,
+}
 
 
 class Tokenizer:
@@ -63,7 +76,8 @@ class Tokenizer:
             max_lines: how many lines are read; beyond that a random sample.
 
         Raises:
-            InputError: when there is no text, or `vocabulary_size` cannot hold the bytes.
+            InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
+                the characters of the text.
         """
         if vocabulary_size < _SMALLEST_VOCABULARY:
             raise InputError(
@@ -71,24 +85,23 @@ class Tokenizer:
                 f"4 special tokens and some pieces), got {vocabulary_size}."
             )
         model = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_lines_with_text(lines),
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=vocabulary_size,
-            hard_vocab_limit=False,
-            character_coverage=0.9999,
-            byte_fallback=True,
-            normalization_rule_name=normalization,
-            input_sentence_size=max_lines,
-            shuffle_input_sentence=True,
-            num_threads=os.cpu_count() or 1,
-            pad_id=PAD_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            unk_id=UNK_ID,
-            minloglevel=2,
-        )
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_lines_with_text(lines),
+                model_writer=model,
+                vocab_size=vocabulary_size,
+                normalization_rule_name=normalization,
+                input_sentence_size=max_lines,
+                num_threads=os.cpu_count() or 1,
+                **_TRAINER_OPTIONS,
+            )
+        except RuntimeError as error:
+            if "required_chars" not in str(error):
+                raise
+            raise InputError(
+                f"data.vocabulary_size={vocabulary_size} is too small for the characters of "
+                f"this text; raise it. SentencePiece says: {error}"
+            ) from error
         return cls(model.getvalue())
 
     @classmethod
@@ -96,7 +109,8 @@ class Tokenizer:
         """Reads a SentencePiece model file.
 
         Raises:
-            InputError: when the file is not a SentencePiece model with this project's ids.
+            InputError: when there is no such file, or it is not a SentencePiece model with this
+                project's ids.
         """
         tokenizer = cls._parse(pathlib.Path(path))
         processor = tokenizer._processor
@@ -111,6 +125,8 @@ class Tokenizer:
 
     @classmethod
     def _parse(cls, path: pathlib.Path) -> "Tokenizer":
+        if not path.is_file():
+            raise InputError(f"{path} is not a file; a run keeps its tokenizer there.")
         try:
             return cls(path.read_bytes())
         except RuntimeError as error:

@@ -228,7 +228,9 @@ def test_tfds_corpus_that_is_no_translation(tmp_path):
         read_tfds("mnist", "train", data_dir=str(tmp_path))
     message = str(error.value)
     assert message.startswith("data.tfds=mnist holds FeaturesDict(")
-    assert message.endswith("expected a translation corpus, like wmt14_translate/de-en.")
+    assert message.endswith(
+        "expected a translation corpus of two languages, like wmt14_translate/de-en."
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,13 +249,21 @@ def test_tfds_name_that_is_unknown(tmp_path, name, reason):
     assert reason in message
 
 
-def test_own_files_in_the_layout_of_translate_folder_are_read_as_files(tmp_path):
-    """What tfds.TranslateFolder holds, plain lang.split.txt files, needs no TFDS."""
+def test_translate_folder_gives_what_its_files_give(tmp_path):
+    """Oracle: tfds.TranslateFolder itself. Its files may be given as plain files, too."""
     tfds = pytest.importorskip("tensorflow_datasets")
     paths = {language: tmp_path / f"{language}.train.txt" for language in ("de", "en")}
     paths["de"].write_text("ein Haus\nzwei Häuser\n", encoding="utf-8")
     paths["en"].write_text("a house\ntwo houses\n", encoding="utf-8")
     folder = tfds.as_numpy(tfds.TranslateFolder(str(tmp_path)).as_dataset(split="train"))
     expected = [(row["de"].decode(), row["en"].decode()) for row in folder]
-    corpus = read_files(paths["de"], paths["en"])
-    assert list(zip(corpus.sources, corpus.targets, strict=True)) == expected
+    for corpus in (read_files(paths["de"], paths["en"]), read_tfds(str(tmp_path), "train")):
+        assert list(zip(corpus.sources, corpus.targets, strict=True)) == expected
+    assert read_tfds(str(tmp_path), "train", reverse=True).sources == ["a house", "two houses"]
+
+
+def test_translate_folder_of_unequal_sides(tmp_path):
+    (tmp_path / "de.train.txt").write_text("ein Haus\n", encoding="utf-8")
+    (tmp_path / "en.train.txt").write_text("a house\ntwo houses\n", encoding="utf-8")
+    with pytest.raises(InputError, match="Num examples for split train do not match"):
+        read_tfds(str(tmp_path), "train")

@@ -87,7 +87,7 @@ def test_multi_head_attention_equals_numpy(use_bias):
         reference.multi_head_attention(layer, *sentence)
         for sentence in zip(query, value, mask[:, 0], strict=True)
     ]
-    np.testing.assert_allclose(ops.convert_to_numpy(output), expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(ops.convert_to_numpy(output), expected, rtol=1e-5, atol=1e-5)
 
 
 def copy_to_keras(layer, theirs):
@@ -123,7 +123,7 @@ def test_multi_head_attention_equals_that_of_keras(kind, masked, use_bias):
     # Asked for scores too, Keras takes its einsum path: on JAX its fused one wants K = V's size.
     expected, _ = theirs(query, value, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(
-        ops.convert_to_numpy(mine), ops.convert_to_numpy(expected), rtol=1e-5, atol=1e-4
+        ops.convert_to_numpy(mine), ops.convert_to_numpy(expected), rtol=1e-5, atol=1e-5
     )
 
 

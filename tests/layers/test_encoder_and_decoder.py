@@ -32,7 +32,7 @@ def test_encoder_layer_equals_numpy(norm_first, attention_bias):
     layer.build(x.shape)
     output = ops.convert_to_numpy(reference.randomize(layer)(x))
     expected = [reference.encoder_layer(layer, sentence) for sentence in x]
-    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-5)
 
 
 @variants
@@ -43,7 +43,7 @@ def test_decoder_layer_equals_numpy(norm_first, attention_bias):
     layer.build(x.shape, memory.shape)
     output = reference.randomize(layer)(x, memory, causal_mask(TARGET))
     expected = [reference.decoder_layer(layer, *pair) for pair in zip(x, memory, strict=True)]
-    np.testing.assert_allclose(ops.convert_to_numpy(output), expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(ops.convert_to_numpy(output), expected, rtol=1e-5, atol=1e-5)
 
 
 @variants
@@ -77,7 +77,7 @@ def test_every_layer_of_a_stack_gets_the_masks():
 
     for before, after in zip(run(x), run(changed), strict=True):
         np.testing.assert_allclose(before[0, :3], after[0, :3], atol=1e-5)  # the real positions
-        assert np.abs(before[0, 3:] - after[0, 3:]).max() > 0.01
+        assert np.abs(before[0, 3:] - after[0, 3:]).max() > 0.1
 
 
 @variants

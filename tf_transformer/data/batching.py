@@ -82,7 +82,8 @@ class BatchPlan:
     the same rounded lengths are shuffled among themselves. That order is cut where the next
     pair would overrun the token budget (paper section 5.1), and the batches are shuffled.
     Because the sequence of rounded lengths is the same in every epoch, so are the cuts: every
-    epoch has the same number of batches of the same shapes, and any position can be sought.
+    epoch has the same number of batches with the same numbers of rows, and any position can be
+    sought.
 
     Args:
         pairs: the tokenised corpus.
@@ -123,7 +124,7 @@ class BatchPlan:
         Args:
             start: batches to pass over, counted from the first of epoch 0.
             row_multiple: rows are filled up with padding to a multiple of this, so that
-                replicas get equal shares.
+                replicas get equal shares; they may overrun the token budget by that much.
         """
         epoch, first = divmod(start, len(self))
         while True:

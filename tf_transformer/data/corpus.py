@@ -2,8 +2,9 @@
 
 import itertools
 import os
+import pathlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -93,7 +94,8 @@ def read_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") 
 
     Args:
         name: TFDS name with its language pair, like wmt14_translate/de-en: from German to
-            English.
+            English. Or a folder of <language>.<split>.txt files, as `tfds.TranslateFolder` has
+            them: from the first language of the alphabet to the second.
         split: a TFDS split, like train or validation[:100].
         reverse: swap source and target.
         data_dir: where TFDS keeps prepared corpora; TFDS' default when empty.
@@ -104,18 +106,33 @@ def read_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") 
     import tensorflow_datasets as tfds  # slow to import, and most runs do without
 
     try:
-        dataset, info = tfds.load(
-            name, split=split, data_dir=data_dir or None, as_supervised=True, with_info=True
-        )
+        if pathlib.Path(name).is_dir():
+            builder = tfds.TranslateFolder(name)
+        else:
+            builder = tfds.builder(name, data_dir=data_dir or None)
+            builder.download_and_prepare()
+        examples = tfds.as_numpy(builder.as_dataset(split=split))
     except (tfds.core.DatasetNotFoundError, ValueError, AssertionError) as error:
-        raise InputError(f"data.tfds={name}: TFDS cannot load split {split!r}: {error}") from error
-    if not isinstance(info.features, tfds.features.Translation):
+        reason = str(error).strip().split("\n")[0]  # TFDS goes on with all it knows
+        raise InputError(f"data.tfds={name}: TFDS cannot load split {split!r}: {reason}") from error
+    languages = _language_pair(builder.info.features, name)
+    source, target = reversed(languages) if reverse else languages
+    rows = ((example[source], example[target]) for example in examples)
+    return clean(rows, name=f"{name} ({split})")
+
+
+def _language_pair(features: Mapping, name: str) -> tuple[str, str]:
+    """Source and target of a corpus whose features are two texts."""
+    import tensorflow_datasets as tfds
+
+    languages = getattr(features, "languages", None) or sorted(features)
+    is_text = [isinstance(features[key], tfds.features.Text) for key in languages]
+    if is_text != [True, True]:
         raise InputError(
-            f"data.tfds={name} holds {info.features}; expected a translation corpus, like "
-            "wmt14_translate/de-en."
+            f"data.tfds={name} holds {features}; expected a translation corpus of two languages, "
+            "like wmt14_translate/de-en."
         )
-    rows = ((s, t) for s, t in tfds.as_numpy(dataset))
-    return clean(((t, s) for s, t in rows) if reverse else rows, name=f"{name} ({split})")
+    return languages[0], languages[1]
 
 
 def clean(rows: Iterable[tuple[bytes, bytes]], name: str) -> Corpus:

@@ -22,6 +22,7 @@ DAYS = 73_049  # up to 2099-12-31
 
 # Languages that count the days of a month (first, second, …); others say one, two, ….
 _ORDINAL_DAYS = {"en", "de", "da", "fi", "is", "lt", "lv", "nb", "no", "sv"}
+_ORDINAL_FIRST = {"fr", "it", "pt"}  # premier janvier, deux janvier
 
 
 def number_in_words(number: int, language: str) -> str:
@@ -36,7 +37,7 @@ def date_in_words(date: datetime.date, language: str) -> str:
         number = int(match[1])
         if number == date.year:
             return num2words(number, lang=language, to="year")
-        ordinal = language in _ORDINAL_DAYS
+        ordinal = language in _ORDINAL_DAYS or (number == 1 and language in _ORDINAL_FIRST)
         return num2words(number, lang=language, to="ordinal" if ordinal else "cardinal")
 
     return re.sub(r"(\d+)\.?", spell, format_date(date, format="long", locale=language))

@@ -20,8 +20,8 @@ def sinusoids(positions: KerasTensor, d_model: int) -> KerasTensor:
         ValueError: when `d_model` is odd.
 
     Example:
-        >>> np.round(sinusoids(np.array([1]), 4), 3).tolist()
-        [[0.841, 0.540, 0.010, 1.000]]
+        >>> [round(float(x), 3) for x in sinusoids(np.array([1]), 4)[0]]
+        [0.841, 0.54, 0.01, 1.0]
     """
     if d_model % 2:
         raise ValueError(f"sinusoids pair sines with cosines: d_model must be even, got {d_model}.")

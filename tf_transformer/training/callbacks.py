@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 from tqdm import tqdm
 
+from tf_transformer.tasks.translation import Score
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.training_model import TrainingModel
 
@@ -53,19 +54,20 @@ class Progress(keras.callbacks.Callback):
         self._bar.close()
 
 
-class ValidationBleu(keras.callbacks.Callback):
-    """Adds the BLEU of translated validation sentences to a round's figures.
+class ValidationScore(keras.callbacks.Callback):
+    """Adds the scores of translated validation sentences to a round's figures.
 
     Args:
-        score: function without arguments that translates and gives BLEU.
+        score: function without arguments that translates and scores.
     """
 
-    def __init__(self, score: Callable[[], float]):
+    def __init__(self, score: Callable[[], Score]):
         super().__init__()
         self._score = score
 
     def on_epoch_end(self, epoch, logs=None):
-        logs["val_bleu"] = self._score()
+        score = self._score()
+        logs |= {"val_bleu": score.bleu, "val_exact_match": score.exact_match}
 
 
 class Journal(keras.callbacks.Callback):

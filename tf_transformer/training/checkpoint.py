@@ -32,10 +32,12 @@ class Checkpoints:
         keep: int,
     ):
         self._optimizer = optimizer
+        weights = {id(weight) for weight in model.weights}
+        random_state = [v for v in model.variables if id(v) not in weights]
         self._manager = tf.train.CheckpointManager(
             tf.train.Checkpoint(
                 weights=_tensors(model.weights),
-                random_state=_tensors(model.variables[len(model.weights) :]),
+                random_state=_tensors(random_state),
                 optimizer=_tensors(optimizer.variables),
             ),
             str(pathlib.Path(run_dir) / FOLDER),

@@ -82,7 +82,7 @@ def train(
     if config.train.valid_bleu_sentences:
         sample = valid_text.take(range(min(len(valid_text), config.train.valid_bleu_sentences)))
         translate = make_translate(model.transformer, tokenizer)
-        reports.append(callbacks.ValidationBleu(lambda: _bleu(translate, sample)))
+        reports.append(callbacks.ValidationScore(lambda: _score(translate, sample)))
     reports += [callbacks.Journal(run_dir, done), callbacks.SaveCheckpoint(checkpoints)]
     replicas = strategy.num_replicas_in_sync
     history = model.fit(
@@ -173,5 +173,5 @@ def _describe(
     )
 
 
-def _bleu(translate: Translate, sample: Corpus) -> float:
-    return translation.score(translate(sample.sources), sample.targets).bleu
+def _score(translate: Translate, sample: Corpus) -> translation.Score:
+    return translation.score(translate(sample.sources), sample.targets)
