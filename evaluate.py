@@ -50,7 +50,12 @@ def main(
         hypotheses = [found.text for found in translator(test.sources, progress=bar.update)]
     if output:
         write_whole(output, "".join(one_line(text) + "\n" for text in hypotheses))
-    print(json.dumps(dataclasses.asdict(translation.score(hypotheses, test.targets))))
+    result = translation.score(hypotheses, test.targets)
+    print(
+        f"{result.sentences:,} sentences: exact match {result.exact_match:.1f}%, "
+        f"chrF {result.chrf:.2f}, BLEU {result.bleu:.2f} ({result.signature})"
+    )
+    print(json.dumps(dataclasses.asdict(result)))
 
 
 if __name__ == "__main__":

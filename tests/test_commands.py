@@ -79,7 +79,9 @@ def test_evaluate_ends_with_one_json_object(own_files, own_run):
 
 
 def test_evaluate_a_generated_run_on_its_own_test_pairs(run):
-    result = json.loads(command("evaluate.py", "--run_dir", run, "--beam_size", 1).stdout)
+    result = json.loads(
+        command("evaluate.py", "--run_dir", run, "--beam_size", 1).stdout.splitlines()[-1]
+    )
     assert result["sentences"] == 1000
     assert 0 <= result["exact_match"] <= 100
 

@@ -1,5 +1,6 @@
 """A run's folder: what is in it, going on after an interruption, averages."""
 
+import dataclasses
 import json
 import shutil
 
@@ -8,7 +9,7 @@ import pytest
 import tensorflow as tf
 from conftest import small_config
 
-from tf_transformer.config import Config
+from tf_transformer.config import Config, DataConfig
 from tf_transformer.errors import InputError
 from tf_transformer.model import Transformer
 from tf_transformer.tokenizer import Tokenizer
@@ -99,6 +100,22 @@ def stored_weights(path):
 def test_another_configuration_is_refused(run):
     with pytest.raises(InputError, match=r"train.seed was 1, now 9.*another --run_dir"):
         trainer.train(small_config(seed=9), run, greedy_translate)
+
+
+def test_a_start_that_failed_binds_nobody(tmp_path):
+    broken = dataclasses.replace(
+        small_config(), data=DataConfig(train_source="missing.en", train_target="missing.de")
+    )
+    with pytest.raises(InputError, match=r"missing\.en is not a file"):
+        trainer.train(broken, tmp_path, greedy_translate)
+    (tmp_path / "tokenizer.model").write_bytes(b"of a start that stopped half way")
+    assert trainer.train(small_config(steps=1), tmp_path, greedy_translate).updates == 1
+
+
+def test_a_run_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"--run_dir .*file/run cannot be made"):
+        trainer.train(small_config(), tmp_path / "file" / "run", greedy_translate)
 
 
 def test_a_folder_without_checkpoints_is_an_error(run, tmp_path):

@@ -64,6 +64,11 @@ def _tensors(variables: list[keras.Variable]) -> list[tf.Variable]:
     return [variable.value for variable in variables]
 
 
+def has_checkpoint(run_dir: str | os.PathLike) -> bool:
+    """Whether a run's folder holds a checkpoint."""
+    return tf.train.latest_checkpoint(str(pathlib.Path(run_dir) / FOLDER)) is not None
+
+
 def load_average(run_dir: str | os.PathLike, model: keras.Model, count: int) -> int:
     """Gives a built model the mean of the weights of a run's newest checkpoints.
 

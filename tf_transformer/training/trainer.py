@@ -19,7 +19,7 @@ from tf_transformer.model import Transformer
 from tf_transformer.tasks import translation
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.training import callbacks
-from tf_transformer.training.checkpoint import Checkpoints
+from tf_transformer.training.checkpoint import Checkpoints, has_checkpoint
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.strategy import make_strategy
 from tf_transformer.training.training_model import TrainingModel
@@ -59,36 +59,30 @@ def train(
     run_dir = pathlib.Path(run_dir)
     claim(run_dir, config)
     keras.utils.set_random_seed(config.train.seed)
-    train_text, valid_text = translation.load_pairs(config.data, config.train.seed)
-    tokenizer = _tokenizer(run_dir, train_text, config.data)
-    _write_samples(run_dir, valid_text)
-    plan = _plan(train_text, tokenizer, config, "training")
-    valid_plan = _plan(valid_text, tokenizer, config, "validation")
-
+    data = _prepare(config, run_dir)
     strategy = make_strategy(config.train.strategy)
     with strategy.scope():
-        model = _training_model(tokenizer.vocabulary_size, config)
+        model = _training_model(data.tokenizer.vocabulary_size, config)
     checkpoints = Checkpoints(
         run_dir, model.transformer, model.optimizer, config.train.keep_checkpoints
     )
     done = checkpoints.resume()
-    round_length = config.train.validate_every or len(plan)
-    steps = config.train.steps or config.train.epochs * len(plan)
-    _describe(model, plan, strategy, done, steps)
+    round_length = config.train.validate_every or len(data.plan)
+    steps = config.train.steps or config.train.epochs * len(data.plan)
+    _describe(model, data.plan, strategy, done, steps)
     if done >= steps:
         return Result(done, {})
 
     reports: list[keras.callbacks.Callback] = [callbacks.Progress(steps, done)]
     if config.train.valid_bleu_sentences:
-        sample = valid_text.take(range(min(len(valid_text), config.train.valid_bleu_sentences)))
-        translate = make_translate(model.transformer, tokenizer)
-        reports.append(callbacks.ValidationScore(lambda: _score(translate, sample)))
+        translate = make_translate(model.transformer, data.tokenizer)
+        reports.append(callbacks.ValidationScore(lambda: _score(translate, data.sample)))
     reports += [callbacks.Journal(run_dir, done), callbacks.SaveCheckpoint(checkpoints)]
     replicas = strategy.num_replicas_in_sync
     history = model.fit(
-        as_dataset(lambda: plan.batches(start=done, row_multiple=replicas)),
-        validation_data=as_dataset(lambda: valid_plan.one_pass(row_multiple=replicas)),
-        validation_steps=len(valid_plan),
+        as_dataset(lambda: data.plan.batches(start=done, row_multiple=replicas)),
+        validation_data=as_dataset(lambda: data.valid_plan.one_pass(row_multiple=replicas)),
+        validation_steps=len(data.valid_plan),
         initial_epoch=done // round_length,
         epochs=-(-steps // round_length),
         steps_per_epoch=round_length,
@@ -100,16 +94,45 @@ def train(
     return Result(int(model.optimizer.iterations), last)
 
 
+@dataclass(frozen=True)
+class _Data:
+    """What a training reads."""
+
+    tokenizer: Tokenizer
+    plan: BatchPlan
+    valid_plan: BatchPlan
+    sample: Corpus  # validation pairs to translate and score
+
+
+def _prepare(config: Config, run_dir: pathlib.Path) -> _Data:
+    train_text, valid_text = translation.load_pairs(config.data, config.train.seed)
+    tokenizer = _tokenizer(run_dir, train_text, config.data)
+    _write_samples(run_dir, valid_text)
+    return _Data(
+        tokenizer,
+        plan=_plan(train_text, tokenizer, config, "training"),
+        valid_plan=_plan(valid_text, tokenizer, config, "validation"),
+        sample=valid_text.take(range(min(len(valid_text), config.train.valid_bleu_sentences))),
+    )
+
+
 def claim(run_dir: pathlib.Path, config: Config) -> None:
     """Saves the configuration in a new run's folder, or checks that an old run has the same.
 
-    Only how long to train may differ, so that a finished run can be trained further.
+    A run is old once it has a checkpoint: a start that failed before binds nobody. How long to
+    train and how to decode may change, so that a finished run can be trained further.
 
     Raises:
-        InputError: when another configuration started the run.
+        InputError: when another configuration made the run's checkpoints, or the folder cannot
+            be written.
     """
-    run_dir.mkdir(parents=True, exist_ok=True)
-    if (run_dir / "config.yaml").exists():
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--run_dir {run_dir} cannot be made: {error}") from error
+    if not has_checkpoint(run_dir):
+        (run_dir / "tokenizer.model").unlink(missing_ok=True)
+    else:
         extensible = {"train.steps", "train.epochs"}
         changed = {
             name: values
