@@ -16,6 +16,7 @@ import itertools
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import sentencepiece
 
@@ -28,7 +29,7 @@ EOS_ID = 2  # ends every source and target sequence
 UNK_ID = 3  # never produced: bytes spell what the vocabulary lacks
 
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
-_TRAINER_OPTIONS = {
+_TRAINER_OPTIONS: dict[str, Any] = {
     "model_type": "bpe",
     "hard_vocab_limit": False,
     "character_coverage": 0.9999,  # rarer characters are spelled as bytes
