@@ -25,14 +25,15 @@ def unequal_batches(count, seed=0):
         yield source, labels
 
 
+def small_model(dropout_rate):
+    return ModelConfig(num_layers=2, d_model=8, d_ff=12, num_heads=2, dropout_rate=dropout_rate)
+
+
 def trained(strategy_name, updates=3, jit=False, dropout_rate=0.0, batches=unequal_batches):
     """(weights, metrics) after some updates, from the same start each time."""
     keras.utils.set_random_seed(1)
     with make_strategy(strategy_name).scope():
-        config = ModelConfig(
-            num_layers=2, d_model=8, d_ff=12, num_heads=2, dropout_rate=dropout_rate
-        )
-        transformer = Transformer(VOCABULARY, config)
+        transformer = Transformer(VOCABULARY, small_model(dropout_rate))
         transformer.build()
         model = TrainingModel(transformer, label_smoothing=0.1, jit=jit)
         model.compile(optimizer=keras.optimizers.Adam(1e-2, beta_2=0.98, epsilon=1e-9))
@@ -86,9 +87,7 @@ def test_the_loss_of_an_update_is_the_mean_over_the_global_batch():
     """Oracle: the metrics of one batch, computed in one piece by NumPy."""
     (batch,) = unequal_batches(1)
     keras.utils.set_random_seed(1)
-    transformer = Transformer(
-        VOCABULARY, ModelConfig(num_layers=2, d_model=8, d_ff=12, num_heads=2)
-    )
+    transformer = Transformer(VOCABULARY, small_model(dropout_rate=0.0))
     transformer.build()
     source, labels = batch
     logits = np.asarray(transformer((source, np.asarray(shift_right(tf.constant(labels))))))
