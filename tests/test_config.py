@@ -82,6 +82,14 @@ BAD_OPTIONS = [
         (DecodeConfig, {name: 0}, f"decode.{name} must be positive, got 0.")
         for name in ("beam_size", "batch_size", "average", "max_extra_length", "max_source_length")
     ),
+    *(
+        (cls, {name: -1}, f"{part}.{name} must not be negative, got -1.")
+        for cls, part, names in (
+            (ModelConfig, "model", ("key_dim", "value_dim")),
+            (TrainConfig, "train", ("steps", "validate_every", "valid_bleu_sentences")),
+        )
+        for name in names
+    ),
     (
         DecodeConfig,
         {"length_penalty": -0.5},

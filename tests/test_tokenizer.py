@@ -208,3 +208,19 @@ def test_model_with_other_ids(lines, tmp_path):
         f"{prefix}.model numbers padding, start, end and unknown (-1, 1, 2, 0); "
         "expected (0, 1, 2, 3). Train the tokenizer with this project."
     )
+
+
+def test_vocabulary_too_small_for_the_characters():
+    """500 Chinese characters, and room for 40 beside the 260 bytes and special ids."""
+    with pytest.raises(InputError) as error:
+        Tokenizer.train(["".join(map(chr, range(0x4E00, 0x4E00 + 500)))], vocabulary_size=300)
+    message = "data.vocabulary_size=300 is too small for the characters of this text; raise it."
+    assert str(error.value).startswith(message)
+
+
+def test_file_that_is_missing(tmp_path):
+    with pytest.raises(InputError) as error:
+        Tokenizer.load(tmp_path / "tokenizer.model")
+    assert str(error.value).endswith(
+        "tokenizer.model is not a file; a run keeps its tokenizer there."
+    )

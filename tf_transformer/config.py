@@ -26,6 +26,14 @@ def _require_positive(config, *names: str) -> None:
             )
 
 
+def _require_not_negative(config, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) < 0:
+            raise InputError(
+                f"{_path(config, name)} must not be negative, got {getattr(config, name)}."
+            )
+
+
 def _require_rate(config, *names: str) -> None:
     for name in names:
         if not 0 <= getattr(config, name) < 1:
@@ -79,6 +87,7 @@ class ModelConfig:
 
     def __post_init__(self):
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
+        _require_not_negative(self, "key_dim", "value_dim")
         _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
         if self.d_model % self.num_heads and not (self.key_dim and self.value_dim):
             raise InputError(
@@ -224,6 +233,7 @@ class TrainConfig:
 
     def __post_init__(self):
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
+        _require_not_negative(self, "steps", "validate_every", "valid_bleu_sentences")
         _require_rate(self, "label_smoothing")
 
 
@@ -250,10 +260,7 @@ class DecodeConfig:
     def __post_init__(self):
         _require_positive(self, "beam_size", "batch_size", "average")
         _require_positive(self, "max_extra_length", "max_source_length")
-        if self.length_penalty < 0:
-            raise InputError(
-                f"decode.length_penalty must not be negative, got {self.length_penalty}."
-            )
+        _require_not_negative(self, "length_penalty")
 
 
 @dataclass(frozen=True)

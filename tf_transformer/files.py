@@ -15,19 +15,23 @@ def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
     A carriage return before the newline goes too.
 
     Raises:
-        InputError: when the file does not exist or is not a file.
+        InputError: when the file does not exist or is not a file, or a .gz file is broken.
     """
     path = pathlib.Path(path)
     if not path.is_file():
         raise InputError(f"{path} is not a file. Check the path.")
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-        for line in lines:
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+            for line in lines:
+                yield line.removesuffix(b"\n").removesuffix(b"\r")
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise InputError(f"{path} is not a whole gzip file: {error}") from error
 
 
 def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
-    """Writes a file under its final name only once all of it is on disk."""
+    """Writes a file, and its folder, under its final name only once all of it is on disk."""
     path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     partial.replace(path)

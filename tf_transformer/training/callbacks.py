@@ -115,7 +115,11 @@ class Journal(keras.callbacks.Callback):
             for name, value in figures.items():
                 tf.summary.scalar(name, value)
         self._writer.flush()
-        tqdm.write(f"update {step}: " + ", ".join(f"{k} {v:.4g}" for k, v in figures.items()))
+        shown = (
+            f"{name} {value:,.0f}" if value >= 1000 else f"{name} {value:.4g}"
+            for name, value in figures.items()
+        )
+        tqdm.write(f"update {step}: {', '.join(shown)}")
 
 
 class SaveCheckpoint(keras.callbacks.Callback):
