@@ -103,9 +103,9 @@ class Journal(keras.callbacks.Callback):
         self._tokens = self.model.tokens_seen
 
     def on_epoch_end(self, epoch, logs=None):
-        step = int(self.model.optimizer.iterations)
+        step = self.model.updates
         rates = {
-            "learning_rate": float(self.model.optimizer.learning_rate),
+            "learning_rate": keras.ops.convert_to_numpy(self.model.optimizer.learning_rate),
             "tokens_per_second": round(self._tokens / self._train_seconds),
         }
         figures = {name: float(value) for name, value in (logs | rates).items()}

@@ -49,11 +49,14 @@ class Checkpoints:
         """Restores the latest checkpoint, if there is one; returns the updates it holds."""
         if self._manager.latest_checkpoint:
             self._manager.checkpoint.restore(self._manager.latest_checkpoint).assert_consumed()
-        return int(self._optimizer.iterations)
+        return self._updates()
 
     def save(self) -> None:
         """Saves model and optimizer as the latest checkpoint."""
-        self._manager.save(checkpoint_number=int(self._optimizer.iterations))
+        self._manager.save(checkpoint_number=self._updates())
+
+    def _updates(self) -> int:
+        return int(self._optimizer.iterations.numpy())  # int() alone fails on two replicas
 
 
 def _tensors(variables: list[keras.Variable]) -> list[tf.Variable]:

@@ -91,7 +91,7 @@ def train(
         shuffle=False,
     )
     last = {name: float(values[-1]) for name, values in history.history.items()}
-    return Result(int(model.optimizer.iterations), last)
+    return Result(model.updates, last)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,12 @@ class TrainingModel(keras.Model):
     @property
     def tokens_seen(self) -> int:
         """Target tokens since the metrics were reset."""
-        return int(self.token_metrics["loss"].tokens)
+        return int(self.token_metrics["loss"].tokens.numpy())
+
+    @property
+    def updates(self) -> int:
+        """Updates made, those before an interruption included."""
+        return int(self.optimizer.iterations.numpy())
 
     def _token_losses(self, batch, training: bool) -> TokenLosses:
         source, labels = batch
