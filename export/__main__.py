@@ -5,9 +5,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from tf_transformer import command_line
 from tf_transformer.errors import InputError
+
+if TYPE_CHECKING:
+    from tf_transformer.translator import Translator
 
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
 SCORE_TOLERANCE = 1e-3  # of scores; batches are padded differently, and rounding with them
@@ -53,7 +57,7 @@ def main(
     print(f"exported {final}: {len(samples + ODD_SENTENCES)} sentences checked in a session")
 
 
-def check(saved_model: pathlib.Path, translator, sentences: list[str]) -> None:
+def check(saved_model: pathlib.Path, translator: "Translator", sentences: list[str]) -> None:
     """Compares a SavedModel, run in a fresh process, with the translator it came from.
 
     Raises:

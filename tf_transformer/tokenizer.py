@@ -29,6 +29,8 @@ EOS_ID = 2  # ends every source and target sequence
 UNK_ID = 3  # never produced: bytes spell what the vocabulary lacks
 
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
+# Differs from the paper: SentencePiece's BPE on raw text, with bytes for what it lacks, where the
+# paper has BPE on tokenised text.
 _TRAINER_OPTIONS: dict[str, Any] = {
     "model_type": "bpe",
     "hard_vocab_limit": False,

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-# Finite, so that a query with nothing to attend to gets the mean of the values, not NaN.
+# Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
+# nothing to attend to gets the mean of the values, not NaN.
 MASKED_SCORE = -1e9
 
 

@@ -42,7 +42,7 @@ class Residual(keras.layers.Layer):
         sublayer: Callable[[KerasTensor], KerasTensor],
         training: bool | None = None,
     ) -> KerasTensor:
-        if self.norm_first:
+        if self.norm_first:  # Differs from the paper: an option, off by default.
             return x + self.dropout(sublayer(self.norm(x)), training=training)
         return self.norm(x + self.dropout(sublayer(x), training=training))
 

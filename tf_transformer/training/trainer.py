@@ -67,6 +67,7 @@ def train(
         run_dir, model.transformer, model.optimizer, config.train.keep_checkpoints
     )
     done = checkpoints.resume()
+    # Differs from the paper: a checkpoint after a number of updates, not every ten minutes.
     round_length = config.train.validate_every or len(data.plan)
     steps = config.train.steps or config.train.epochs * len(data.plan)
     _describe(model, data.plan, strategy, done, steps)
