@@ -1,5 +1,7 @@
 """Which devices a training runs on."""
 
+import functools
+
 import tensorflow as tf
 
 from tf_transformer.errors import InputError
@@ -20,5 +22,15 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
         return tf.distribute.get_strategy()
     if name in ("auto", "mirrored"):
         devices = devices or tf.config.list_logical_devices("CPU")
-        return tf.distribute.MirroredStrategy([device.name for device in devices])
+        return _mirrored(tuple(device.name for device in devices))
     raise InputError(f"train.strategy must be auto, one or mirrored, got {name!r}.")
+
+
+@functools.cache
+def _mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
+    """One strategy a process: a second would number its collectives like the first.
+
+    TensorFlow keeps the shapes of collectives by those numbers, and a second training in the
+    process would fail with a shape mismatch.
+    """
+    return tf.distribute.MirroredStrategy(list(devices))
