@@ -45,15 +45,26 @@ def linear(layer, x):
     return y + array(layer.bias) if layer.use_bias else y
 
 
+def projections(layer) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Kernel and bias of W^Q, W^K and W^V, which the layer keeps side by side."""
+    keys = layer.num_heads * layer.key_dim
+    if layer.is_self_attention:
+        parts = [(layer.projection, [keys, 2 * keys])]
+    else:
+        parts = [(layer.query_projection, []), (layer.key_value_projection, [keys])]
+    pairs = []
+    for dense, columns in parts:
+        bias = array(dense.bias) if dense.use_bias else np.zeros(dense.kernel.shape[1])
+        kernels = np.split(array(dense.kernel), columns, axis=1)
+        pairs += zip(kernels, np.split(bias, columns), strict=True)
+    return pairs
+
+
 def multi_head_attention(layer, query, value, mask=True):
     """Concat(head₁ … head_H) Wᴼ for one sentence (section 3.2.2); the mask is (T, S)."""
     queries, keys, values = (
-        np.split(linear(projection, x), layer.num_heads, axis=-1)
-        for projection, x in (
-            (layer.query_projection, query),
-            (layer.key_projection, value),
-            (layer.value_projection, value),
-        )
+        np.split(x @ kernel + bias, layer.num_heads, axis=-1)
+        for (kernel, bias), x in zip(projections(layer), (query, value, value), strict=True)
     )
     heads = [attention(q, k, v, mask) for q, k, v in zip(queries, keys, values, strict=True)]
     return linear(layer.output_projection, np.concatenate(heads, axis=-1))

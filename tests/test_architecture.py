@@ -16,12 +16,15 @@ LEVELS = [
     {"config", "decoding", "tokenizer"},
     {"model", "data"},
     {"tasks"},
-    {"training"},
+    {"training", "incremental"},
+    {"search"},
+    {"serving"},
     {"translator", "command_line"},
+    {"streaming"},
     {"train.py", "evaluate.py", "translate.py", "export"},
 ]
 MAY_IMPORT_TENSORFLOW = {
-    *("tokenizer", "data", "tasks", "translator"),
+    *("tokenizer", "data", "tasks", "search", "serving", "translator"),
     *("training.strategy", "training.checkpoint", "training.training_model"),
     *("training.callbacks", "training.trainer"),
 }

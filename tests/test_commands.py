@@ -5,10 +5,17 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import types
 
+import numpy as np
 import pytest
+
+import translate
+from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -94,6 +101,118 @@ def test_translate_gives_a_line_for_a_line(run):
     assert command("translate.py", "--run_dir", run, stdin=b"").stdout == b""
 
 
+def test_a_killed_translation_goes_on_as_if_nothing_had_been(run, tmp_path):
+    """kill -9, while it writes four files; the bytes are those of an uninterrupted run."""
+    lines = (run / "samples.txt").read_text("utf-8").splitlines()
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in (*lines, "", "x") * 20), "utf-8")
+
+    def words(folder):
+        files = {"output": "out", "n_best_output": "n", "scores_output": "s"}
+        files["alignments_output"] = "a"
+        named = [word for option, name in files.items() for word in (f"--{option}", folder / name)]
+        common = ("translate.py", "--run_dir", run, "--input", tmp_path / "in", "--window", 7)
+        return [*map(str, (*common, "--num_hypotheses", 2, *named))]
+
+    command(*words(tmp_path / "whole"))
+    killed = subprocess.Popen(
+        [sys.executable, *words(tmp_path / "killed")], cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    partial = tmp_path / "killed" / "out.partial"
+    while killed.poll() is None and not (partial.exists() and partial.stat().st_size > 500):
+        time.sleep(0.01)
+    killed.kill()
+    assert killed.wait() == -signal.SIGKILL
+    assert {path.suffix for path in partial.parent.iterdir()} == {".partial"}
+    command(*words(tmp_path / "killed"), "--resume")
+    for path in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "killed" / path.name).read_bytes() == path.read_bytes()
+    assert len(list((tmp_path / "killed").iterdir())) == 4
+
+
+def test_a_reader_that_has_enough_is_no_error_worth_a_traceback(run):
+    script = f"{sys.executable} translate.py --run_dir {run} --window 1 | head -n 1"
+    process = subprocess.run(
+        ["bash", "-c", script], input=b"one\n" * 500, capture_output=True, cwd=ROOT, check=True
+    )
+    assert process.stdout.count(b"\n") == 1
+    assert b"Traceback" not in process.stderr
+
+
+@pytest.fixture(scope="module")
+def outputs(run, tmp_path_factory):
+    """What translate.py writes into its files, as lists of lines."""
+    folder = tmp_path_factory.mktemp("outputs")
+    (folder / "in").write_text("one\n\ntwenty-one\n", "utf-8")
+    names = ["output", "n_best_output", "scores_output", "alignments_output"]
+    files = {name: str(folder / name) for name in names}
+    translate.main(str(run), str(folder / "in"), num_hypotheses=2, **files)
+    return {name: (folder / name).read_text("utf-8").split("\n")[:-1] for name in names}
+
+
+def test_every_output_has_something_for_each_line(outputs):
+    n_best = [line.split(" ||| ") for line in outputs["n_best_output"]]
+    assert [number for number, _, _ in n_best] == ["0", "0", "1", "2", "2"]
+    first = [n_best[place] for place in (0, 2, 3)]
+    assert [text for _, text, _ in first] == outputs["output"]
+    assert [score for _, _, score in first] == outputs["scores_output"]
+    assert outputs["output"][1:2] == [""]
+    assert outputs["scores_output"][1] == "0.000000"
+
+
+def test_links_are_positions_of_pieces(run, outputs):
+    from tf_transformer.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.load(run / "tokenizer.model")
+    sources = ["one", "", "twenty-one"]
+    for source, text, line in zip(
+        sources, outputs["output"], outputs["alignments_output"], strict=True
+    ):
+        links = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert [t for _, t in links] == list(range(len(tokenizer.encode(text)) - 1))
+        assert all(0 <= s < len(tokenizer.encode(source)) - 1 for s, _ in links)
+
+
+def test_prefixes_start_the_translations(run, tmp_path):
+    (tmp_path / "in").write_text("one\ntwo\n", "utf-8")
+    (tmp_path / "prefixes").write_text("zwei\n\n", "utf-8")
+    files = {name: str(tmp_path / name) for name in ("input", "output", "prefixes")}
+    files["input"] = str(tmp_path / "in")
+    translate.main(str(run), **files)
+    lines = (tmp_path / "output").read_text("utf-8").split("\n")
+    assert len(lines) == 3
+    assert lines[0].startswith("zwei")
+    assert not lines[1].startswith("zwei")
+
+
+def test_given_translations_are_scored(run, tmp_path):
+    from tf_transformer.translator import Translator
+
+    (tmp_path / "in").write_text("one\ntwo\n", "utf-8")
+    (tmp_path / "target").write_text("eins\nzwei drei\n", "utf-8")
+    files = {"score_target": str(tmp_path / "target"), "output": str(tmp_path / "out")}
+    translate.main(
+        str(run), str(tmp_path / "in"), **files, alignments_output=str(tmp_path / "links")
+    )
+    found = [
+        tuple(map(float, line.split("\t"))) for line in (tmp_path / "out").read_text().splitlines()
+    ]
+    expected = Translator.from_run(run).score(["one", "two"], ["eins", "zwei drei"])
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    assert len((tmp_path / "links").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("other", ["prefixes", "n_best_output", "scores_output"])
+def test_what_scoring_cannot_give_is_an_error(run, other):
+    message = "--score_target translates nothing: give it without --prefixes, --n_best_output and"
+    with pytest.raises(InputError, match=message):
+        translate.main(str(run), score_target="a", **{other: "b"})
+
+
+def test_files_are_looked_at_before_the_model_is_loaded(tmp_path):
+    with pytest.raises(InputError, match="--resume needs --input and --output"):
+        translate.main(str(tmp_path / "no run"), resume=True)
+
+
 def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_model):
     """The session's process imports tensorflow and tensorflow_text, and none of this project."""
     lines = b"one\n\ntwenty-one\nJune twelfth, twenty seventeen\n"
@@ -133,29 +252,81 @@ def test_variables_are_stored_once(run, saved_model):
     assert 4 * parameters <= stored <= 4 * parameters * 1.05 + 30_000
 
 
-class Forger:
-    """Saves one translator's model and answers as another."""
-
-    def __init__(self, saved, answers):
-        self.save = saved.save
-        self.answers = answers
-
-    def __call__(self, texts):
-        return self.answers(texts)
+@pytest.fixture
+def export(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    return importlib.import_module("export.__main__")
 
 
-def test_a_wrong_export_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch):
+def test_a_wrong_export_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch, export):
     """The check is real: it notices a SavedModel with another limit than the translator's."""
     from tf_transformer.translator import Translator
 
-    monkeypatch.syspath_prepend(ROOT)
-    export = importlib.import_module("export.__main__")
-    load = Translator.from_run
-    forger = Forger(load(run, max_extra_length=1), load(run, max_extra_length=9))
+    forger = Translator.from_run(run, max_extra_length=9)
+    forger.save = Translator.from_run(run, max_extra_length=1).save
     monkeypatch.setattr(Translator, "from_run", lambda *args, **options: forger)
     with pytest.raises(RuntimeError, match="the export differs from the run it came from"):
         export.main(str(run), str(tmp_path / "served" / "1"))
     assert list((tmp_path / "served").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sampling", "shift", "most"),
+    [
+        ("float32", False, 0.0009, 0),
+        ("float32", True, 0.0009, 1),
+        ("bfloat16", False, 0.09, 5),
+        ("bfloat16", True, 0.09, 10),
+    ],
+)
+def test_an_export_may_differ_as_far_as_rounding_goes(
+    monkeypatch, export, dtype, sampling, shift, most
+):
+    """Ten sentences, all scores a little off, and translations or scores that are wrong."""
+    from tf_transformer.translator import Translation
+
+    class FakeTranslator:
+        model = types.SimpleNamespace(compute_dtype=dtype)
+        config = types.SimpleNamespace(sampling=sampling)
+
+        def __call__(self, sentences):
+            return [Translation(sentence, -1.0) for sentence in sentences]
+
+    def check(wrong, found):
+        rows = [{"translation": str(n), "score": -1.0 + shift} for n in range(10)]
+        printed = "".join(
+            json.dumps(row | (found if n < wrong else {})) + "\n" for n, row in enumerate(rows)
+        )
+        done = subprocess.CompletedProcess([], 0, printed.encode(), b"")
+        monkeypatch.setattr(subprocess, "run", lambda *args, **options: done)
+        export.check(pathlib.Path("x"), FakeTranslator(), [str(n) for n in range(10)])
+
+    for found in ({"translation": "wrong"}, {"score": -1.2}):
+        check(most, found)
+        if most < 10:
+            message = f"the export differs .* {most + 1} of 10 times. Source: '0'; run: '0' "
+            with pytest.raises(RuntimeError, match=message):
+                check(most + 1, found)
+
+
+def test_in_bfloat16_the_same_graph_is_checked_in_float32_first(run, export):
+    from tf_transformer.translator import Translator
+
+    translator = Translator.from_run(run, "bfloat16")
+    assert [each.model.compute_dtype for each in export.stages(translator)] == [
+        "float32",
+        "bfloat16",
+    ]
+    single = Translator.from_run(run)
+    assert export.stages(single) == [single]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--sampling", "true")])
+def test_a_compiled_export_in_bfloat16(run, tmp_path, options):
+    compiled = ("--dtype", "bfloat16", "--jit_compile", "true")
+    command("-m", "export", "--run_dir", run, "--to", tmp_path / "1", *compiled, *options)
+    assert (tmp_path / "1" / "saved_model.pb").is_file()
 
 
 def test_an_existing_version_is_not_overwritten(run, saved_model):

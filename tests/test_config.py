@@ -80,15 +80,56 @@ BAD_OPTIONS = [
     ),
     *(
         (DecodeConfig, {name: 0}, f"decode.{name} must be positive, got 0.")
-        for name in ("beam_size", "batch_size", "average", "max_extra_length", "max_source_length")
+        for name in (
+            *("beam_size", "num_hypotheses", "batch_size", "batch_tokens", "average"),
+            *("max_source_length", "max_length_ratio", "temperature"),
+        )
     ),
     *(
         (cls, {name: -1}, f"{part}.{name} must not be negative, got -1.")
         for cls, part, names in (
             (ModelConfig, "model", ("key_dim", "value_dim")),
             (TrainConfig, "train", ("steps", "validate_every", "valid_bleu_sentences")),
+            (
+                DecodeConfig,
+                "decode",
+                (
+                    *("length_penalty", "coverage_penalty", "max_extra_length", "max_length"),
+                    *("min_length", "min_length_ratio", "no_repeat_ngram_size", "top_k"),
+                ),
+            ),
         )
         for name in names
+    ),
+    (
+        DecodeConfig,
+        {"num_hypotheses": 5},
+        "decode.num_hypotheses (5) must be at most decode.beam_size (4): a beam finds no more.",
+    ),
+    (
+        DecodeConfig,
+        {"min_length": 5, "max_length": 4},
+        "decode.min_length (5) must be at most decode.max_length (4).",
+    ),
+    (
+        DecodeConfig,
+        {"min_length_ratio": 2.0},
+        "decode.min_length_ratio (2.0) must be at most decode.max_length_ratio (1.0).",
+    ),
+    (
+        DecodeConfig,
+        {"repetition_penalty": 0.5},
+        "decode.repetition_penalty must be at least 1, got 0.5.",
+    ),
+    *(
+        (DecodeConfig, {"top_p": p}, f"decode.top_p must be above 0 and at most 1, got {p}.")
+        for p in (0.0, 1.5)
+    ),
+    (
+        DecodeConfig,
+        {"sampling": True, "coverage_penalty": 0.2},
+        "decode.coverage_penalty ranks the hypotheses of a beam; it has no meaning with "
+        "decode.sampling. Set one of them only.",
     ),
     (
         DecodeConfig,
@@ -171,7 +212,7 @@ CHANGED = Config(
     ModelConfig(d_model=30, num_heads=3, tie_embeddings="none", norm_first=True),
     DataConfig(train_source="Straße.en", train_target="b: #1.de", max_length=99),
     TrainConfig(learning_rate=0.5, seed=7),
-    DecodeConfig(length_penalty=0.0),
+    DecodeConfig(length_penalty=0.0, excluded_tokens=("▁foo", "b")),
 )
 
 
@@ -185,7 +226,9 @@ def test_saved_config_loads_as_it_was(config, tmp_path):
 def test_saved_config_is_written_out_in_full(tmp_path):
     CHANGED.save(tmp_path)
     written = yaml.safe_load((tmp_path / "config.yaml").read_text("utf-8"))
-    assert written == dataclasses.asdict(CHANGED)
+    expected = dataclasses.asdict(CHANGED)
+    expected["decode"]["excluded_tokens"] = ["▁foo", "b"]  # YAML has no tuples
+    assert written == expected
 
 
 def test_folder_without_a_config_is_an_error(tmp_path):

@@ -116,36 +116,6 @@ def test_source_of_nothing_but_padding_stays_finite():
     np.testing.assert_allclose(outputs[0], logits(model, SOURCE, TARGET)[0], rtol=0, atol=1e-5)
 
 
-# One step at a time
-
-
-@each_variant
-def test_every_cached_step_equals_decoding_the_whole(variant):
-    model = make_model(**variant)
-    beam, length, room = 3, 7, 11
-    hypotheses = np.random.default_rng(4).integers(3, VOCABULARY, (2, beam, length))
-    rows = logits(model, np.repeat(SOURCE, beam, axis=0), hypotheses.reshape(-1, length))
-    whole = rows.reshape(2, beam, length, VOCABULARY)
-    memory = model.project_memory(SOURCE, model.encode(SOURCE))
-    cache = model.start_cache(2, beam, room)
-    for index in range(length):
-        step, cache = model.decode_step(
-            hypotheses[:, :, index], cache, ops.convert_to_tensor(index), memory
-        )
-        assert step.shape == (2, beam, VOCABULARY)
-        np.testing.assert_allclose(
-            ops.convert_to_numpy(step), whole[:, :, index], rtol=0, atol=1e-5, err_msg=f"{index}"
-        )
-
-
-def test_cache_has_room_for_the_keys_and_values_of_each_layer():
-    cache = make_model(key_dim=3, value_dim=5).start_cache(2, 7, 11)
-    assert [(tuple(c.key.shape), tuple(c.value.shape)) for c in cache] == [
-        ((2, 7, 2, 11, 3), (2, 7, 2, 11, 5)),
-        ((2, 7, 2, 11, 3), (2, 7, 2, 11, 5)),
-    ]
-
-
 # Options
 
 
@@ -232,7 +202,7 @@ def test_dropout_on_the_sums_of_embeddings_and_positions(side):
 
 def test_learned_positions_end_with_the_table():
     model = make_model(position="learned")
-    with pytest.raises(ValueError, match="has 13 positions, but the sequence reaches position 14"):
+    with pytest.raises(ValueError, match="has 13 positions, but the sequence has 14"):
         model((SOURCE, np.ones((2, 14), int)))
 
 

@@ -1,14 +1,12 @@
-"""Strings to strings: order, emptiness, batches, and what a search is allowed."""
+"""Strings to strings: order, emptiness, batches, and what else there is to ask a translator."""
 
 import numpy as np
 import pytest
-from keras import ops
 
-from tf_transformer.config import DecodeConfig, ModelConfig
-from tf_transformer.layers import PAD_ID
-from tf_transformer.model import Transformer
+from tf_transformer.config import DecodeConfig
+from tf_transformer.errors import InputError
 from tf_transformer.tokenizer import EOS_ID
-from tf_transformer.translator import Translator, search
+from tf_transformer.translator import Translator
 
 SENTENCES = [
     "one",
@@ -25,16 +23,40 @@ def translator(run):
     return Translator.from_run(run)
 
 
+def with_options(translator, **options):
+    """The same model, searched otherwise."""
+    return Translator(translator.model, translator.tokenizer, DecodeConfig(**options))
+
+
+def of_one_word(translator, **options):
+    """A translator that knows one word, so that what it can find can be counted by hand."""
+    tokenizer = translator.tokenizer
+    pieces = [tokenizer.piece(i) for i in range(EOS_ID + 1, tokenizer.vocabulary_size)]
+    word = max(pieces, key=lambda piece: piece.startswith("▁") * len(piece))
+    excluded = tuple(piece for piece in pieces if piece != word)
+    return with_options(translator, excluded_tokens=excluded, **options), word.removeprefix("▁")
+
+
+def texts_of(translations):
+    return [translation.text for translation in translations]
+
+
 def test_the_order_and_number_of_sentences_is_kept(translator):
     alone = [translator([sentence])[0] for sentence in SENTENCES]
     together = translator(SENTENCES)
-    assert [t.text for t in together] == [t.text for t in alone]
+    assert texts_of(together) == texts_of(alone)
     np.testing.assert_allclose([t.score for t in together], [t.score for t in alone], atol=1e-4)
 
 
 def test_the_batch_size_changes_nothing(run, translator):
     other = Translator.from_run(run, batch_size=1)
-    assert [t.text for t in other(SENTENCES)] == [t.text for t in translator(SENTENCES)]
+    assert texts_of(other(SENTENCES)) == texts_of(translator(SENTENCES))
+
+
+def test_options_that_are_none_are_those_of_the_run(run, translator):
+    other = Translator.from_run(run, beam_size=3, length_penalty=None)
+    assert other.config.beam_size == 3
+    assert other.config.length_penalty == translator.config.length_penalty
 
 
 def test_empty_and_blank_lines_translate_to_nothing(translator):
@@ -47,27 +69,176 @@ def test_a_long_sentence_is_cut_at_the_documented_length(run):
     assert short(["one " * 50])[0] == short(["one " * 90])[0]
 
 
-def test_progress_counts_sentences_with_text(translator):
+def test_progress_counts_sentences_with_text_and_their_target_tokens(translator):
     counts = []
-    translator(SENTENCES, progress=counts.append)
-    assert sum(counts) == len(SENTENCES) - 2
+    four, _ = of_one_word(translator, min_length=4, max_length=4, batch_size=2)
+    four(SENTENCES, progress=lambda *newly: counts.append(newly))
+    assert counts == [(1, 4), (2, 8), (1, 4)]
 
 
-class NeverEnding(Transformer):
-    """Gives the end token no chance, so that only the limit ends a translation."""
+class Batches:
+    """Stands for the search and keeps what it was given."""
 
-    def decode_step(self, ids, cache, index, memory):
-        logits, cache = super().decode_step(ids, cache, index, memory)
-        return logits - 1e4 * ops.one_hot(EOS_ID, self.vocabulary_size), cache
+    def __init__(self, search):
+        self.search = search
+        self.sources = []
+
+    def __call__(self, source):
+        self.sources.append(source)
+        return self.search(source)
 
 
-@pytest.mark.parametrize("beam_size", [1, 2])
-@pytest.mark.parametrize(("position", "limits"), [("sinusoidal", [54, 52]), ("learned", [40, 40])])
-def test_translations_have_at_most_fifty_tokens_more_than_the_source(beam_size, position, limits):
-    """Section 6.1, for each sentence by itself; a learned table may end before that."""
-    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2}
-    model = NeverEnding(11, ModelConfig(**sizes, position=position, max_length=40))
-    model.build()
-    source = np.array([[5, 6, 7, EOS_ID], [5, EOS_ID, PAD_ID, PAD_ID]], np.int32)
-    found = search(model, source, DecodeConfig(beam_size=beam_size, max_extra_length=50))
-    assert np.asarray(found.lengths)[:, 0].tolist() == limits
+@pytest.mark.parametrize(("batch_size", "batch_tokens"), [(64, 60), (3, 4096), (64, 5)])
+def test_batches_keep_to_both_limits_and_hold_sentences_of_like_length(
+    translator, batch_size, batch_tokens
+):
+    texts = ["one two three"] * 5 + ["seven"] * 10 + ["two hundred and one"] * 4
+    other = with_options(translator, beam_size=1, batch_size=batch_size, batch_tokens=batch_tokens)
+    other._search = batches = Batches(other._search)
+    other(texts)
+    assert sum(len(source) for source in batches.sources) == len(texts)
+    for source in batches.sources:
+        assert len(source) <= batch_size
+        assert source.size <= batch_tokens or len(source) == 1  # one alone may be longer
+        lengths = (source != 0).sum(axis=1)
+        assert 2 * min(lengths) >= max(lengths)
+
+
+def test_n_best_are_sorted_and_start_with_what_a_call_gives(run):
+    several = Translator.from_run(run, beam_size=4, num_hypotheses=3)
+    n_best = several.n_best(SENTENCES)
+    assert [hypotheses[0] for hypotheses in n_best] == several(SENTENCES)
+    assert [len(hypotheses) for hypotheses in n_best] == [3, 3, 1, 3, 1, 3]
+    for hypotheses in n_best:
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_there_may_be_fewer_hypotheses_and_never_none(translator):
+    """Of two tokens, one word gives the end, the word and the end, and the word twice."""
+    other, word = of_one_word(translator, beam_size=5, num_hypotheses=5, max_length=2)
+    few, empty = other.n_best(["one", ""])
+    assert sorted(texts_of(few)) == ["", word, f"{word} {word}"]
+    assert empty == [("", 0.0)]
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"sampling": True}])
+def test_translations_start_with_their_prefixes(translator, options):
+    prefixes = ["eins", "zwei hundert", "", "", "drei", "s"]
+    other = with_options(translator, max_extra_length=5, **options)
+    found = other(SENTENCES, prefixes)
+    for translation, prefix, text in zip(found, prefixes, SENTENCES, strict=True):
+        assert translation.text.startswith(prefix if text.strip() else "")
+    assert found[3] == pytest.approx(other(SENTENCES)[3], abs=1e-4)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6])
+def test_the_score_of_a_translation_is_the_one_its_search_gave(translator, length_penalty):
+    """One word comes out of the tokenizer as it went in; at the limit the end token is missing."""
+    options = {"length_penalty": length_penalty, "beam_size": 6, "num_hypotheses": 6}
+    other, word = of_one_word(translator, max_length=8, **options)
+    texts = ["one", "two hundred and twelve"]
+    compared = set()
+    for text, hypotheses in zip(texts, other.n_best(texts), strict=True):
+        scored = other.score([text] * 6, texts_of(hypotheses))
+        for translation, found in zip(hypotheses, scored, strict=True):
+            length = translation.text.count(word) + 1
+            if length <= 8:
+                compared.add(length)
+                assert found.score == pytest.approx(translation.score, abs=1e-4)
+                penalty = ((5 + length) / 6) ** length_penalty
+                assert found.log_probability == pytest.approx(found.score * penalty, rel=1e-5)
+    assert len(compared) >= 3
+
+
+def source_of(translator, text):
+    return np.array([translator.tokenizer.encode(text)], np.int32)
+
+
+def test_alignments_have_a_row_a_target_token_that_sums_to_one(translator):
+    translations = ["eins", "zwei hundert", "x", "", "", "sieben"]
+    for text, translation, alignment in zip(
+        SENTENCES, translations, translator.align(SENTENCES, translations), strict=True
+    ):
+        pieces = [len(translator.tokenizer.encode(side)) for side in (translation, text)]
+        assert [len(alignment.target), len(alignment.source)] == pieces
+        assert alignment.weights.shape == tuple(pieces)
+        np.testing.assert_allclose(alignment.weights.sum(axis=1), 1, atol=1e-5)
+        assert alignment.source[-1] == alignment.target[-1] == translator.tokenizer.piece(EOS_ID)
+        assert "".join(alignment.target[:-1]).replace("▁", " ").strip() == translation
+        links = alignment.links()
+        assert len(links) == (pieces[0] - 1 if pieces[1] > 1 else 0)
+        for source, target in links:
+            assert alignment.weights[target, source] == alignment.weights[target, :-1].max()
+
+
+def test_alignments_of_a_batch_are_those_of_each_pair(translator):
+    texts, translations = SENTENCES[:2], ["eins", "zwei hundert und zwei"]
+    together = translator.align(texts, translations)
+    for place, alignment in enumerate(together):
+        alone = translator.align(texts[place : place + 1], translations[place : place + 1])[0]
+        np.testing.assert_allclose(alignment.weights, alone.weights, atol=1e-5)
+
+
+def test_bfloat16_computes_the_same_less_exactly(translator):
+    half = translator.with_dtype("bfloat16")
+    assert {weight.dtype for weight in half.model.weights} == {"bfloat16"}
+    assert half.config == translator.config
+    assert len(half(SENTENCES)) == len(SENTENCES)
+    expected = translator.score(SENTENCES, SENTENCES)
+    np.testing.assert_allclose(half.score(SENTENCES, SENTENCES), expected, rtol=0.05)
+    assert half.score(SENTENCES, SENTENCES) != expected
+
+
+def test_another_dtype_is_an_error(run, translator):
+    assert translator.with_dtype("float32") is translator
+    with pytest.raises(InputError, match="dtype must be float32 or bfloat16, got float16"):
+        Translator.from_run(run, "float16")
+
+
+def test_no_translation_holds_excluded_tokens(translator):
+    other = with_options(translator, beam_size=2)
+    pieces = {
+        other.tokenizer.piece(i)
+        for i in np.asarray(other._search(source_of(other, "one")).ids).flat
+        if i > EOS_ID
+    }
+    without = with_options(translator, beam_size=2, excluded_tokens=tuple(pieces))
+    ids = np.asarray(without._search(source_of(other, "one")).ids)
+    assert pieces.isdisjoint(map(other.tokenizer.piece, ids.flat))
+
+
+def test_an_excluded_token_that_the_vocabulary_lacks_is_an_error(run):
+    with pytest.raises(InputError, match="'▁nowhere' is no piece of the vocabulary"):
+        Translator.from_run(run, excluded_tokens=("▁nowhere",))
+
+
+def test_a_draw_depends_on_the_sentence_and_the_seed_alone(translator):
+    drawing = with_options(translator, sampling=True, seed=3)
+    together = texts_of(drawing(SENTENCES))
+    alone = [drawing([sentence])[0].text for sentence in SENTENCES]
+    assert together == alone
+    assert texts_of(with_options(translator, sampling=True, seed=3)(SENTENCES)) == together
+    assert texts_of(with_options(translator, sampling=True, seed=4)(SENTENCES)) != together
+    assert len(set(drawing(["one"] * 3))) == 1
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_the_saved_model_gives_the_same_strings(translator, tmp_path, jit_compile):
+    """Batches of several sizes and lengths: buckets of a compiled one, and beyond the largest."""
+    import tensorflow as tf
+
+    translator.save(tmp_path / "model", jit_compile=jit_compile)
+    served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
+    for texts in (["one"], SENTENCES, ["", "two"] * 33):
+        found = served(tf.constant(texts))
+        expected = translator(texts)
+        assert [text.decode() for text in found["translation"].numpy()] == texts_of(expected)
+        scores = [translation.score for translation in expected]
+        np.testing.assert_allclose(found["score"], scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("ask", ["__call__", "n_best", "score", "align"])
+def test_lists_of_unequal_length_are_an_error(translator, ask):
+    with pytest.raises(InputError, match=r"expected one of (prefixes|translations) for each of t"):
+        getattr(translator, ask)(["one", "two"], ["eins"])

@@ -241,26 +241,89 @@ class TrainConfig:
 class DecodeConfig:
     """How translations are searched for (paper section 6.1).
 
+    Lengths count target tokens with the end token.
+
     Attributes:
         beam_size: hypotheses kept a sentence (W); 1: greedy.
         length_penalty: α of ((5 + length) / 6)^α, which divides log-probabilities.
-        max_extra_length: longest translation: source tokens + this.
+        coverage_penalty: β of the penalty on source tokens that got little attention (Wu et al.
+            2016, equation 14); 0: none.
+        num_hypotheses: translations given a sentence (N), at most the beam unless sampling.
+        max_extra_length: longest translation: source tokens · max_length_ratio + this.
+        max_length_ratio: see max_extra_length.
+        max_length: longest translation whatever the source; 0: no such limit.
+        min_length: shortest translation.
+        min_length_ratio: shortest translation: source tokens times this.
+        no_repeat_ngram_size: no sequence of so many tokens comes twice; 0: any may.
+        repetition_penalty: multiplies log-probabilities of tokens a translation holds already.
+        excluded_tokens: pieces of the vocabulary that no translation may hold.
+        avoid_unknown: whether the unknown token is one of them.
+        sampling: draw tokens at random instead of searching for the likeliest.
+        temperature: for sampling; below 1 likely tokens become likelier.
+        top_k: for sampling; draw from this many of the likeliest tokens only; 0: all.
+        top_p: for sampling; draw from the likeliest tokens that reach this probability only.
+        seed: for sampling; equal seeds draw equal translations of a sentence, whatever its batch.
         max_source_length: longest source in tokens; what is beyond is cut off.
-        batch_size: sentences translated at once.
+        batch_size: sentences translated at once, at most.
+        batch_tokens: source tokens translated at once, at most, padding counted.
         average: how many of the newest checkpoints are averaged.
     """
 
     beam_size: int = 4
     length_penalty: float = 0.6
+    coverage_penalty: float = 0.0
+    num_hypotheses: int = 1
     max_extra_length: int = 50
+    max_length_ratio: float = 1.0
+    max_length: int = 0
+    min_length: int = 0
+    min_length_ratio: float = 0.0
+    no_repeat_ngram_size: int = 0
+    repetition_penalty: float = 1.0
+    excluded_tokens: tuple[str, ...] = ()
+    avoid_unknown: bool = False
+    sampling: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
     max_source_length: int = 1024
     batch_size: int = 64
+    batch_tokens: int = 4096
     average: int = 5
 
     def __post_init__(self):
-        _require_positive(self, "beam_size", "batch_size", "average")
-        _require_positive(self, "max_extra_length", "max_source_length")
-        _require_not_negative(self, "length_penalty")
+        _require_positive(self, "beam_size", "num_hypotheses", "batch_size", "batch_tokens")
+        _require_positive(self, "average", "max_source_length", "max_length_ratio", "temperature")
+        _require_not_negative(self, "length_penalty", "coverage_penalty", "max_extra_length")
+        _require_not_negative(self, "max_length", "min_length", "min_length_ratio")
+        _require_not_negative(self, "no_repeat_ngram_size", "top_k")
+        if not self.sampling and self.num_hypotheses > self.beam_size:
+            raise InputError(
+                f"decode.num_hypotheses ({self.num_hypotheses}) must be at most "
+                f"decode.beam_size ({self.beam_size}): a beam finds no more."
+            )
+        if self.max_length and self.min_length > self.max_length:
+            raise InputError(
+                f"decode.min_length ({self.min_length}) must be at most decode.max_length "
+                f"({self.max_length})."
+            )
+        if self.min_length_ratio > self.max_length_ratio:
+            raise InputError(
+                f"decode.min_length_ratio ({self.min_length_ratio}) must be at most "
+                f"decode.max_length_ratio ({self.max_length_ratio})."
+            )
+        if self.repetition_penalty < 1:
+            raise InputError(
+                f"decode.repetition_penalty must be at least 1, got {self.repetition_penalty}."
+            )
+        if not 0 < self.top_p <= 1:
+            raise InputError(f"decode.top_p must be above 0 and at most 1, got {self.top_p}.")
+        if self.sampling and self.coverage_penalty:
+            raise InputError(
+                "decode.coverage_penalty ranks the hypotheses of a beam; it has no meaning with "
+                "decode.sampling. Set one of them only."
+            )
 
 
 @dataclass(frozen=True)

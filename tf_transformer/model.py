@@ -1,7 +1,5 @@
 """The Transformer (paper section 3): source ids and target ids to logits."""
 
-from typing import NamedTuple
-
 import keras
 from keras import KerasTensor, ops
 
@@ -9,20 +7,12 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.layers import (
     Decoder,
     Encoder,
-    KeyValue,
     LearnedPosition,
     SinusoidalPosition,
     TokenEmbedding,
     causal_mask,
     padding_mask,
 )
-
-
-class Memory(NamedTuple):
-    """What a decoder needs of the source for a whole search, computed once a sentence."""
-
-    key_values: list[KeyValue]  # a layer: (B, H, S, K)
-    mask: KerasTensor  # (B, 1, 1, S)
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -149,42 +139,25 @@ class Transformer(keras.Model):
         memory = self.encode(source, training=training)
         return self.decode(target, memory, padding_mask(source), training=training)
 
-    def project_memory(self, source: KerasTensor, memory: KerasTensor) -> Memory:
-        """The memory's keys and values for every layer, once for a whole search."""
-        return Memory(self.decoder.project_memory(memory), padding_mask(source))
-
-    def start_cache(self, batch_size, beam_size: int, length) -> list[KeyValue]:
-        """Room for the self-attention keys and values of `length` target positions.
-
-        Returns:
-            a `KeyValue` a layer, of zeros (B, W, H, L, K).
-        """
-        heads = self.config.num_heads
-
-        def zeros(size: int) -> KerasTensor:
-            return ops.zeros((batch_size, beam_size, heads, length, size), self.compute_dtype)
-
-        return [KeyValue(*map(zeros, self.config.head_dims)) for _ in self.decoder.layers]
-
-    def decode_step(
-        self, ids: KerasTensor, cache: list[KeyValue], index: KerasTensor, memory: Memory
-    ) -> tuple[KerasTensor, list[KeyValue]]:
-        """One position of `decode` for W hypotheses a sentence.
+    def cross_attention_weights(
+        self, source: KerasTensor, target: KerasTensor
+    ) -> list[KerasTensor]:
+        """Where each target position looks in the source.
 
         Args:
-            ids: int tensor (B, W), the tokens at position `index`.
-            cache: from `start_cache`, or the step before.
-            index: int scalar, the position.
-            memory: from `project_memory`.
+            source: int tensor (B, S).
+            target: int tensor (B, T), shifted right as in `call`: row t of the weights belongs to
+                the token that position t predicts.
 
         Returns:
-            logits (B, W, V) of the tokens that follow, and the cache with this position in it.
+            float tensor (B, H, T, S) a decoder layer; rows sum to 1.
         """
-        embedded = self.target_embedding(ids)  # (B, W, D)
-        flat = ops.reshape(embedded, (-1, 1, self.config.d_model))  # (B·W, 1, D)
-        x = ops.reshape(self.target_position(flat, start=index), ops.shape(embedded))
-        x, cache = self.decoder.step(x, cache, memory.key_values, index, memory.mask)
-        return self.output_embedding.logits(x), cache
+        return self.decoder.cross_attention_weights(
+            self.target_position(self.target_embedding(target)),
+            self.encode(source),
+            causal_mask(ops.shape(target)[1]),
+            padding_mask(source),
+        )
 
     def get_config(self):
         return super().get_config() | {

@@ -160,6 +160,24 @@ class Tokenizer:
             ids = ids[: ids.index(EOS_ID)]
         return self._processor.decode(ids)
 
+    def piece(self, token: int) -> str:
+        """The piece of text that an id stands for, with U+2581 for a blank before it."""
+        return self._processor.id_to_piece(int(token))
+
+    def piece_to_id(self, piece: str) -> int:
+        """The id of a piece of the vocabulary.
+
+        Raises:
+            InputError: when the vocabulary has no such piece.
+        """
+        token = self._processor.piece_to_id(piece)
+        if token == UNK_ID and piece != self.piece(UNK_ID):
+            raise InputError(
+                f"{piece!r} is no piece of the vocabulary. A piece that starts a word starts "
+                "with U+2581 (▁), as in ▁house."
+            )
+        return token
+
 
 def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
     """The lines that hold text; an error when none does."""

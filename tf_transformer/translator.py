@@ -4,21 +4,22 @@ import os
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
-from keras import ops
 
 from tf_transformer.config import Config, DecodeConfig
-from tf_transformer.decoding import Hypotheses, SpecialIds, beam_search, greedy_search
+from tf_transformer.errors import InputError
 from tf_transformer.layers import PAD_ID
 from tf_transformer.model import Transformer
-from tf_transformer.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from tf_transformer.search import Search, score_pairs, shift_right
+from tf_transformer.serving import ServingGraph, write_saved_model
+from tf_transformer.tokenizer import EOS_ID, UNK_ID, Tokenizer
 from tf_transformer.training.checkpoint import load_average
 
-SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
+Progress = Callable[[int, int], object]
+"""progress(sentences newly done, target tokens in them)."""
 
 
 class Translation(NamedTuple):
@@ -28,41 +29,24 @@ class Translation(NamedTuple):
     score: float
 
 
-def search(
-    model: Transformer, source: tf.Tensor, config: DecodeConfig, num_hypotheses: int = 1
-) -> Hypotheses:
-    """Translates a batch of ids.
+class PairScore(NamedTuple):
+    """What the model gives a translation: log-probability over length penalty, and without."""
 
-    Args:
-        model: the Transformer.
-        source: int tensor (B, S), each row ending with the end id, then padding.
-        config: beam size, length penalty and limit.
-        num_hypotheses: hypotheses a sentence, at most the beam.
+    score: float
+    log_probability: float
 
-    Returns:
-        `Hypotheses`; a sentence of n source tokens gets at most n + `max_extra_length` tokens
-        (paper section 6.1; the end tokens count on both sides).
-    """
-    memory = model.project_memory(source, model.encode(source))
-    lengths = ops.sum(ops.cast(ops.not_equal(source, PAD_ID), "int32"), axis=1)
-    limits = lengths + config.max_extra_length
-    max_length = ops.shape(source)[1] + config.max_extra_length
-    if model.config.position == "learned":
-        limits = ops.minimum(limits, model.config.max_length)
-        max_length = ops.minimum(max_length, model.config.max_length)
-    cache = model.start_cache(ops.shape(source)[0], config.beam_size, max_length)
 
-    def step(ids, cache, index):
-        return model.decode_step(ids, cache, index, memory)
+class Alignment(NamedTuple):
+    """Where in the source the decoder looked for each token of the target."""
 
-    if config.beam_size == 1:
-        return greedy_search(step, cache, limits, max_length, SPECIAL, config.length_penalty)
-    return beam_search(
-        *(step, cache, limits, max_length, SPECIAL),
-        beam_size=config.beam_size,
-        alpha=config.length_penalty,
-        num_hypotheses=num_hypotheses,
-    )
+    source: list[str]  # S pieces, the end token last
+    target: list[str]  # T pieces, the end token last
+    weights: np.ndarray  # float32 (T, S), rows sum to 1
+
+    def links(self) -> list[tuple[int, int]]:
+        """(source, target) positions: for each target token but the end its likeliest source."""
+        best = self.weights[:-1, :-1].argmax(axis=1) if len(self.source) > 1 else []
+        return [(int(source), target) for target, source in enumerate(best)]
 
 
 class Translator:
@@ -72,6 +56,9 @@ class Translator:
         model: the built Transformer.
         tokenizer: its tokenizer.
         config: how to search.
+
+    Raises:
+        InputError: when the configuration names a piece that the vocabulary does not have.
 
     Example:
         >>> translator = Translator.from_run("runs/demo")
@@ -83,21 +70,37 @@ class Translator:
         self.model = model
         self.tokenizer = tokenizer
         self.config = config
+        self.excluded = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
+        if config.avoid_unknown:
+            self.excluded += (UNK_ID,)
         # A learned position table ends; sinusoids do not. Longer sources are cut.
         self.max_source_length = config.max_source_length
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
-        self._search = tf.function(
-            lambda source: search(model, source, config),
-            input_signature=[tf.TensorSpec((None, None), tf.int32)],
+        ids = tf.TensorSpec((None, None), tf.int32)
+        search = Search(model, config, self.excluded)
+        self._search = tf.function(lambda source: search(source), input_signature=[ids])
+        self._continue = tf.function(search.__call__, input_signature=[ids, ids])
+        self._score = tf.function(
+            lambda source, target: score_pairs(model, source, target, config.length_penalty),
+            input_signature=[ids, ids],
+        )
+        self._attention = tf.function(
+            lambda source, target: tf.stack(
+                [tf.reduce_mean(w, 1) for w in model.cross_attention_weights(source, target)], 1
+            ),
+            input_signature=[ids, ids],
         )
 
     @classmethod
-    def from_run(cls, run_dir: str | os.PathLike, **decode_options) -> "Translator":
+    def from_run(
+        cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
+    ) -> "Translator":
         """Loads a run's tokenizer and the average of its newest checkpoints.
 
         Args:
             run_dir: the run's folder.
+            dtype: of weights and computation, float32 or bfloat16.
             **decode_options: fields of `DecodeConfig` to replace, where not None.
 
         Raises:
@@ -111,10 +114,35 @@ class Translator:
         model = Transformer(tokenizer.vocabulary_size, config.model)
         model.build()
         load_average(run_dir, model, decode.average)
-        return cls(model, tokenizer, decode)
+        return cls(model, tokenizer, decode).with_dtype(dtype)
+
+    def with_dtype(self, dtype: str) -> "Translator":
+        """This translator with weights and computation in another type.
+
+        In bfloat16 weights take half the memory, and a CPU that multiplies bfloat16 or a GPU
+        takes about half the time; softmax, normalisation and scores stay float32.
+
+        Args:
+            dtype: float32 or bfloat16.
+
+        Raises:
+            InputError: for another type.
+        """
+        if dtype not in ("float32", "bfloat16"):
+            raise InputError(f"dtype must be float32 or bfloat16, got {dtype}.")
+        if self.model.compute_dtype == dtype:
+            return self
+        model = Transformer(self.model.vocabulary_size, self.model.config, dtype=dtype)
+        model.build()
+        for weight, value in zip(model.weights, self.model.weights, strict=True):
+            weight.assign(tf.cast(value.value, weight.dtype))
+        return Translator(model, self.tokenizer, self.config)
 
     def __call__(
-        self, texts: Sequence[str], progress: Callable[[int], object] = lambda done: None
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        progress: Progress = lambda sentences, tokens: None,
     ) -> list[Translation]:
         """Translates `texts`; item n of the result translates item n.
 
@@ -122,50 +150,139 @@ class Translator:
 
         Args:
             texts: any strings; an empty or blank one gives an empty translation.
-            progress: called with the number of sentences newly translated.
+            prefixes: for each text what its translation starts with; "": nothing is given.
+            progress: called as batches are done.
         """
-        rows = [self._truncate(self.tokenizer.encode(text)) for text in texts]
-        result: list[Translation] = [Translation("", 0.0)] * len(texts)
-        for indices in self._batches(rows):
-            source = np.full((len(indices), max(len(rows[i]) for i in indices)), PAD_ID, np.int32)
-            for row, i in zip(source, indices, strict=True):
-                row[: len(rows[i])] = rows[i]
-            found = self._search(tf.constant(source))
-            for i, ids, score in zip(
-                indices, found.ids[:, 0].numpy(), found.scores[:, 0].numpy(), strict=True
-            ):
-                result[i] = Translation(self.tokenizer.decode(ids), float(score))
-            progress(len(indices))
+        return [found[0] for found in self.n_best(texts, prefixes, progress)]
+
+    def n_best(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        progress: Progress = lambda sentences, tokens: None,
+    ) -> list[list[Translation]]:
+        """As a call, but all `config.num_hypotheses` translations of each text, best first.
+
+        There may be fewer where a search found fewer, and always is at least one.
+        """
+        rows = self._encode_all(texts)
+        prefix_rows = None
+        if prefixes is not None:
+            _require_same_length(texts=texts, prefixes=prefixes)
+            prefix_rows = [self.tokenizer.encode(prefix)[:-1] for prefix in prefixes]
+        result = [[Translation("", 0.0)] for _ in texts]
+        for indices in self._batches([len(row) if len(row) > 1 else 0 for row in rows]):
+            source = _pad([rows[i] for i in indices])
+            if prefix_rows is None:
+                found = self._search(source)
+            else:
+                found = self._continue(source, _pad([prefix_rows[i] for i in indices]))
+            ids, lengths, scores = (
+                np.asarray(field) for field in (found.ids, found.lengths, found.scores)
+            )
+            for i, *hypotheses in zip(indices, ids, lengths, scores, strict=True):
+                result[i] = self._translations(*hypotheses)
+            progress(len(indices), int(lengths[:, 0].sum()))
         return result
 
-    def save(self, path: str | os.PathLike) -> None:
+    def score(
+        self,
+        texts: Sequence[str],
+        translations: Sequence[str],
+        progress: Progress = lambda sentences, tokens: None,
+    ) -> list[PairScore]:
+        """What the model gives each of `translations`, as a translation of its text.
+
+        For a translation that a search without constraints found, the search's own score, if the
+        tokenizer splits the text as the search did.
+
+        Args:
+            texts: sources.
+            translations: a translation each.
+            progress: called as batches are done.
+        """
+        result: list[PairScore] = [PairScore(0.0, 0.0)] * len(texts)
+        for indices, source, target in self._pairs(texts, translations):
+            found = self._score(source, target)
+            for i, *numbers in zip(indices, *map(np.asarray, found), strict=True):
+                result[i] = PairScore(*map(float, numbers))
+            progress(len(indices), int((target != PAD_ID).sum()))
+        return result
+
+    def align(
+        self, texts: Sequence[str], translations: Sequence[str], layer: int = -1
+    ) -> list[Alignment]:
+        """Where the decoder looks in each text for each token of its translation.
+
+        Args:
+            texts: sources.
+            translations: a translation each.
+            layer: the decoder layer whose cross-attention is asked, its heads averaged.
+        """
+        result: list[Alignment] = [Alignment([], [], np.zeros((0, 0), np.float32))] * len(texts)
+        for indices, source, target in self._pairs(texts, translations):
+            weights = np.asarray(self._attention(source, shift_right(target)))[:, layer]
+            for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
+                pieces, translated = (
+                    [self.tokenizer.piece(token) for token in row if token != PAD_ID] for row in ids
+                )
+                matrix = matrix[: len(translated), : len(pieces)]
+                result[i] = Alignment(pieces, translated, matrix)
+        return result
+
+    def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and gives strings, tokenizer and search included.
 
         Its signature `serving_default` takes `text`, string (B,), and gives `translation`,
-        string (B,), and `score`, float32 (B,): what calling this translator gives. The graph
-        holds core TensorFlow ops and tensorflow-text's SentencePiece ops and no others.
+        string (B,), and `score`, float32 (B,): what calling this translator gives.
 
         Args:
             path: the folder to make.
+            jit_compile: whether XLA compiles the search. Faster for few sentences and small
+                models; a stock TF Serving refuses it unless started with
+                --xla_cpu_compilation_enabled=true.
         """
-        graph = _ServingGraph(self)
-        archive = keras.export.ExportArchive()
-        archive.track(graph)  # without this a session finds neither variables nor tokenizer
-        text = tf.TensorSpec((None,), tf.string, name="text")
-        archive.add_endpoint("serving_default", graph.translate, input_signature=[text])
-        archive.write_out(str(path), verbose=False)
+        search = Search(self.model, self.config, self.excluded, fixed_size=jit_compile)
+        graph = ServingGraph(search, self.tokenizer, self.max_source_length, jit_compile)
+        write_saved_model(graph, path)
 
-    def _truncate(self, ids: list[int]) -> list[int]:
+    def _translations(self, ids, lengths, scores) -> list[Translation]:
+        """One sentence's hypotheses (N, L), those that exist."""
+        count = max(1, int((lengths > 0).sum()))
+        return [
+            Translation(self.tokenizer.decode(row), float(score))
+            for row, score in zip(ids[:count], scores[:count], strict=True)
+        ]
+
+    def _encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         longest = self.max_source_length
-        return ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID]
+        return [
+            ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID]
+            for ids in map(self.tokenizer.encode, texts)
+        ]
 
-    def _batches(self, rows: list[list[int]]) -> Iterator[list[int]]:
-        """Indices of rows with text, longest first, no row under half its batch's longest."""
+    def _pairs(
+        self, texts: Sequence[str], translations: Sequence[str]
+    ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
+        """Batches of pairs: their indices, source ids and target ids."""
+        _require_same_length(texts=texts, translations=translations)
+        sources, targets = self._encode_all(texts), self._encode_all(translations)
+        lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
+        for indices in self._batches(lengths):
+            yield indices, _pad([sources[i] for i in indices]), _pad([targets[i] for i in indices])
+
+    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Indices of rows with a length, longest first, none under half its batch's longest."""
         batch: list[int] = []
-        with_text = (i for i, row in enumerate(rows) if len(row) > 1)
-        for i in sorted(with_text, key=lambda i: -len(rows[i])):
-            full = len(batch) == self.config.batch_size
-            if batch and (full or 2 * len(rows[i]) < len(rows[batch[0]])):
+        for i in sorted(
+            filter(lengths.__getitem__, range(len(lengths))), key=lambda i: -lengths[i]
+        ):
+            longest = lengths[batch[0]] if batch else 0
+            full = (
+                len(batch) == self.config.batch_size
+                or (len(batch) + 1) * longest > self.config.batch_tokens
+            )
+            if batch and (full or 2 * lengths[i] < longest):
                 yield batch
                 batch = []
             batch.append(i)
@@ -173,37 +290,20 @@ class Translator:
             yield batch
 
 
-class _ServingGraph(tf.Module):
-    """`Translator.__call__` as one graph on string tensors."""
+def _pad(rows: list[list[int]]) -> np.ndarray:
+    """Rows of ids as one int32 array (B, L), padded at the end."""
+    array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
+    for target, row in zip(array, rows, strict=True):
+        target[: len(row)] = row
+    return array
 
-    def __init__(self, translator: Translator):
-        super().__init__()
-        # Here and not at the top: training and translation do without tensorflow-text.
-        import tensorflow_text
 
-        self.model = translator.model
-        self._tokenizer = tensorflow_text.SentencepieceTokenizer(translator.tokenizer.model)
-        self._config = translator.config
-        self._max_source_length = translator.max_source_length
-
-    def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        ids = self._tokenizer.tokenize(text)[:, : self._max_source_length - 1]  # ragged
-        empty = tf.equal(ids.row_lengths(), 0)  # (B,)
-        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
-        source = tf.concat([ids, end], axis=1).to_tensor(PAD_ID)  # (B, S)
-        best = search(self.model, source, self._config)
-        return {
-            "translation": tf.where(
-                empty, "", self._detokenize(best.ids[:, 0], best.lengths[:, 0])
-            ),
-            "score": tf.where(empty, 0.0, best.scores[:, 0]),
-        }
-
-    def _detokenize(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Ids (B, L), of which `lengths` count, to strings (B,)."""
-        inside = tf.sequence_mask(lengths, tf.shape(ids)[1])
-        text_ids = tf.logical_and(inside, tf.not_equal(ids, EOS_ID))
-        return self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, text_ids))
+def _require_same_length(**lists: Sequence[str]) -> None:
+    (first, some), (second, others) = lists.items()
+    if len(some) != len(others):
+        raise InputError(
+            f"expected one of {second} for each of {first}, got {len(others)} for {len(some)}."
+        )
 
 
 def greedy_translate(

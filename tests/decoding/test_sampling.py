@@ -1,17 +1,23 @@
-"""Greedy search against a plain loop, and the pieces all searches share."""
+"""Greedy search against a plain loop; sampling against the distribution it is meant to have."""
+
+import itertools
 
 import numpy as np
 import pytest
 import reference_search
 from keras import ops
-from reference_search import PrefixTables
+from reference_search import PrefixTables, Rules, arrays, assert_found, hypotheses_of
 
-from tf_transformer.decoding import SpecialIds, greedy_search, length_penalty
-from tf_transformer.decoding.hypotheses import NEVER, next_log_probabilities, set_column
+from tf_transformer.decoding import Constraints, Sampling, SpecialIds, greedy_search, sample
+from tf_transformer.decoding.hypotheses import NEVER
+from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
 LENGTH = 5
-LANGUAGES = 80
+LANGUAGES = 200
+LARGEST = np.float32(0.99999994)  # the largest float32 below 1
+
+each_alpha = pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
 
 
 @pytest.fixture(scope="module")
@@ -28,25 +34,21 @@ def search(tables, limits, languages=None, **options):
     languages = np.arange(len(limits)) if languages is None else languages
     state = tables.state(languages, beam_size=1)
     limits = ops.convert_to_tensor(limits)
-    found = greedy_search(tables.step, state, limits, int(max(limits)), SPECIAL, **options)
-    return type(found)(*map(ops.convert_to_numpy, found))
+    return arrays(greedy_search(tables.step, state, limits, int(max(limits)), SPECIAL, **options))
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
+# Greedy search
+
+
+@each_alpha
 def test_greedy_takes_the_likeliest_token_until_end_or_limit(tables, limits, alpha):
     found = search(tables, limits, alpha=alpha)
     assert found.ids.shape == (LANGUAGES, 1, LENGTH)
     for row, limit in enumerate(limits):
         language = tables.language(row, SPECIAL)
         expected = reference_search.greedy(language, limit, SPECIAL, alpha)
-        length = found.lengths[row, 0]
-        assert tuple(found.ids[row, 0, :length]) == expected.ids
-        assert (found.ids[row, 0, length:] == SPECIAL.pad).all()
-        np.testing.assert_allclose(
-            [found.log_probabilities[row, 0], found.scores[row, 0]],
-            [expected.log_probability, expected.score],
-            rtol=1e-5,
-        )
+        assert_found(found, row, [expected])
+        assert (found.ids[row, 0, len(expected.ids) :] == SPECIAL.pad).all()
 
 
 def test_rows_of_a_batch_do_not_see_each_other(tables, limits):
@@ -63,21 +65,300 @@ def test_of_equally_likely_tokens_the_lowest_id_wins():
     np.testing.assert_array_equal(found.ids, [[[2, 0, 0]]])  # 2 is the end token
 
 
-def test_length_penalty_by_hand():
-    """((5 + length) / 6)^α: 1 at length 1 for every α; (12 / 6)^α at 7; (18 / 6)^α at 13."""
-    lengths = np.int32([1, 7, 13])
-    for alpha, expected in [(0.0, [1, 1, 1]), (1.0, [1, 2, 3]), (2.0, [1, 4, 9])]:
-        penalty = ops.convert_to_numpy(length_penalty(lengths, alpha))
-        np.testing.assert_allclose(penalty, expected, rtol=1e-6)
+# Sampling
 
 
-def test_excluded_tokens_take_no_probability_from_the_others():
-    """Four equal logits: ln 1/4 each, also with two of the four excluded."""
-    log_p = ops.convert_to_numpy(next_log_probabilities(ops.zeros((1, 1, 4)), SPECIAL))
-    np.testing.assert_allclose(log_p, [[[NEVER, NEVER, np.log(0.25), np.log(0.25)]]], rtol=1e-6)
+def draw(tables, limits, numbers, sampling=Sampling(), languages=None, **options):
+    """The package's samples as arrays, one sentence a language; numbers (B, N, L)."""
+    languages = np.arange(len(limits)) if languages is None else languages
+    limits = np.int32(limits)
+    return arrays(
+        sample(
+            tables.step,
+            tables.state(languages, np.shape(numbers)[1]),
+            ops.convert_to_tensor(limits),
+            int(max(limits)),
+            SPECIAL,
+            ops.convert_to_tensor(np.float32(numbers)),
+            tables.vocabulary_size,
+            sampling,
+            **options,
+        )
+    )
 
 
-def test_set_column_changes_one_column():
-    ids = ops.zeros((2, 3), "int32")
-    changed = set_column(ids, 1, ops.convert_to_tensor(np.int32([7, 8])))
-    np.testing.assert_array_equal(ops.convert_to_numpy(changed), [[0, 7, 0], [0, 8, 0]])
+def random_numbers(*shape, seed: int = 13) -> np.ndarray:
+    return np.random.default_rng(seed).random(shape, dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def drawn(tables, limits):
+    return draw(tables, limits, random_numbers(LANGUAGES, 6, LENGTH), Sampling(temperature=2.0))
+
+
+def test_sampling_from_the_likeliest_token_is_greedy_search(tables, limits):
+    numbers = random_numbers(LANGUAGES, 2, LENGTH)
+    found = draw(tables, limits, numbers, Sampling(temperature=3.0, top_k=1))
+    greedy = search(tables, limits)
+    for sample_number in range(2):
+        np.testing.assert_array_equal(found.ids[:, sample_number], greedy.ids[:, 0])
+        np.testing.assert_array_equal(found.lengths[:, sample_number], greedy.lengths[:, 0])
+        for ours, theirs in zip(found[2:], greedy[2:], strict=True):
+            np.testing.assert_allclose(ours[:, sample_number], theirs[:, 0], rtol=1e-6)
+
+
+def test_log_probability_is_the_models_own_whatever_the_temperature(tables, drawn):
+    for row in range(LANGUAGES):
+        language = tables.language(row, SPECIAL)
+        for hypothesis in hypotheses_of(drawn, row):
+            log_p = reference_search.log_probability(language, hypothesis.ids)
+            expected = reference_search.scored(hypothesis.ids, log_p, alpha=0.6)
+            np.testing.assert_allclose(hypothesis[1:], expected[1:], rtol=1e-5)
+
+
+def test_samples_are_sorted_and_complete(drawn, limits):
+    assert (np.diff(drawn.scores, axis=1) <= 0).all()
+    assert (drawn.lengths > 0).all()
+    for row, limit in enumerate(limits):
+        for hypothesis in hypotheses_of(drawn, row):
+            ended = hypothesis.ids[-1] == SPECIAL.end
+            assert ended or len(hypothesis.ids) == limit
+            assert SPECIAL.end not in hypothesis.ids[:-1]
+    after = np.arange(LENGTH) >= drawn.lengths[..., None]
+    assert (drawn.ids[after] == SPECIAL.pad).all()
+
+
+def test_a_sentence_draws_the_same_whatever_its_neighbours(tables, limits):
+    numbers = random_numbers(LANGUAGES, 3, LENGTH)
+    together = draw(tables, limits, numbers)
+    others = np.int32([7, 3, 100])
+    some = draw(tables, limits[others], numbers[others], languages=others)
+    for ours, theirs in zip(some, together, strict=True):
+        if ours.ndim == 3:  # ids, which are as long as the batch's largest limit
+            theirs = theirs[:, :, : ours.shape[2]]
+        np.testing.assert_allclose(ours, theirs[others], rtol=1e-6)
+
+
+def test_more_numbers_than_steps_change_nothing(tables, limits):
+    numbers = random_numbers(LANGUAGES, 3, LENGTH + 4)
+    few, many = (draw(tables, limits, n) for n in (numbers[:, :, :LENGTH], numbers))
+    for one, other in zip(few, many, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# The distribution of one token
+
+SAMPLINGS = {
+    "plain": Sampling(),
+    "cold": Sampling(temperature=0.3),
+    "hot": Sampling(temperature=5.0),
+    "top 1": Sampling(top_k=1),
+    "top 3": Sampling(temperature=2.0, top_k=3),
+    "top of all": Sampling(top_k=50),
+    "top half": Sampling(top_p=0.5),
+    "top nine tenths": Sampling(temperature=2.0, top_p=0.9),
+    "hardly any": Sampling(top_p=1e-6),
+    "both": Sampling(temperature=2.0, top_k=4, top_p=0.8),
+}
+RULES = {
+    "": Rules(),
+    "end too early": Rules(min_length=2),
+    "excluded": Rules(excluded=(4, 7)),
+    "prefix": Rules(prefix=(5,)),
+}
+VOCABULARY = 9
+GRID = (np.arange(2000) + 0.5) / 2000
+
+each_sampling = pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
+
+
+@pytest.fixture(scope="module")
+def first_tokens():
+    """Languages of which only the first token counts; in many padding or start is likely."""
+    return PrefixTables.random(14, languages=12, vocabulary_size=VOCABULARY, length=1)
+
+
+def constraints_of(rules: Rules, batch: int) -> Constraints:
+    return Constraints(
+        min_lengths=ops.full((batch,), rules.min_length, "int32") if rules.min_length else None,
+        prefix=ops.full((batch, 1), rules.prefix[0], "int32") if rules.prefix else None,
+        excluded=rules.excluded,
+    )
+
+
+def first_token_counts(tables, numbers, sampling, rules) -> np.ndarray:
+    """How often each token (R, V) comes first, by numbers (N,)."""
+    batch = len(tables.tables)
+    # The limit is 2, so that the end token may be too early; languages tell one prefix only.
+    tables = PrefixTables(tables.tables, length=2)
+    numbers = np.broadcast_to(np.float32(numbers)[:, None], (batch, len(numbers), 2))
+    options = {"constraints": constraints_of(rules, batch)}
+    found = draw(tables, [2] * batch, numbers, sampling, **options)
+    return np.stack([np.bincount(ids[:, 0], minlength=VOCABULARY) for ids in found.ids])
+
+
+def expected_distribution(tables, row: int, sampling: Sampling, rules: Rules) -> np.ndarray:
+    following = reference_search.next_tokens(tables.language(row, SPECIAL), (), 2, SPECIAL, rules)
+    cut = (sampling.temperature, sampling.top_k, sampling.top_p)
+    kept = reference_search.sampled_from(following, *cut)
+    return np.array([kept.get(token, 0.0) for token in range(tables.vocabulary_size)])
+
+
+@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+@each_sampling
+def test_numbers_spread_evenly_draw_each_token_as_often_as_it_is_probable(
+    first_tokens, sampling, rules
+):
+    """To 1 in 2,000, at either end of a token's interval; and never what has no probability."""
+    counts = first_token_counts(first_tokens, GRID, sampling, rules)
+    for row, ours in enumerate(counts):
+        expected = expected_distribution(first_tokens, row, sampling, rules)
+        assert (ours[expected == 0] == 0).all()
+        np.testing.assert_allclose(ours, expected * len(GRID), atol=1.01)
+
+
+@pytest.mark.parametrize("number", [0.0, LARGEST])
+@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+@each_sampling
+def test_smallest_and_largest_number_draw_a_token_that_may_be_drawn(
+    first_tokens, number, sampling, rules
+):
+    """The likeliest; and the least likely, but for those that float32 cannot tell from nothing."""
+    counts = first_token_counts(first_tokens, np.array([number]), sampling, rules)
+    for row, ours in enumerate(counts):
+        expected = expected_distribution(first_tokens, row, sampling, rules)
+        token = ours.argmax()
+        assert expected[token] > 0
+        if number == 0:
+            assert token == expected.argmax()
+        else:
+            assert expected[expected < expected[token]].sum() < 3e-7
+
+
+def test_what_is_ruled_out_takes_no_place_among_the_top_k():
+    """Padding, start and end come first; of the others 3, 4, 5 at e^-1, e^-2, e^-3 two remain."""
+    tables = PrefixTables(np.float32([[[9, 8, 7, -1, -2, -3]]]), length=1)
+    counts = np.bincount(
+        draw(
+            PrefixTables(tables.tables, 2),
+            [2],
+            np.broadcast_to(np.float32(GRID)[:, None], (1, len(GRID), 2)),
+            Sampling(top_k=2),
+            constraints=Constraints(min_lengths=np.int32([2])),
+        ).ids[0, :, 0],
+        minlength=6,
+    )
+    likelier = np.e / (np.e + 1) * len(GRID)
+    np.testing.assert_allclose(counts, [0, 0, 0, likelier, len(GRID) - likelier, 0], atol=1.01)
+
+
+# The distribution of whole hypotheses
+
+
+@pytest.mark.parametrize(
+    "sampling", [Sampling(), Sampling(temperature=0.5, top_k=3, top_p=0.95)], ids=["plain", "cut"]
+)
+def test_hypotheses_are_drawn_as_often_as_they_are_probable(sampling):
+    """Pearson's χ² over all hypotheses of up to three tokens, at numbers from NumPy."""
+    samples, limit = 20_000, 3
+    tables = PrefixTables.random(15, languages=4, vocabulary_size=5, length=limit)
+    found = draw(tables, [limit] * 4, random_numbers(4, samples, limit), sampling)
+    for row in range(4):
+        language = tables.language(row, SPECIAL)
+        drawn_ids = [hypothesis.ids for hypothesis in hypotheses_of(found, row)]
+        statistic, outcomes, total = 0.0, 0, 0.0
+        for ids in reference_search.all_sequences(5, limit, SPECIAL):
+            probability = sequence_probability(language, ids, limit, sampling)
+            total += probability
+            count = drawn_ids.count(ids)
+            if probability == 0:
+                assert count == 0
+            elif samples * probability >= 5:  # where the approximation holds
+                expected = samples * probability
+                statistic += (count - expected) ** 2 / expected
+                outcomes += 1
+        assert total == pytest.approx(1.0)
+        # Mean k and variance 2k: five standard deviations, for at most 14 degrees of freedom.
+        assert statistic < outcomes + 5 * np.sqrt(2 * outcomes)
+
+
+def sequence_probability(language, ids, limit: int, sampling: Sampling) -> float:
+    """Π q(token | tokens before it), q being what is left after temperature and cuts."""
+    probability = 1.0
+    for n, token in enumerate(ids):
+        following = reference_search.next_tokens(language, ids[:n], limit, SPECIAL, Rules())
+        cut = (sampling.temperature, sampling.top_k, sampling.top_p)
+        probability *= reference_search.sampled_from(following, *cut).get(token, 0.0)
+    return probability
+
+
+# With constraints, and errors
+
+
+def test_samples_keep_the_rules(tables):
+    limits = np.full(LANGUAGES, LENGTH, "int32")
+    rules = Rules(min_length=3, prefix=(3,), no_repeat_ngram_size=3, repetition_penalty=1.5)
+    constraints = Constraints(
+        min_lengths=ops.full((LANGUAGES,), 3, "int32"),
+        prefix=ops.full((LANGUAGES, 1), 3, "int32"),
+        no_repeat_ngram_size=3,
+        repetition_penalty=1.5,
+    )
+    numbers = random_numbers(LANGUAGES, 4, LENGTH)
+    found = draw(tables, limits, numbers, Sampling(), constraints=constraints)
+    for row in range(LANGUAGES):
+        hypotheses = hypotheses_of(found, row)
+        assert len(hypotheses) == 4
+        for hypothesis in hypotheses:
+            assert reference_search.obeys(hypothesis.ids, LENGTH, SPECIAL, rules)
+            expected = reference_search.log_probability(
+                tables.language(row, SPECIAL), hypothesis.ids, rules
+            )
+            np.testing.assert_allclose(hypothesis.log_probability, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=1e-6, top_k=2, top_p=0.5)])
+def test_dead_end_is_no_sample(tables, sampling):
+    constraints = Constraints(excluded=(2, 3, 4))
+    found = draw(tables, [4], random_numbers(1, 3, 4), sampling, constraints=constraints)
+    assert (found.lengths == 0).all()
+    assert (found.scores == np.float32(NEVER)).all()
+    assert (found.log_probabilities == np.float32(NEVER)).all()
+
+
+def test_dead_end_has_no_tokens(tables):
+    constraints = Constraints(excluded=(2, 3, 4))
+    found = draw(tables, [4], random_numbers(1, 3, 4), constraints=constraints)
+    assert (found.ids == SPECIAL.pad).all()
+
+
+@pytest.mark.parametrize("temperature", [1e-6, 1e6])
+@pytest.mark.parametrize("extreme", [1e4, -1e4, -np.inf])
+def test_extreme_logits_and_temperatures_give_finite_numbers(temperature, extreme):
+    tables = PrefixTables.random(16, languages=20, vocabulary_size=6, length=LENGTH)
+    tables.tables[..., 3] = extreme
+    for top_k, top_p in itertools.product((0, 2), (1.0, 0.5)):
+        sampling = Sampling(temperature, top_k, top_p)
+        found = draw(tables, [LENGTH] * 20, random_numbers(20, 3, LENGTH), sampling)
+        assert np.isfinite(found.log_probabilities).all()
+        assert np.isfinite(found.scores).all()
+        assert (found.lengths > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"temperature": 0.0},
+            "temperature must be positive, got 0.0. "
+            "For the likeliest token use greedy search: a beam of 1 without sampling.",
+        ),
+        ({"top_k": -1}, "top_k must not be negative, got -1."),
+        ({"top_p": 0.0}, "top_p must be above 0 and at most 1, got 0.0."),
+        ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5."),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(InputError) as error:
+        Sampling(**options)
+    assert str(error.value) == message

@@ -8,10 +8,12 @@ from keras import ops
 
 from tf_transformer.layers import (
     MultiHeadAttention,
+    attention,
     attention_weights,
     causal_mask,
     scaled_dot_product_attention,
 )
+from tf_transformer.layers.attention import attend_by_sums
 
 # Distinct primes, so that an axis in the wrong place is caught; memory has a width of its own.
 BATCH, TARGET, SOURCE, HEADS, KEY_DIM, VALUE_DIM, D_MODEL, D_MEMORY = 2, 3, 5, 7, 11, 13, 17, 19
@@ -92,15 +94,13 @@ def test_multi_head_attention_equals_numpy(use_bias):
 
 def copy_to_keras(layer, theirs):
     """Our (D, H·K) matrices as the (D, H, K) ones of `keras.layers.MultiHeadAttention`."""
-    for ours, dense in (
-        (layer.query_projection, theirs.query_dense),
-        (layer.key_projection, theirs.key_dense),
-        (layer.value_projection, theirs.value_dense),
-        (layer.output_projection, theirs.output_dense),
-    ):
-        dense.kernel.assign(ops.reshape(ours.kernel, dense.kernel.shape))
+    output = (layer.output_projection.kernel, layer.output_projection.bias)
+    dense = (theirs.query_dense, theirs.key_dense, theirs.value_dense, theirs.output_dense)
+    pairs = [*reference.projections(layer), output]
+    for (kernel, bias), part in zip(pairs, dense, strict=True):
+        part.kernel.assign(ops.reshape(kernel, part.kernel.shape))
         if layer.use_bias:
-            dense.bias.assign(ops.reshape(ours.bias, dense.bias.shape))
+            part.bias.assign(ops.reshape(bias, part.bias.shape))
 
 
 @pytest.mark.parametrize("use_bias", [False, True], ids=["no bias", "bias"])
@@ -112,7 +112,7 @@ def test_multi_head_attention_equals_that_of_keras(kind, masked, use_bias):
     mask = random_mask(BATCH, TARGET, value.shape[1]) if masked else None
     ours = MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM, use_bias=use_bias)
     theirs = keras.layers.MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM, use_bias=use_bias)
-    ours.build(query.shape, value.shape)
+    ours.build(query.shape, None if kind == "self" else value.shape)
     theirs.build(query.shape, value.shape)
     copy_to_keras(reference.randomize(ours), theirs)
     mine = ours(
@@ -128,14 +128,61 @@ def test_multi_head_attention_equals_that_of_keras(kind, masked, use_bias):
 
 
 def test_projecting_then_attending_equals_the_call():
-    layer = MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM)
     query, value = normal(BATCH, TARGET, D_MODEL), normal(BATCH, SOURCE, D_MEMORY)
-    called = ops.convert_to_numpy(layer(query, value))
-    key_value = layer.project_key_value(value)
-    stepped = ops.convert_to_numpy(layer.attend(layer.project_query(query), key_value))
+    cross, own = (MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM) for _ in range(2))
+    called = ops.convert_to_numpy(cross(query, value)), ops.convert_to_numpy(own(query))
+    key_value = cross.project_key_value(value)
+    stepped = (
+        cross.attend(cross.project_query(query), key_value),
+        own.attend(*own.project(query)),
+    )
     assert key_value.key.shape == (BATCH, HEADS, SOURCE, KEY_DIM)
     assert key_value.value.shape == (BATCH, HEADS, SOURCE, VALUE_DIM)
-    np.testing.assert_array_equal(stepped, called)
+    for one, other in zip(stepped, called, strict=True):
+        np.testing.assert_array_equal(ops.convert_to_numpy(one), other)
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "mask"])
+def test_attending_by_sums_equals_attending(queries, masked):
+    query, key, value = (
+        normal(BATCH, HEADS, length, size, seed=i)
+        for i, (length, size) in enumerate(
+            [(queries, KEY_DIM), (SOURCE, KEY_DIM), (SOURCE, VALUE_DIM)]
+        )
+    )
+    for mask in (random_mask(BATCH, 1, queries, SOURCE), random_mask(BATCH, 1, 1, SOURCE)):
+        arguments = (query, key, value, mask if masked else None)
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(attend_by_sums(*arguments)),
+            ops.convert_to_numpy(scaled_dot_product_attention(*arguments)),
+            atol=1e-6,
+        )
+
+
+@pytest.mark.parametrize("limit", [0, 10**9], ids=["by products", "by sums"])
+def test_attending_in_a_step_equals_attending(limit, monkeypatch):
+    monkeypatch.setattr(attention, "MOST_MULTIPLICATIONS_BY_SUMS", limit)
+    layer = MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM)
+    layer.build((None, None, D_MODEL))
+    mask = random_mask(BATCH, 1, TARGET, TARGET)
+    query, key_value = layer.project(normal(BATCH, TARGET, D_MODEL))
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(layer.attend_in_step(query, key_value, mask)),
+        ops.convert_to_numpy(layer.attend(query, key_value, mask)),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("built", ["self", "cross"])
+def test_a_layer_is_for_self_attention_or_for_cross_attention(built):
+    layer = MultiHeadAttention(HEADS, KEY_DIM, name="attention")
+    query, value = normal(BATCH, TARGET, D_MODEL), normal(BATCH, SOURCE, D_MODEL)
+    arguments = {"self": [query], "cross": [query, value]}
+    layer(*arguments.pop(built))
+    ((other, wrong),) = arguments.items()
+    with pytest.raises(ValueError, match=f"built for {built}-attention and is called for {other}"):
+        layer(*wrong)
 
 
 def test_dropout_on_attention_weights_only_in_training():
@@ -152,16 +199,16 @@ def test_dropout_on_attention_weights_only_in_training():
     assert np.abs(training - without).max() > 0.01
 
 
-def test_kernels_start_within_the_bounds_of_glorot():
+@pytest.mark.parametrize("width", [100, 60])
+def test_kernels_start_within_the_bounds_of_glorot(width):
     # ±√(6 / (rows + columns)) of the matrix that is multiplied with, not of one head's share.
     layer = MultiHeadAttention(num_heads=7, key_dim=11, value_dim=13)
-    layer.build((None, None, 100))
-    for kernel, rows, columns in (
-        (layer.query_projection.kernel, 100, 77),
-        (layer.key_projection.kernel, 100, 77),
-        (layer.value_projection.kernel, 100, 91),
-        (layer.output_projection.kernel, 91, 100),
-    ):
+    value_shape = None if width == 100 else (None, None, width)
+    layer.build((None, None, 100), value_shape)
+    kernels = [kernel for kernel, _ in reference.projections(layer)]
+    kernels.append(reference.array(layer.output_projection.kernel))
+    sizes = [(100, 77), (width, 77), (width, 91), (91, 100)]
+    for kernel, (rows, columns) in zip(kernels, sizes, strict=True):
         assert kernel.shape == (rows, columns)
         bound = math.sqrt(6 / (rows + columns))
         assert 0.99 * bound < np.abs(ops.convert_to_numpy(kernel)).max() <= bound

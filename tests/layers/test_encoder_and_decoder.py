@@ -54,9 +54,10 @@ def test_only_pre_norm_ends_a_stack_with_a_norm(norm_first):
     encoder.build(shape)
     decoder.build(shape, shape)
     final = 2 if norm_first else 0  # a gain and a bias
-    # An attention has 4 matrices, a feed-forward 2 and 2 biases, a norm a gain and a bias.
-    assert len(encoder.weights) == 2 * (4 + 4 + 2 * 2) + final
-    assert len(decoder.weights) == 2 * (2 * 4 + 4 + 3 * 2) + final
+    # Self-attention has 2 matrices, cross-attention 3, a feed-forward 2 and 2 biases, a norm a
+    # gain and a bias.
+    assert len(encoder.weights) == 2 * (2 + 4 + 2 * 2) + final
+    assert len(decoder.weights) == 2 * (2 + 3 + 4 + 3 * 2) + final
 
 
 def test_every_layer_of_a_stack_gets_the_masks():

@@ -25,6 +25,7 @@ attention = {"num_heads": 2, "key_dim": 3, "value_dim": 7}
 rates = {"dropout_rate": 0.1, "attention_dropout_rate": 0.2, "feed_forward_dropout_rate": 0.3}
 sizes = attention | rates | {"d_ff": 11, "attention_bias": True, "norm_first": True}
 CASES = {
+    "LayerNorm": Case({"epsilon": 0.1}, [X]),
     "MultiHeadAttention": Case(attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),
     "FeedForward": Case({"d_ff": 11, "dropout_rate": 0.2}, [X]),
     "EncoderLayer": Case(sizes, [X]),

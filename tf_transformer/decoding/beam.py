@@ -7,23 +7,25 @@ not end live on. A sentence is done when W hypotheses are finished, or when no l
 still reach the N best, however it goes on.
 
 Equal scores: the hypothesis finished earlier wins, then the one whose parent ranked higher,
-then the one whose last token has the lower id.
+then the one whose last token is likelier, then the one whose last token has the lower id.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from keras import KerasTensor, ops, tree
 
+from tf_transformer.decoding.constraints import Constraints, Ranked, rank_next
 from tf_transformer.decoding.hypotheses import (
     NEVER,
     Hypotheses,
     SpecialIds,
-    State,
     StepFunction,
+    StepState,
     length_penalty,
-    next_log_probabilities,
     set_column,
 )
+from tf_transformer.decoding.loop import Given, run_to_the_end
 from tf_transformer.errors import InputError
 
 
@@ -36,7 +38,8 @@ class BeamState(NamedTuple):
     log_probabilities: KerasTensor  # float32 (B, W), live, best first
     finished: Hypotheses  # N = W, best first
     done: KerasTensor  # bool (B,): sentences whose result is final
-    state: State  # the step function's own, leaves (B, W, ...)
+    state: StepState
+    given: Given
 
 
 class Candidates(NamedTuple):
@@ -50,7 +53,7 @@ class Candidates(NamedTuple):
 
 def beam_search(
     step: StepFunction,
-    state: State,
+    state: StepState,
     limits: KerasTensor,
     max_length: int | KerasTensor,
     special: SpecialIds,
@@ -58,12 +61,15 @@ def beam_search(
     alpha: float = 0.6,
     num_hypotheses: int = 1,
     early_stop: bool = True,
+    constraints: Constraints | None = None,
+    bonus: Callable[[StepState], KerasTensor] | None = None,
+    shrink: bool = False,
 ) -> Hypotheses:
     """The N best of the hypotheses that a beam of W finds.
 
     Args:
         step: gives the logits of next tokens; see `StepFunction`.
-        state: the step function's first state, leaves (B, W, ...), all W rows alike.
+        state: the step function's first state, the W rows of a sentence all alike.
         limits: int32 tensor (B,): the most tokens a sentence may get, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
@@ -71,6 +77,10 @@ def beam_search(
         alpha: exponent of the length penalty, not negative.
         num_hypotheses: how many to return, N <= W.
         early_stop: leave a sentence when nothing can improve. Results are the same without.
+        constraints: what may not be chosen.
+        bonus: from the state to what is added to the score of a hypothesis that ends with this
+            step, (B, W), never above 0. None: nothing is.
+        shrink: leave out sentences that are done; see `run_to_the_end`.
 
     Returns:
         `Hypotheses`, sorted by score.
@@ -86,20 +96,31 @@ def beam_search(
     if alpha < 0:
         raise InputError(f"the length penalty's exponent must not be negative, got {alpha}.")
 
-    def unfinished(now: BeamState):
-        return ops.logical_and(now.index < max_length, ops.logical_not(ops.all(now.done)))
+    constraints = constraints or Constraints()
 
-    def extend(now: BeamState):
+    def extend(now: BeamState) -> BeamState:
         logits, state = step(now.tokens, now.state, now.index)
-        candidates = _candidates(now, next_log_probabilities(logits, special), limits, special.end)
-        return (_select(now, candidates, state, limits, alpha, num_hypotheses, early_stop),)
+        allowed = now.given.into(constraints)
+        ranked = rank_next(logits, 2 * beam_size, now.ids, now.index, special, allowed)
+        candidates = _candidates(now, ranked, special.end)
+        bonuses = None if bonus is None else bonus(state)
+        finished = _finish(now, candidates, alpha, bonuses)
+        return _live_on(now, candidates, finished, state, alpha, worst, early_stop)
 
-    start = _start(state, ops.shape(limits)[0], beam_size, max_length, special)
-    (end,) = ops.while_loop(unfinished, extend, (start,))
-    return Hypotheses(*(field[:, :num_hypotheses] for field in end.finished))
+    worst = num_hypotheses - 1  # of the finished that are asked for
+    start = _start(state, Given.of(limits, constraints), beam_size, max_length, special)
+    finished = run_to_the_end(
+        extend, start, lambda now: now.done, lambda now: now.finished, max_length, shrink
+    )
+    best = Hypotheses(*(field[:, :num_hypotheses] for field in finished))
+    return best._replace(ids=ops.where(best.lengths[..., None] > 0, best.ids, special.pad))
 
 
-def _start(state: State, batch, beam_size: int, max_length, special: SpecialIds) -> BeamState:
+def _start(
+    state: StepState, given: Given, beam_size: int, max_length, special: SpecialIds
+) -> BeamState:
+    batch = ops.shape(given.limits)[0]
+
     def full(shape, value, dtype="int32"):
         return ops.full((batch, beam_size, *shape), value, dtype)
 
@@ -118,76 +139,47 @@ def _start(state: State, batch, beam_size: int, max_length, special: SpecialIds)
         ),
         done=ops.zeros((batch,), "bool"),
         state=state,
+        given=given,
     )
 
 
-def _candidates(now: BeamState, log_p: KerasTensor, limits, end_id: int) -> Candidates:
-    """Ranks all extensions (B, W·V) and keeps 2W, of which at least W do not end by themselves.
+def _candidates(now: BeamState, ranked: Ranked, end_id: int) -> Candidates:
+    """Of the best extensions of each hypothesis the 2W best of the sentence.
 
-    A live hypothesis has one extension by the end token, so at most W of the 2W are those.
+    A live hypothesis has one extension by the end token, so at most W of the 2W are those, and
+    at least W do not end by themselves.
     """
-    beam_size, vocabulary_size = log_p.shape[1], log_p.shape[2]
-    totals = now.log_probabilities[:, :, None] + log_p  # (B, W, V)
-    flat = ops.reshape(totals, (-1, beam_size * vocabulary_size))
-    best, position = ops.top_k(flat, 2 * beam_size)  # (B, 2W)
-    tokens = ops.cast(position % vocabulary_size, "int32")
-    at_limit = now.index + 1 >= limits  # (B,)
+    beam_size, count = ranked.tokens.shape[1:]
+    totals = now.log_probabilities[:, :, None] + ranked.log_probabilities  # (B, W, k)
+    best, place = ops.top_k(ops.reshape(totals, (-1, beam_size * count)), 2 * beam_size)
+    place = ops.cast(place, "int32")  # (B, 2W)
+    tokens = _pick(ops.reshape(ranked.tokens, (-1, beam_size * count)), place)
+    at_limit = now.index + 1 >= now.given.limits  # (B,)
     return Candidates(
-        parents=ops.cast(position // vocabulary_size, "int32"),
+        parents=place // count,
         tokens=tokens,
         log_probabilities=best,
         ended=ops.logical_or(ops.equal(tokens, end_id), at_limit[:, None]),
     )
 
 
-def _select(
-    now: BeamState,
-    candidates: Candidates,
-    state: State,
-    limits: KerasTensor,
-    alpha: float,
-    num_hypotheses: int,
-    early_stop: bool,
-) -> BeamState:
-    """Moves ended candidates among the W best to the finished, and the W best others on."""
-    beam_size = now.tokens.shape[1]
-    finished = _finish(now, candidates, alpha)
-    kept = ops.where(candidates.ended, 2 * NEVER, candidates.log_probabilities)
-    log_probabilities, rank = ops.top_k(kept, beam_size)  # (B, W)
-    parents = _pick(candidates.parents, rank)
-    tokens = _pick(candidates.tokens, rank)
-
-    complete = ops.all(finished.scores > NEVER / 2, axis=1)  # W are finished
-    # A live hypothesis can only lose probability, and gains most from the largest penalty.
-    bound = log_probabilities[:, 0] / length_penalty(limits, alpha)
-    hopeless = finished.scores[:, num_hypotheses - 1] >= bound
-    dead = log_probabilities[:, 0] < NEVER / 2  # the limit ended all
-    done = ops.logical_or(complete, dead)
-    if early_stop:
-        done = ops.logical_or(done, hopeless)
-    return BeamState(
-        index=now.index + 1,
-        tokens=tokens,
-        ids=set_column(_pick(now.ids, parents), now.index, tokens),
-        log_probabilities=log_probabilities,
-        finished=finished,
-        done=ops.logical_or(now.done, done),
-        state=tree.map_structure(lambda leaf: _pick(leaf, parents), state),
-    )
-
-
-def _finish(now: BeamState, candidates: Candidates, alpha: float) -> Hypotheses:
-    """The W best of the finished hypotheses and of those that end with this step."""
+def _finish(
+    now: BeamState, candidates: Candidates, alpha: float, bonuses: KerasTensor | None
+) -> Hypotheses:
+    """The W best of the finished hypotheses and of those of the W best that end with this step."""
     beam_size = now.tokens.shape[1]
     parents, tokens, log_probabilities, ended = (field[:, :beam_size] for field in candidates)
     length = now.index + 1
     new = ops.logical_and(ended, log_probabilities > NEVER / 2)
     new = ops.logical_and(new, ops.logical_not(now.done)[:, None])  # (B, W)
+    scores = log_probabilities / length_penalty(length, alpha)
+    if bonuses is not None:
+        scores = scores + _pick(bonuses, parents)
     ending = Hypotheses(
         ids=set_column(_pick(now.ids, parents), now.index, tokens),
         lengths=ops.where(new, length, 0),
         log_probabilities=ops.where(new, log_probabilities, NEVER),
-        scores=ops.where(new, log_probabilities / length_penalty(length, alpha), NEVER),
+        scores=ops.where(new, scores, NEVER),
     )
     pool = Hypotheses(
         *(ops.concatenate(pair, axis=1) for pair in zip(now.finished, ending, strict=True))
@@ -196,10 +188,45 @@ def _finish(now: BeamState, candidates: Candidates, alpha: float) -> Hypotheses:
     return Hypotheses(*(_pick(field, rank) for field in pool))
 
 
+def _live_on(
+    now: BeamState,
+    candidates: Candidates,
+    finished: Hypotheses,
+    state: StepState,
+    alpha: float,
+    worst: int,
+    early_stop: bool,
+) -> BeamState:
+    """Moves the W best that do not end on, and sees which sentences are done."""
+    beam_size = now.tokens.shape[1]
+    kept = ops.where(candidates.ended, 2 * NEVER, candidates.log_probabilities)
+    log_probabilities, rank = ops.top_k(kept, beam_size)  # (B, W)
+    parents = _pick(candidates.parents, rank)
+    tokens = _pick(candidates.tokens, rank)
+
+    complete = ops.all(finished.scores > NEVER / 2, axis=1)  # W are finished
+    dead = log_probabilities[:, 0] < NEVER / 2  # none can go on
+    done = ops.logical_or(complete, dead)
+    if early_stop:
+        # A live hypothesis can only lose probability, and gains most from the largest penalty.
+        bound = log_probabilities[:, 0] / length_penalty(now.given.limits, alpha)
+        done = ops.logical_or(done, finished.scores[:, worst] >= bound)
+    own = tree.map_structure(lambda leaf: _pick(leaf, parents), state.own)
+    return BeamState(
+        index=now.index + 1,
+        tokens=tokens,
+        ids=set_column(_pick(now.ids, parents), now.index, tokens),
+        log_probabilities=log_probabilities,
+        finished=finished,
+        done=ops.logical_or(now.done, done),
+        state=StepState(own, state.shared),
+        given=now.given,
+    )
+
+
 def _pick(values: KerasTensor, columns: KerasTensor) -> KerasTensor:
     """values[b, columns[b, w], ...]: (B, X, ...) by (B, W) to (B, W, ...)."""
     shape = ops.shape(values)
     rows = ops.arange(shape[0], dtype="int32")[:, None] * shape[1] + columns  # (B, W)
     flat = ops.reshape(values, (shape[0] * shape[1], *shape[2:]))
-    picked = ops.take(flat, ops.reshape(rows, (-1,)), axis=0)
-    return ops.reshape(picked, (shape[0], columns.shape[1], *shape[2:]))
+    return ops.take(flat, rows, axis=0)

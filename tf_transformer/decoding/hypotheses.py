@@ -8,16 +8,23 @@ from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
-State = Any  # any nest of tensors (B, W, ...), a row a hypothesis
-StepFunction = Callable[[KerasTensor, State, KerasTensor], tuple[KerasTensor, State]]
+# Log-probability of what cannot be. Finite, so that no score is infinite or NaN.
+NEVER = -1e9
+
+
+class StepState(NamedTuple):
+    """What a step function keeps from step to step: any nests of tensors."""
+
+    own: Any  # leaves (B, W, ...): a row a hypothesis, which follows it wherever the beam goes
+    shared: Any = ()  # leaves (B, ...), of all hypotheses of a sentence; the search moves none
+
+
+StepFunction = Callable[[KerasTensor, StepState, KerasTensor], tuple[KerasTensor, StepState]]
 """step(ids (B, W), state, index) -> (logits (B, W, V), state).
 
 `ids` are the newest tokens, at position `index` (int32 scalar, the start token being at 0); the
 logits are those of the tokens that follow.
 """
-
-# Log-probability of what cannot be. Finite, so that no score is infinite or NaN.
-NEVER = -1e9
 
 
 class SpecialIds(NamedTuple):
@@ -32,7 +39,7 @@ class Hypotheses(NamedTuple):
     """Translations, best first.
 
     Each ends with the end token or has as many tokens as its sentence's limit allows.
-    Where fewer were found than asked for, `lengths` is 0 and `scores` is `NEVER`.
+    Where fewer were found than asked for, `ids` are padding, `lengths` is 0, `scores` is `NEVER`.
     """
 
     ids: KerasTensor  # int32 (B, N, L): tokens with the end token, then padding
@@ -52,17 +59,6 @@ def length_penalty(lengths: KerasTensor, alpha: float) -> KerasTensor:
         float32 tensor of the same shape, 1 at length 1.
     """
     return ops.power((5.0 + ops.cast(lengths, "float32")) / 6.0, alpha)
-
-
-def next_log_probabilities(logits: KerasTensor, special: SpecialIds) -> KerasTensor:
-    """Log-probabilities (B, W, V) of next tokens, `NEVER` for padding and start.
-
-    Normalised before the exclusion, so that a hypothesis' score is the model's own.
-    """
-    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
-    token = ops.arange(logits.shape[-1])
-    excluded = ops.logical_or(ops.equal(token, special.pad), ops.equal(token, special.start))
-    return ops.where(excluded, NEVER, log_p)
 
 
 def set_column(ids: KerasTensor, index: KerasTensor, tokens: KerasTensor) -> KerasTensor:

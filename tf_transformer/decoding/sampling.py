@@ -1,91 +1,264 @@
-"""Greedy search: the likeliest token at every position."""
+"""One token at a time, each final: the likeliest (greedy search), or one drawn at random."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from keras import KerasTensor, ops
 
+from tf_transformer.decoding.constraints import Constraints, Ranked, rank_next
 from tf_transformer.decoding.hypotheses import (
+    NEVER,
     Hypotheses,
     SpecialIds,
-    State,
     StepFunction,
+    StepState,
     length_penalty,
-    next_log_probabilities,
     set_column,
 )
+from tf_transformer.decoding.loop import Given, run_to_the_end
+from tf_transformer.errors import InputError
+
+Choose = Callable[[Ranked, KerasTensor], tuple[KerasTensor, KerasTensor]]
+"""choose(ranked tokens, random numbers) -> tokens taken and their log-probabilities, (B, W)."""
 
 
-class GreedyState(NamedTuple):
-    """One hypothesis a sentence, grown a token at a time."""
+@dataclass(frozen=True)
+class Sampling:
+    """The distribution that tokens are drawn from.
+
+    Attributes:
+        temperature: divides logits; below 1 likely tokens become likelier.
+        top_k: only this many of the likeliest tokens may be drawn; 0: all.
+        top_p: only the likeliest tokens whose probabilities reach this sum may be drawn
+            (nucleus sampling, Holtzman et al. 2020); 1: all. Taken after temperature and top_k.
+
+    Raises:
+        InputError: for a number out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self):
+        if self.temperature <= 0:
+            raise InputError(
+                f"temperature must be positive, got {self.temperature}. "
+                "For the likeliest token use greedy search: a beam of 1 without sampling."
+            )
+        if self.top_k < 0:
+            raise InputError(f"top_k must not be negative, got {self.top_k}.")
+        if not 0 < self.top_p <= 1:
+            raise InputError(f"top_p must be above 0 and at most 1, got {self.top_p}.")
+
+
+class Growing(NamedTuple):
+    """Hypotheses that grow a token at a time."""
 
     index: KerasTensor  # int32 scalar: tokens chosen so far
-    tokens: KerasTensor  # int32 (B, 1): the newest token
-    ids: KerasTensor  # int32 (B, L): all tokens, then padding
-    lengths: KerasTensor  # int32 (B,)
-    log_probabilities: KerasTensor  # float32 (B,)
-    finished: KerasTensor  # bool (B,)
-    state: State  # the step function's own, leaves (B, 1, ...)
+    tokens: KerasTensor  # int32 (B, W): the newest
+    ids: KerasTensor  # int32 (B, W, L): all tokens, then padding
+    lengths: KerasTensor  # int32 (B, W)
+    log_probabilities: KerasTensor  # float32 (B, W)
+    finished: KerasTensor  # bool (B, W)
+    state: StepState
+    given: Given
+    uniforms: KerasTensor | tuple  # float32 (B, W, L): random numbers; () for a greedy search
 
 
 def greedy_search(
     step: StepFunction,
-    state: State,
+    state: StepState,
     limits: KerasTensor,
     max_length: int | KerasTensor,
     special: SpecialIds,
     alpha: float = 0.6,
+    constraints: Constraints | None = None,
+    shrink: bool = False,
 ) -> Hypotheses:
     """Takes the likeliest next token until the end token, or the sentence's limit.
 
     Args:
         step: gives the logits of next tokens; see `StepFunction`.
-        state: the step function's first state, leaves (B, 1, ...).
+        state: the step function's first state, of one hypothesis a sentence.
         limits: int32 tensor (B,): the most tokens a sentence may get, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
         alpha: exponent of the length penalty, which only scales the score here.
+        constraints: what may not be chosen.
+        shrink: leave out sentences that are done; see `run_to_the_end`.
 
     Returns:
         `Hypotheses` with N = 1. Of equally likely tokens the one with the lowest id wins.
     """
+
+    def likeliest(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
+        best = ops.argmax(ranked.log_probabilities, axis=-1)
+        return _take(ranked.tokens, best), ops.max(ranked.log_probabilities, axis=-1)
+
+    start = _start(state, limits, max_length, special, 1, (), constraints)
+    extend = _extension(step, special, 1, constraints, likeliest)
+    return _run(extend, start, max_length, special, alpha, shrink)
+
+
+def sample(
+    step: StepFunction,
+    state: StepState,
+    limits: KerasTensor,
+    max_length: int | KerasTensor,
+    special: SpecialIds,
+    uniforms: KerasTensor,
+    vocabulary_size: int,
+    sampling: Sampling,
+    alpha: float = 0.6,
+    constraints: Constraints | None = None,
+    shrink: bool = False,
+) -> Hypotheses:
+    """Draws each next token at random, for N hypotheses a sentence.
+
+    The random numbers are an argument, so that what a sentence gets depends on its own numbers
+    and not on the batch it is in.
+
+    Args:
+        step: gives the logits of next tokens; see `StepFunction`.
+        state: the step function's first state, of N hypotheses a sentence.
+        limits: int32 tensor (B,): the most tokens a sentence may get, at least 1.
+        max_length: the largest limit, L.
+        special: ids of padding, start and end.
+        uniforms: float32 tensor (B, N, L or more), uniform in [0, 1), one a token.
+        vocabulary_size: V.
+        sampling: temperature, top_k and top_p.
+        alpha: exponent of the length penalty, which only scales the score here.
+        constraints: what may not be chosen.
+        shrink: leave out sentences that are done; see `run_to_the_end`.
+
+    Returns:
+        `Hypotheses`, sorted by score; some may be equal. Log-probabilities are the model's own,
+        without temperature and truncation.
+    """
+    hypotheses = uniforms.shape[1]
+    count = min(sampling.top_k or vocabulary_size, vocabulary_size)
+
+    def draw(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
+        weights = kept_probabilities(ranked.log_probabilities, sampling)  # (B, N, k)
+        # Inverse of the cumulative distribution: how many tokens end below the number.
+        ends = ops.cumsum(weights, axis=-1)
+        below = ops.cast(ends <= numbers[..., None] * ends[..., -1:], "int32")
+        # Rounding may put the number at the very end; no token of weight 0 is drawn even so.
+        last = ops.max(ops.where(weights > 0, ops.arange(weights.shape[-1]), 0), axis=-1)
+        drawn = ops.minimum(ops.sum(below, axis=-1), ops.cast(last, "int32"))
+        return _take(ranked.tokens, drawn), _take(ranked.log_probabilities, drawn)
+
+    start = _start(state, limits, max_length, special, hypotheses, uniforms, constraints)
+    extend = _extension(step, special, count, constraints, draw)
+    found = _run(extend, start, max_length, special, alpha, shrink)
+    _, order = ops.top_k(found.scores, hypotheses)  # (B, N)
+    return Hypotheses(*(_in_order(field, order) for field in found))
+
+
+def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
+    """Unnormalised probabilities of ranked tokens (..., k), 0 for those cut off.
+
+    Args:
+        log_p: float32 tensor (..., k), largest first but for `NEVER`.
+        sampling: temperature, `top_k` and `top_p`.
+    """
+    if sampling.top_k:  # some that are ruled out may stand among the first
+        rank = ops.cumsum(ops.cast(log_p > NEVER / 2, "int32"), axis=-1)
+        log_p = ops.where(rank <= sampling.top_k, log_p, NEVER)
+    probabilities = ops.softmax(log_p / sampling.temperature, axis=-1)
+    if sampling.top_p == 1:
+        return probabilities
+    before = ops.cumsum(probabilities, axis=-1) - probabilities
+    return ops.where(before < sampling.top_p, probabilities, 0.0)
+
+
+def _start(
+    state, limits, max_length, special, beam_size: int, uniforms, constraints: Constraints | None
+) -> Growing:
     batch = ops.shape(limits)[0]
+    return Growing(
+        index=ops.zeros((), "int32"),
+        tokens=ops.full((batch, beam_size), special.start, "int32"),
+        ids=ops.full((batch, beam_size, max_length), special.pad, "int32"),
+        lengths=ops.zeros((batch, beam_size), "int32"),
+        log_probabilities=ops.zeros((batch, beam_size), "float32"),
+        finished=ops.zeros((batch, beam_size), "bool"),
+        state=state,
+        given=Given.of(limits, constraints or Constraints()),
+        uniforms=uniforms,
+    )
 
-    def unfinished(now: GreedyState):
-        return ops.logical_and(now.index < max_length, ops.logical_not(ops.all(now.finished)))
 
-    def extend(now: GreedyState):
+def _extension(
+    step: StepFunction,
+    special: SpecialIds,
+    count: int,
+    constraints: Constraints | None,
+    choose: Choose,
+) -> Callable[[Growing], Growing]:
+    """The step that gives every hypothesis the token that `choose` takes of the `count` best."""
+
+    def extend(now: Growing) -> Growing:
         logits, state = step(now.tokens, now.state, now.index)
-        log_p = next_log_probabilities(logits, special)[:, 0]  # (B, V)
+        allowed = now.given.into(constraints or Constraints())
+        ranked = rank_next(logits, count, now.ids, now.index, special, allowed)
+        numbers = () if isinstance(now.uniforms, tuple) else _column(now.uniforms, now.index)
+        tokens, log_p = choose(ranked, numbers)
         live = ops.logical_not(now.finished)
-        tokens = ops.where(live, ops.cast(ops.argmax(log_p, axis=-1), "int32"), special.pad)
+        tokens = ops.where(live, tokens, special.pad)
         lengths = now.lengths + ops.cast(live, "int32")
-        ended = ops.logical_or(ops.equal(tokens, special.end), lengths >= limits)
-        return (
-            GreedyState(
-                index=now.index + 1,
-                tokens=tokens[:, None],
-                ids=set_column(now.ids, now.index, tokens),
-                lengths=lengths,
-                log_probabilities=now.log_probabilities
-                + ops.where(live, ops.max(log_p, axis=-1), 0.0),
-                finished=ops.logical_or(now.finished, ended),
-                state=state,
-            ),
+        at_limit = lengths >= now.given.limits[:, None]
+        ended = ops.logical_or(ops.equal(tokens, special.end), at_limit)
+        return now._replace(
+            index=now.index + 1,
+            tokens=tokens,
+            ids=set_column(now.ids, now.index, tokens),
+            lengths=lengths,
+            log_probabilities=now.log_probabilities + ops.where(live, log_p, 0.0),
+            finished=ops.logical_or(now.finished, ended),
+            state=state,
         )
 
-    start = GreedyState(
-        index=ops.zeros((), "int32"),
-        tokens=ops.full((batch, 1), special.start, "int32"),
-        ids=ops.full((batch, max_length), special.pad, "int32"),
-        lengths=ops.zeros((batch,), "int32"),
-        log_probabilities=ops.zeros((batch,), "float32"),
-        finished=ops.zeros((batch,), "bool"),
-        state=state,
+    return extend
+
+
+def _run(extend, start: Growing, max_length, special, alpha: float, shrink: bool) -> Hypotheses:
+    return run_to_the_end(
+        extend,
+        start,
+        lambda now: ops.all(now.finished, axis=1),
+        lambda now: _hypotheses(now, special, alpha),
+        max_length,
+        shrink,
     )
-    (end,) = ops.while_loop(unfinished, extend, (start,))
+
+
+def _hypotheses(grown: Growing, special: SpecialIds, alpha: float) -> Hypotheses:
+    possible = grown.log_probabilities > NEVER / 2
     return Hypotheses(
-        ids=end.ids[:, None],
-        lengths=end.lengths[:, None],
-        log_probabilities=end.log_probabilities[:, None],
-        scores=(end.log_probabilities / length_penalty(end.lengths, alpha))[:, None],
+        ids=ops.where(possible[..., None], grown.ids, special.pad),
+        lengths=ops.where(possible, grown.lengths, 0),
+        log_probabilities=ops.where(possible, grown.log_probabilities, NEVER),
+        scores=ops.where(
+            possible, grown.log_probabilities / length_penalty(grown.lengths, alpha), NEVER
+        ),
     )
+
+
+def _column(numbers: KerasTensor, index: KerasTensor) -> KerasTensor:
+    return ops.take(numbers, index, axis=2)
+
+
+def _take(values: KerasTensor, place: KerasTensor) -> KerasTensor:
+    """values[b, w, place[b, w]]: (B, W, k) by (B, W) to (B, W)."""
+    count = values.shape[-1]
+    starts = ops.arange(ops.size(place), dtype="int32") * count  # (B·W,)
+    flat = starts + ops.reshape(ops.cast(place, "int32"), (-1,))
+    return ops.reshape(ops.take(ops.reshape(values, (-1,)), flat, axis=0), ops.shape(place))
+
+
+def _in_order(values: KerasTensor, order: KerasTensor) -> KerasTensor:
+    order = ops.reshape(order, (*ops.shape(order), *[1] * (len(values.shape) - 2)))
+    return ops.take_along_axis(values, order, axis=1)

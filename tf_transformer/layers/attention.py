@@ -1,14 +1,21 @@
 """Scaled dot-product and multi-head attention (paper section 3.2)."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer.layers.rows import to_rows
+
 # Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
 # nothing to attend to gets the mean of the values, not NaN.
 MASKED_SCORE = -1e9
+
+# Where `attend_by_sums` stops paying, measured on two cores with AVX-512.
+MOST_MULTIPLICATIONS_BY_SUMS = 2**17
+MOST_QUERIES_BY_SUMS = 8
 
 
 class KeyValue(NamedTuple):
@@ -33,7 +40,7 @@ def attention_weights(
         float32 whatever the inputs.
     """
     scale = 1.0 / math.sqrt(query.shape[-1])
-    scores = ops.einsum("bhtk,bhsk->bhts", query * scale, key)  # (B, H, T, S)
+    scores = ops.matmul(query * scale, ops.transpose(key, (0, 1, 3, 2)))  # (B, H, T, S)
     scores = ops.cast(scores, "float32")
     if mask is not None:
         scores = ops.where(mask, scores, MASKED_SCORE)
@@ -63,7 +70,57 @@ def scaled_dot_product_attention(
         TensorShape([2, 3, 5, 7])
     """
     weights = attention_weights(query, key, mask)
-    return ops.einsum("bhts,bhsk->bhtk", weights, value)
+    return ops.matmul(weights, value)
+
+
+def attend_by_sums(
+    query: KerasTensor, key: KerasTensor, value: KerasTensor, mask: KerasTensor | None = None
+) -> KerasTensor:
+    """`scaled_dot_product_attention` of few queries to few keys, without matrix products.
+
+    oneDNN shares even the smallest batch of products, and each softmax, among threads; that takes
+    up to ten times as long as multiplying and adding up one query after the other.
+
+    Args:
+        query: float tensor (B, H, T, K), T known.
+        key: float tensor (B, H, S, K).
+        value: float tensor (B, H, S, K).
+        mask: bool tensor (B, 1, T or 1, S).
+
+    Returns:
+        float tensor (B, H, T, K).
+    """
+    query = query * (1.0 / math.sqrt(query.shape[-1]))
+    heads = []
+    for t in range(query.shape[2]):
+        scores = ops.sum(query[:, :, t : t + 1] * key, axis=-1, keepdims=True)  # (B, H, S, 1)
+        scores = ops.cast(scores, "float32")
+        if mask is not None:
+            row = mask[:, :, t if mask.shape[2] != 1 else 0, :, None]  # (B, 1, S, 1)
+            scores = ops.where(row, scores, MASKED_SCORE)
+        exponentials = ops.exp(scores - ops.max(scores, axis=2, keepdims=True))
+        weights = exponentials / ops.sum(exponentials, axis=2, keepdims=True)
+        heads.append(ops.sum(ops.cast(weights, value.dtype) * value, axis=2, keepdims=True))
+    return ops.concatenate(heads, axis=2) if len(heads) > 1 else heads[0]
+
+
+class SideBySide(keras.initializers.Initializer):
+    """Fills matrices that lie side by side in one variable, each as if it stood alone.
+
+    Args:
+        sizes: columns of each matrix.
+        initializers: one a matrix.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], initializers: Sequence[keras.initializers.Initializer]
+    ):
+        self.sizes = sizes
+        self.initializers = initializers
+
+    def __call__(self, shape, dtype=None):
+        blocks = zip(self.sizes, self.initializers, strict=True)
+        return ops.concatenate([fill((shape[0], size), dtype) for size, fill in blocks], axis=1)
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -71,8 +128,12 @@ class MultiHeadAttention(keras.layers.Layer):
     """MultiHead(Q, K, V) = Concat(head₁ … head_H) Wᴼ (paper section 3.2.2).
 
     Each head is Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V). The layer works in two named steps,
-    `project_*` and `attend`, and cached decoding uses the same two: keys and values that were
+    `project*` and `attend`, and cached decoding uses the same two: keys and values that were
     projected once can be attended to many times.
+
+    Matrices that multiply the same input lie side by side in one variable, so that they cost one
+    product: W^Q W^K W^V in self-attention, W^K W^V in cross-attention. Which of the two a layer
+    is, its first call or `build` settles.
 
     Args:
         num_heads: number of heads, H (paper: h).
@@ -90,6 +151,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Returns:
         float tensor (B, T, D), D being the size of `query`'s last axis.
+
+    Raises:
+        ValueError: when a layer built for self-attention is called with a value, or the reverse.
 
     Masks are explicit: an implicit Keras mask on an input is neither read nor passed on.
 
@@ -114,44 +178,67 @@ class MultiHeadAttention(keras.layers.Layer):
         self.value_dim = value_dim or key_dim
         self.use_bias = use_bias
         self.dropout_rate = dropout_rate
-        self.query_projection = self._projection(num_heads * self.key_dim, "query")
-        self.key_projection = self._projection(num_heads * self.key_dim, "key")
-        self.value_projection = self._projection(num_heads * self.value_dim, "value")
+        # Glorot's fans are those of each (D, H·K) matrix by itself.
+        self._fill_query, self._fill_key, self._fill_value = (
+            keras.initializers.GlorotUniform() for _ in range(3)
+        )
         self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
 
-    def _projection(self, size: int, name: str) -> keras.layers.Dense:
-        # A plain (D, H·K) matrix, so that Glorot's fans are those of the matrix product.
-        return keras.layers.Dense(
+    def _projection(self, name: str, input_shape, size: int, initializer) -> keras.layers.Dense:
+        dense = keras.layers.Dense(
             size,
             use_bias=self.use_bias,
-            kernel_initializer="glorot_uniform",
+            kernel_initializer=initializer,
             dtype=self.dtype_policy,
             name=name,
         )
+        dense.build(input_shape)
+        return dense
 
     def build(self, query_shape, value_shape=None):
-        value_shape = value_shape or query_shape
-        self.query_projection.build(query_shape)
-        self.key_projection.build(value_shape)
-        self.value_projection.build(value_shape)
-        self.output_projection = self._projection(query_shape[-1], "output")
-        self.output_projection.build((*query_shape[:-1], self.num_heads * self.value_dim))
+        keys, values = self.num_heads * self.key_dim, self.num_heads * self.value_dim
+        self.is_self_attention = value_shape is None
+        if self.is_self_attention:
+            fill = SideBySide(
+                (keys, keys, values), (self._fill_query, self._fill_key, self._fill_value)
+            )
+            self.projection = self._projection(
+                "query_key_value", query_shape, 2 * keys + values, fill
+            )
+        else:
+            self.query_projection = self._projection("query", query_shape, keys, self._fill_query)
+            fill = SideBySide((keys, values), (self._fill_key, self._fill_value))
+            self.key_value_projection = self._projection(
+                "key_value", value_shape, keys + values, fill
+            )
+        self.output_projection = self._projection(
+            "output", (*query_shape[:-1], values), query_shape[-1], "glorot_uniform"
+        )
 
-    def _split_heads(self, x: KerasTensor) -> KerasTensor:
-        batch, length = ops.shape(x)[0], ops.shape(x)[1]
-        heads = ops.reshape(x, (batch, length, self.num_heads, x.shape[-1] // self.num_heads))
-        return ops.transpose(heads, (0, 2, 1, 3))  # (B, H, T, K)
+    def _split_heads(self, rows: KerasTensor, like: KerasTensor) -> KerasTensor:
+        """Rows (B·T, H·K) to (B, H, T, K), T being that of `like` (B, T, D)."""
+        length, size = ops.shape(like)[1], rows.shape[-1] // self.num_heads
+        if like.shape[1] == 1:  # nothing to transpose
+            return ops.reshape(rows, (-1, self.num_heads, 1, size))
+        heads = ops.reshape(rows, (-1, length, self.num_heads, size))
+        return ops.transpose(heads, (0, 2, 1, 3))
+
+    def project(self, x: KerasTensor) -> tuple[KerasTensor, KeyValue]:
+        """Self-attention's queries, keys and values of (B, T, D), each (B, H, T, K)."""
+        keys = self.num_heads * self.key_dim
+        rows = ops.split(self.projection(to_rows(x)), [keys, 2 * keys], axis=-1)
+        query, key, value = (self._split_heads(part, like=x) for part in rows)
+        return query, KeyValue(key, value)
 
     def project_query(self, query: KerasTensor) -> KerasTensor:
-        """(B, T, D) to (B, H, T, K)."""
-        return self._split_heads(self.query_projection(query))
+        """Cross-attention's queries: (B, T, D) to (B, H, T, K)."""
+        return self._split_heads(self.query_projection(to_rows(query)), like=query)
 
     def project_key_value(self, value: KerasTensor) -> KeyValue:
-        """(B, S, D) to keys and values of (B, H, S, K) each."""
-        return KeyValue(
-            self._split_heads(self.key_projection(value)),
-            self._split_heads(self.value_projection(value)),
-        )
+        """Cross-attention's keys and values: (B, S, D) to (B, H, S, K) each."""
+        rows = self.key_value_projection(to_rows(value))
+        parts = ops.split(rows, [self.num_heads * self.key_dim], axis=-1)
+        return KeyValue(*(self._split_heads(part, like=value) for part in parts))
 
     def attend(
         self,
@@ -163,8 +250,8 @@ class MultiHeadAttention(keras.layers.Layer):
         """Attends with projected queries to projected keys and values.
 
         Args:
-            query: float tensor (B, H, T, K), from `project_query`.
-            key_value: from `project_key_value`.
+            query: float tensor (B, H, T, K).
+            key_value: keys and values (B, H, S, K).
             attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
             training: whether dropout is on.
 
@@ -173,10 +260,35 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         weights = attention_weights(query, key_value.key, attention_mask)  # (B, H, T, S)
         weights = self.dropout(weights, training=training)
-        heads = ops.einsum("bhts,bhsk->bthk", weights, key_value.value)
-        batch, length = ops.shape(heads)[0], ops.shape(heads)[1]
-        concatenated = ops.reshape(heads, (batch, length, self.num_heads * self.value_dim))
-        return self.output_projection(concatenated)  # (B, T, D)
+        return self._concatenate(ops.matmul(weights, key_value.value))
+
+    def attend_in_step(
+        self,
+        query: KerasTensor,
+        key_value: KeyValue,
+        attention_mask: KerasTensor | None = None,
+    ) -> KerasTensor:
+        """`attend` as a search needs it: few queries, in whichever way is faster for them."""
+
+        def by_sums():
+            return attend_by_sums(query, *key_value, attention_mask)
+
+        def by_products():
+            return scaled_dot_product_attention(query, *key_value, attention_mask)
+
+        if query.shape[2] is None or query.shape[2] > MOST_QUERIES_BY_SUMS:
+            return self._concatenate(by_products())
+        multiplications = ops.size(key_value.key) * query.shape[2]
+        few = multiplications <= MOST_MULTIPLICATIONS_BY_SUMS
+        return self._concatenate(ops.cond(few, by_sums, by_products))
+
+    def _concatenate(self, heads: KerasTensor) -> KerasTensor:
+        """Heads (B, H, T, K), side by side and projected: (B, T, D)."""
+        length, size = ops.shape(heads)[2], self.num_heads * self.value_dim
+        if heads.shape[2] != 1:
+            heads = ops.transpose(heads, (0, 2, 1, 3))  # (B, T, H, K)
+        output = self.output_projection(ops.reshape(heads, (-1, size)))  # (B·T, D)
+        return ops.reshape(output, (-1, length, output.shape[-1]))
 
     def call(
         self,
@@ -185,13 +297,17 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        value = query if value is None else value
-        return self.attend(
-            self.project_query(query),
-            self.project_key_value(value),
-            attention_mask,
-            training=training,
-        )
+        if (value is None) != self.is_self_attention:
+            built, called = ("self", "cross") if self.is_self_attention else ("cross", "self")
+            raise ValueError(
+                f"{self.name} was built for {built}-attention and is called for "
+                f"{called}-attention. Use a layer of its own for each."
+            )
+        if value is None:
+            projected, key_value = self.project(query)
+        else:
+            projected, key_value = self.project_query(query), self.project_key_value(value)
+        return self.attend(projected, key_value, attention_mask, training=training)
 
     def compute_output_shape(self, query_shape, value_shape=None):
         return query_shape

@@ -1,11 +1,23 @@
 """The decoder layer and the decoder stack (paper section 3.1), whole and one step at a time."""
 
-import keras
-from keras import KerasTensor, ops
+from collections.abc import Callable
+from typing import NamedTuple
 
-from tf_transformer.layers.attention import KeyValue, MultiHeadAttention
+import keras
+from keras import KerasTensor
+
+from tf_transformer.layers.attention import KeyValue, MultiHeadAttention, attention_weights
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.residual import Residual, layer_norm
+from tf_transformer.layers.normalization import LayerNorm
+from tf_transformer.layers.residual import Residual
+
+
+class Step(NamedTuple):
+    """What a decoder layer gives for one position of W hypotheses a sentence."""
+
+    output: KerasTensor  # (B, W, D)
+    memory_query: KerasTensor  # (B, H, W, K), what the memory was asked
+    past: KeyValue  # (B, H, R, K), this position's rows included
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -79,7 +91,7 @@ class DecoderLayer(keras.layers.Layer):
 
     def build(self, x_shape, memory_shape=None):
         self.self_attention.build(x_shape)
-        self.cross_attention.build(x_shape, memory_shape)
+        self.cross_attention.build(x_shape, memory_shape or x_shape)
         self.feed_forward.build(x_shape)
         for residual in (self.self_residual, self.cross_residual, self.feed_forward_residual):
             residual.build(x_shape)
@@ -92,85 +104,96 @@ class DecoderLayer(keras.layers.Layer):
         cross_attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        x = self.self_residual(
+        key_value = self.cross_attention.project_key_value(memory)
+        return self._whole(x, key_value, attention_mask, cross_attention_mask, training)[0]
+
+    def look(
+        self,
+        x: KerasTensor,
+        memory: KerasTensor,
+        attention_mask: KerasTensor | None = None,
+        cross_attention_mask: KerasTensor | None = None,
+    ) -> tuple[KerasTensor, KerasTensor]:
+        """`call` that also tells where it looks: its output, and the weights (B, H, T, S)."""
+        key_value = self.cross_attention.project_key_value(memory)
+        x, query = self._whole(x, key_value, attention_mask, cross_attention_mask)
+        return x, attention_weights(query, key_value.key, cross_attention_mask)
+
+    def _whole(
+        self, x, memory: KeyValue, attention_mask, cross_attention_mask, training=None
+    ) -> tuple[KerasTensor, KerasTensor]:
+        return self._sublayers(
             x,
-            sublayer=lambda y: self.self_attention(
-                y, attention_mask=attention_mask, training=training
+            lambda y: self.self_attention(y, attention_mask=attention_mask, training=training),
+            lambda query: self.cross_attention.attend(
+                query, memory, cross_attention_mask, training=training
             ),
-            training=training,
-        )
-        x = self.cross_residual(
-            x,
-            sublayer=lambda y: self.cross_attention(
-                y, memory, attention_mask=cross_attention_mask, training=training
-            ),
-            training=training,
-        )
-        return self.feed_forward_residual(
-            x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
+            training,
         )
 
     def step(
         self,
         x: KerasTensor,
         past: KeyValue,
+        append: Callable[[KeyValue, KeyValue], KeyValue],
         memory: KeyValue,
-        index: KerasTensor,
+        attention_mask: KerasTensor | None = None,
         cross_attention_mask: KerasTensor | None = None,
-    ) -> tuple[KerasTensor, KeyValue]:
+        compiled: bool = False,
+    ) -> Step:
         """One position of every hypothesis.
 
-        The W hypotheses of a sentence differ in their past but share the memory, so they are
-        rows of a batch to self-attention and *queries of one sequence* to cross-attention:
-        the memory is never copied once a hypothesis.
+        The W hypotheses of a sentence are *queries of one sequence*, to the memory and to their
+        common past: neither is ever copied once a hypothesis. The past holds positions of all of
+        them, and the mask lets each see its own.
 
         Args:
-            x: float tensor (B, W, D), the embeddings at position `index`.
-            past: keys and values (B, W, H, L, K) of earlier positions, L being the room for all.
+            x: float tensor (B, W, D), the embeddings at this position.
+            past: keys and values (B, H, R, K) of earlier positions of all hypotheses.
+            append: (past, keys and values of this position (B, H, W, K)) to the longer past.
             memory: keys and values (B, H, S, K), from `cross_attention.project_key_value`.
-            index: int scalar, the position, 0 <= index < L.
-            cross_attention_mask: bool tensor that broadcasts to (B, H, W, S).
-
-        Returns:
-            float tensor (B, W, D), and `past` with this position filled in.
+            attention_mask: bool tensor (B, 1, W, R): which rows of the longer past each
+                hypothesis sees.
+            cross_attention_mask: bool tensor that broadcasts to (B, 1, W, S).
+            compiled: whether a compiler will see the step; without one, small attention is
+                computed in a way that starts faster.
         """
+        attend_to_past, attend_to_memory = (
+            attention.attend if compiled else attention.attend_in_step
+            for attention in (self.self_attention, self.cross_attention)
+        )
         pasts = []  # handed out of the closure below
 
         def self_attention(y):  # (B, W, D)
-            output, updated = self._attend_to_past(y, past, index)
-            pasts.append(updated)
-            return output
+            query, new = self.self_attention.project(y)
+            pasts.append(append(past, new))
+            return attend_to_past(query, pasts[0], attention_mask)
 
-        x = self.self_residual(x, sublayer=self_attention)
-        x = self.cross_residual(
-            x,
-            sublayer=lambda y: self.cross_attention.attend(
-                self.cross_attention.project_query(y), memory, cross_attention_mask
-            ),
+        x, query = self._sublayers(
+            x, self_attention, lambda query: attend_to_memory(query, memory, cross_attention_mask)
         )
-        return self.feed_forward_residual(x, sublayer=self.feed_forward), pasts[0]
+        return Step(x, query, pasts[0])
 
-    def _attend_to_past(
-        self, x: KerasTensor, past: KeyValue, index: KerasTensor
-    ) -> tuple[KerasTensor, KeyValue]:
-        batch, beam = ops.shape(x)[0], ops.shape(x)[1]
-        rows = ops.reshape(x, (batch * beam, 1, x.shape[-1]))  # (B·W, 1, D)
-        new = self.self_attention.project_key_value(rows)
-        length = ops.shape(past.key)[3]
-        here = ops.arange(length) == index  # (L,)
-        past = KeyValue(
-            *(
-                # `where` and not a slice update: it stays a core op in every server's graph.
-                ops.where(here[:, None], ops.reshape(n, (batch, beam, -1, 1, n.shape[-1])), p)
-                for n, p in zip(new, past, strict=True)
-            )
-        )  # (B, W, H, L, K)
-        flat = KeyValue(
-            *(ops.reshape(p, (batch * beam, p.shape[2], length, p.shape[-1])) for p in past)
+    def _sublayers(
+        self,
+        x: KerasTensor,
+        self_attention: Callable[[KerasTensor], KerasTensor],
+        attend_to_memory: Callable[[KerasTensor], KerasTensor],
+        training: bool | None = None,
+    ) -> tuple[KerasTensor, KerasTensor]:
+        """The output (B, T, D), and the queries (B, H, T, K) the memory was asked."""
+        queries = []  # handed out of the closure below
+
+        def cross_attention(y):  # (B, T, D)
+            queries.append(self.cross_attention.project_query(y))
+            return attend_to_memory(queries[0])
+
+        x = self.self_residual(x, sublayer=self_attention, training=training)
+        x = self.cross_residual(x, sublayer=cross_attention, training=training)
+        x = self.feed_forward_residual(
+            x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
         )
-        seen = (ops.arange(length) <= index)[None, None, None, :]  # (1, 1, 1, L)
-        output = self.self_attention.attend(self.self_attention.project_query(rows), flat, seen)
-        return ops.reshape(output, (batch, beam, x.shape[-1])), past
+        return x, queries[0]
 
     def compute_output_shape(self, x_shape, memory_shape=None):
         return x_shape
@@ -198,7 +221,9 @@ class Decoder(keras.layers.Layer):
             DecoderLayer(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
             for i in range(num_layers)
         ]
-        self.final_norm = layer_norm(self.dtype_policy) if layer_options.get("norm_first") else None
+        self.final_norm = (
+            LayerNorm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
+        )
 
     def build(self, x_shape, memory_shape=None):
         for layer in self.layers:
@@ -218,6 +243,20 @@ class Decoder(keras.layers.Layer):
             x = layer(x, memory, attention_mask, cross_attention_mask, training=training)
         return x if self.final_norm is None else self.final_norm(x)
 
+    def cross_attention_weights(
+        self,
+        x: KerasTensor,
+        memory: KerasTensor,
+        attention_mask: KerasTensor | None = None,
+        cross_attention_mask: KerasTensor | None = None,
+    ) -> list[KerasTensor]:
+        """Where each position looks in the memory: (B, H, T, S) a layer."""
+        weights = []
+        for layer in self.layers:
+            x, looked_at = layer.look(x, memory, attention_mask, cross_attention_mask)
+            weights.append(looked_at)
+        return weights
+
     def project_memory(self, memory: KerasTensor) -> list[KeyValue]:
         """The memory's keys and values (B, H, S, K) for every layer, once for a whole search."""
         return [layer.cross_attention.project_key_value(memory) for layer in self.layers]
@@ -226,16 +265,25 @@ class Decoder(keras.layers.Layer):
         self,
         x: KerasTensor,
         past: list[KeyValue],
+        append: Callable[[KeyValue, KeyValue], KeyValue],
         memory: list[KeyValue],
-        index: KerasTensor,
+        attention_mask: KerasTensor | None = None,
         cross_attention_mask: KerasTensor | None = None,
-    ) -> tuple[KerasTensor, list[KeyValue]]:
-        """`DecoderLayer.step` through all layers; `past` and `memory` have an entry a layer."""
-        new_past = []
+        compiled: bool = False,
+    ) -> tuple[Step, list[KeyValue]]:
+        """`DecoderLayer.step` through all layers; `past` and `memory` have an entry a layer.
+
+        Returns:
+            the last layer's step, with the final norm's output, and the longer pasts of all.
+        """
+        pasts = []
         for layer, layer_past, layer_memory in zip(self.layers, past, memory, strict=True):
-            x, updated = layer.step(x, layer_past, layer_memory, index, cross_attention_mask)
-            new_past.append(updated)
-        return (x if self.final_norm is None else self.final_norm(x)), new_past
+            step = layer.step(
+                x, layer_past, append, layer_memory, attention_mask, cross_attention_mask, compiled
+            )
+            x = step.output
+            pasts.append(step.past)
+        return step._replace(output=x if self.final_norm is None else self.final_norm(x)), pasts
 
     def compute_output_shape(self, x_shape, memory_shape=None):
         return x_shape

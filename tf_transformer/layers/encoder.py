@@ -5,7 +5,8 @@ from keras import KerasTensor
 
 from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.residual import Residual, layer_norm
+from tf_transformer.layers.normalization import LayerNorm
+from tf_transformer.layers.residual import Residual
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -122,7 +123,9 @@ class Encoder(keras.layers.Layer):
             EncoderLayer(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
             for i in range(num_layers)
         ]
-        self.final_norm = layer_norm(self.dtype_policy) if layer_options.get("norm_first") else None
+        self.final_norm = (
+            LayerNorm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
+        )
 
     def build(self, input_shape):
         for layer in self.layers:

@@ -3,6 +3,8 @@
 import keras
 from keras import KerasTensor
 
+from tf_transformer.layers.rows import from_rows, to_rows
+
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class FeedForward(keras.layers.Layer):
@@ -37,8 +39,8 @@ class FeedForward(keras.layers.Layer):
         self.output_projection.build((*input_shape[:-1], self.d_ff))
 
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
-        hidden = self.dropout(self.hidden(x), training=training)  # (B, T, F)
-        return self.output_projection(hidden)  # (B, T, D)
+        hidden = self.dropout(self.hidden(to_rows(x)), training=training)  # (B·T, F)
+        return from_rows(self.output_projection(hidden), like=x)  # (B, T, D)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -31,30 +31,47 @@ def sinusoids(positions: KerasTensor, d_model: int) -> KerasTensor:
     return ops.reshape(pairs, (-1, d_model))  # (T, D)
 
 
-@keras.saving.register_keras_serializable(package="tf_transformer")
-class SinusoidalPosition(keras.layers.Layer):
-    """Adds sinusoidal encodings to a sequence (paper section 3.5).
-
-    Computed for the positions asked for, so a model trained on 50 positions works at 5,000.
+class Position(keras.layers.Layer):
+    """Adds to a sequence what tells its positions apart; `encodings` says what that is.
 
     Call arguments:
         x: float tensor (B, T, D).
-        start: int, or int scalar tensor: the position of x's first element.
 
     Returns:
         float tensor (B, T, D).
     """
 
-    def call(self, x: KerasTensor, start: int | KerasTensor = 0) -> KerasTensor:
-        positions = start + ops.arange(ops.shape(x)[1])  # (T,)
-        return x + ops.cast(sinusoids(positions, x.shape[-1]), x.dtype)
+    def encodings(self, length: int | KerasTensor, d_model: int) -> KerasTensor:
+        """The encodings (T, D) of positions 0 to T - 1."""
+        raise NotImplementedError
+
+    def call(self, x: KerasTensor) -> KerasTensor:
+        length = x.shape[1] if x.shape[1] is not None else ops.shape(x)[1]
+        return x + ops.cast(self.encodings(length, x.shape[-1]), x.dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class LearnedPosition(keras.layers.Layer):
+class SinusoidalPosition(Position):
+    """Adds sinusoidal encodings to a sequence (paper section 3.5).
+
+    Computed for the positions asked for, so a model trained on 50 positions works at 5,000.
+
+    Call arguments:
+        x: float tensor (B, T, D).
+
+    Returns:
+        float tensor (B, T, D).
+    """
+
+    def encodings(self, length: int | KerasTensor, d_model: int) -> KerasTensor:
+        return sinusoids(ops.arange(length), d_model)
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class LearnedPosition(Position):
     """Adds a learned vector for each position (paper Table 3, row E).
 
     Args:
@@ -62,7 +79,6 @@ class LearnedPosition(keras.layers.Layer):
 
     Call arguments:
         x: float tensor (B, T, D).
-        start: int, or int scalar tensor: the position of x's first element.
 
     Returns:
         float tensor (B, T, D).
@@ -82,19 +98,14 @@ class LearnedPosition(keras.layers.Layer):
             initializer=keras.initializers.RandomNormal(stddev=input_shape[-1] ** -0.5),
         )
 
-    def call(self, x: KerasTensor, start: int | KerasTensor = 0) -> KerasTensor:
-        length = x.shape[1]
-        if length is not None and isinstance(start, int) and start + length > self.max_length:
+    def encodings(self, length: int | KerasTensor, d_model: int) -> KerasTensor:
+        if isinstance(length, int) and length > self.max_length:
             raise ValueError(
                 f"the learned position table has {self.max_length} positions, but the sequence "
-                f"reaches position {start + length}. Shorten the text, train with a larger "
-                "model.max_length, or use model.position=sinusoidal, which has no limit."
+                f"has {length}. Shorten the text, train with a larger model.max_length, or use "
+                "model.position=sinusoidal, which has no limit."
             )
-        positions = start + ops.arange(ops.shape(x)[1])  # (T,)
-        return x + ops.cast(ops.take(self.table, positions, axis=0), x.dtype)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
+        return self.table[:length]
 
     def get_config(self):
         return super().get_config() | {"max_length": self.max_length}

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import keras
 from keras import KerasTensor
 
+from tf_transformer.layers.normalization import LayerNorm
+
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Residual(keras.layers.Layer):
@@ -30,7 +32,7 @@ class Residual(keras.layers.Layer):
         super().__init__(**kwargs)
         self.dropout_rate = dropout_rate
         self.norm_first = norm_first
-        self.norm = layer_norm(self.dtype_policy)
+        self.norm = LayerNorm(dtype=self.dtype_policy)
         self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
 
     def build(self, input_shape):
@@ -54,8 +56,3 @@ class Residual(keras.layers.Layer):
             "dropout_rate": self.dropout_rate,
             "norm_first": self.norm_first,
         }
-
-
-def layer_norm(dtype_policy=None) -> keras.layers.LayerNormalization:
-    """Layer normalisation with the small ε the field uses (Keras' own default is 1e-3)."""
-    return keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype_policy)

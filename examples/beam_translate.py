@@ -1,0 +1,143 @@
+"""Translates large text files on Apache Beam, with an exported model.
+
+    python -m export --run_dir runs/x --to served/x/1
+    python examples/beam_translate.py --saved_model served/x/1 --input in.txt --output out.txt
+
+Writes one line for each line read, in the order of the input. Runs on this machine unless Beam's
+own options, which may follow, name another runner; paths may then be on any file system that
+Beam knows. Needs `pip install -e '.[beam]'` and nothing of this project but the SavedModel.
+
+Lines go out to the workers in blocks. Within a block they are sorted by length, so that batches
+hold sentences of like length, and each keeps its number as a key. A block is written as a file of
+its own when all of it is there, and the files are joined in their order at the end.
+"""
+
+import argparse
+import itertools
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import apache_beam as beam
+import tensorflow as tf
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.ml.inference.base import KeyedModelHandler, PredictionResult, RunInference
+from apache_beam.ml.inference.tensorflow_inference import TFModelHandlerTensor
+from apache_beam.options.pipeline_options import PipelineOptions
+
+BATCH = 64  # sentences translated at once
+
+Key = tuple[int, int]  # block, and line within the block
+
+
+class Translate(TFModelHandlerTensor):
+    """Beam's handler for TensorFlow models, for a SavedModel that takes and gives strings.
+
+    Its own `load_model` reads Keras models, which a SavedModel for TF Serving is not.
+    """
+
+    def __init__(self, saved_model: str):
+        super().__init__(saved_model, min_batch_size=BATCH, max_batch_size=BATCH)
+
+    def load_model(self) -> Any:
+        """Reads the SavedModel, once a worker."""
+        import tensorflow_text  # noqa: F401  registers the SentencePiece ops
+
+        return tf.saved_model.load(self._model_uri)
+
+    def run_inference(
+        self,
+        batch: Sequence[tf.Tensor],
+        model: Any,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterable[PredictionResult]:
+        """Translates a batch of strings."""
+        found = model.signatures["serving_default"](text=tf.stack(batch))
+        for text, translation in zip(batch, found["translation"].numpy(), strict=True):
+            yield PredictionResult(text, translation, self._model_uri)
+
+
+def blocks(path: str, size: int) -> Iterator[tuple[int, list[str]]]:
+    """A file's lines, `size` at a time; only newlines end lines, broken UTF-8 is replaced."""
+    with FileSystems.open(path) as file:
+        lines = iter(file.readline, b"")
+        for number in itertools.count():
+            block = [line.removesuffix(b"\n") for line in itertools.islice(lines, size)]
+            if not block:
+                return
+            yield number, [line.removesuffix(b"\r").decode("utf-8", "replace") for line in block]
+
+
+def keyed_by_length(block: tuple[int, list[str]]) -> Iterator[tuple[Key, tf.Tensor]]:
+    """The lines of a block with their keys, longest first."""
+    number, lines = block
+    for place in sorted(range(len(lines)), key=lambda place: -len(lines[place])):
+        yield (number, place), tf.constant(lines[place])
+
+
+def by_block(found: tuple[Key, PredictionResult]) -> tuple[int, tuple[int, bytes]]:
+    """(block, (line, translation)) of a translated line."""
+    (number, place), result = found
+    return number, (place, result.inference.replace(b"\n", b" "))
+
+
+def write_block(block: tuple[int, Iterable[tuple[int, bytes]]], folder: str) -> str:
+    """Writes a block's translations in the order of their lines; returns the file's path."""
+    number, translations = block
+    path = FileSystems.join(folder, f"{number:09d}")
+    with FileSystems.create(path) as file:
+        file.write(b"".join(text + b"\n" for _, text in sorted(translations)))
+    return path
+
+
+def join_blocks(folder: str, output: str) -> None:
+    """Makes one file of the blocks and removes them."""
+    [matched] = FileSystems.match([FileSystems.join(folder, "*")])
+    paths = sorted(metadata.path for metadata in matched.metadata_list)
+    with FileSystems.create(output) as whole:
+        for path in paths:
+            with FileSystems.open(path) as block:
+                whole.write(block.read())
+    FileSystems.delete(paths)
+    if FileSystems.exists(folder):  # object stores have no empty folders
+        FileSystems.delete([folder])
+
+
+def main() -> None:
+    """Reads options and runs the pipeline."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--saved_model", required=True, help="folder of the exported model")
+    parser.add_argument("--input", required=True, help="text file, plain or compressed")
+    parser.add_argument("--output", required=True, help="file for the translations")
+    parser.add_argument("--block", type=int, default=2000, help="lines a worker takes at once")
+    options, beam_options = parser.parse_known_args()
+    for path in (options.saved_model, options.input):
+        if not FileSystems.exists(path):
+            parser.error(f"there is no {path}. Check the path.")
+    # Of this attempt alone: blocks of an earlier one must not get in.
+    folder = f"{options.output}.blocks-{uuid.uuid4().hex[:8]}"
+    FileSystems.mkdirs(folder)
+    with beam.Pipeline(options=PipelineOptions(beam_options)) as pipeline:
+        _ = (
+            pipeline
+            | beam.Create([options.input])
+            | "Read" >> beam.FlatMap(blocks, options.block)
+            | "Share out" >> beam.Reshuffle()
+            | "Sort" >> beam.FlatMap(keyed_by_length)
+            | RunInference(KeyedModelHandler(Translate(options.saved_model)))
+            | beam.Map(by_block)
+            | beam.GroupByKey()
+            | "Write" >> beam.Map(write_block, folder)
+        )
+    join_blocks(folder, options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""The pieces that all searches share."""
+
+import numpy as np
+from keras import ops
+
+from tf_transformer.decoding import length_penalty
+from tf_transformer.decoding.hypotheses import set_column
+
+
+def test_length_penalty_by_hand():
+    """((5 + length) / 6)^α: 1 at length 1 for every α; (12 / 6)^α at 7; (18 / 6)^α at 13."""
+    lengths = np.int32([1, 7, 13])
+    for alpha, expected in [(0.0, [1, 1, 1]), (1.0, [1, 2, 3]), (2.0, [1, 4, 9])]:
+        penalty = ops.convert_to_numpy(length_penalty(lengths, alpha))
+        np.testing.assert_allclose(penalty, expected, rtol=1e-6)
+
+
+def test_set_column_changes_one_column():
+    ids = ops.zeros((2, 3), "int32")
+    changed = set_column(ids, 1, ops.convert_to_tensor(np.int32([7, 8])))
+    np.testing.assert_array_equal(ops.convert_to_numpy(changed), [[0, 7, 0], [0, 8, 0]])

@@ -1,0 +1,293 @@
+"""Windows of lines: order, count, memory, and going on after an interruption."""
+
+import gzip
+import io
+import itertools
+import os
+import sys
+import tracemalloc
+
+import pytest
+
+from tf_transformer.errors import InputError
+from tf_transformer.streaming import Output, ProgressBar, Stream
+
+ODD = "one\n\n  \ntwo\u2028three\x85four\n\ufeff\r\nbroken ".encode() + b"\xff\xfe\n\x00\t\nlast"
+ODD_LINES = [
+    "one",
+    "",
+    "  ",
+    "two\u2028three\x85four",
+    "\ufeff",
+    "broken \ufffd\ufffd",
+    "\0\t",
+    "last",
+]
+
+
+def same(lines, progress):
+    return lines
+
+
+def one(number, line):
+    return [line]
+
+
+def several(number, line):
+    """As n-best lists: as many lines as there are hypotheses."""
+    return [f"{number} ||| {line} {n}" for n in range(number % 3 or 1)]
+
+
+def outputs_in(folder):
+    return [
+        Output(str(folder / "out"), one),
+        Output(str(folder / "several"), several, numbered=True),
+        Output(str(folder / "numbers"), lambda number, line: [str(number)]),
+    ]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("".join(f"line {n}\n" for n in range(25)), "utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def uninterrupted(tmp_path, source):
+    folder = tmp_path / "uninterrupted"
+    Stream([source], outputs_in(folder), window=4).run(same)
+    return contents(folder)
+
+
+def interrupt(folder, source, windows, window=4):
+    """Leaves what a run has written that ends in the window after some."""
+    calls = itertools.count(1)
+
+    def step(lines, progress):
+        if next(calls) > windows:
+            raise KeyboardInterrupt
+        return lines
+
+    with pytest.raises(KeyboardInterrupt):
+        Stream([source], outputs_in(folder), window=window).run(step)
+
+
+@pytest.mark.parametrize("window", [1, 3, 100])
+@pytest.mark.parametrize("name", ["in.txt", "in.txt.gz"])
+def test_a_line_in_is_a_line_out_and_only_newlines_end_lines(tmp_path, name, window):
+    (tmp_path / name).write_bytes(gzip.compress(ODD) if name.endswith(".gz") else ODD)
+    sizes = []
+
+    def step(lines, progress):
+        sizes.append(len(lines))
+        return lines
+
+    Stream([str(tmp_path / name)], [Output(str(tmp_path / "out"), one)], window).run(step)
+    assert (tmp_path / "out").read_text("utf-8").split("\n") == [*ODD_LINES, ""]
+    assert max(sizes) == min(window, len(ODD_LINES))
+    assert sum(sizes) == len(ODD_LINES)
+
+
+def test_stdin_to_stdout(monkeypatch, capsysbinary):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ODD)))
+    Stream([""], [Output("", one)], window=3).run(same)
+    assert capsysbinary.readouterr().out.decode() == "".join(f"{line}\n" for line in ODD_LINES)
+
+
+def test_no_line_in_no_line_out(tmp_path):
+    (tmp_path / "in").write_bytes(b"")
+    Stream([str(tmp_path / "in")], [Output(str(tmp_path / "out"), one)]).run(same)
+    assert (tmp_path / "out").read_bytes() == b""
+
+
+def test_every_output_belongs_to_the_input(uninterrupted):
+    assert uninterrupted["out"] == b"".join(b"line %d\n" % n for n in range(25))
+    assert uninterrupted["numbers"] == b"".join(b"%d\n" % n for n in range(25))
+    assert uninterrupted["several"].startswith(
+        b"0 ||| line 0 0\n1 ||| line 1 0\n2 ||| line 2 0\n2 ||| line 2 1\n3 ||| line 3 0\n"
+    )
+
+
+def test_a_second_input_goes_with_the_first(tmp_path, source):
+    (tmp_path / "b").write_text("".join(f"{n}\n" for n in range(25)), "utf-8")
+    windows = []
+    stream = Stream([source, str(tmp_path / "b")], [Output(str(tmp_path / "out"), one)], window=4)
+    stream.run(lambda *columns, progress: windows.append(columns) or columns[0])
+    assert windows[1] == (["line 4", "line 5", "line 6", "line 7"], ["4", "5", "6", "7"])
+
+
+def test_a_file_has_its_name_only_when_it_is_whole(tmp_path, source):
+    folder = tmp_path / "new" / "folder"
+    interrupt(folder, source, windows=2)
+    found = contents(folder)
+    assert found.keys() == {"out.partial", "several.partial", "numbers.partial"}
+    assert found["out.partial"].count(b"\n") == 8
+    Stream([source], outputs_in(folder), window=4, resume=True).run(same)
+    assert contents(folder).keys() == {"out", "several", "numbers"}
+
+
+@pytest.mark.parametrize("windows", [0, 2, 6])
+def test_an_interrupted_run_goes_on(tmp_path, source, uninterrupted, windows):
+    folder = tmp_path / "interrupted"
+    interrupt(folder, source, windows)
+    done = []
+    stream = Stream([source], outputs_in(folder), window=4, resume=True)
+    stream.run(lambda lines, progress: done.extend(lines) or lines)
+    assert contents(folder) == uninterrupted
+    assert done == [f"line {n}" for n in range(4 * windows, 25)]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 27, 28, 29, 60, 64, 65])
+def test_what_the_first_output_lacks_is_done_again(tmp_path, source, uninterrupted, kept):
+    """It is written last, so the others may be ahead: by some lines, and a part of a line."""
+    folder = tmp_path / "interrupted"
+    interrupt(folder, source, windows=5)
+    with (folder / "out.partial").open("r+b") as file:
+        file.truncate(kept)
+    with (folder / "several.partial").open("ab") as file:
+        file.write(b"20 ||| line 20 0\n2")
+    Stream([source], outputs_in(folder), window=4, resume=True).run(same)
+    assert contents(folder) == uninterrupted
+
+
+def test_what_the_first_output_has_all_have(tmp_path, source, uninterrupted):
+    """Interrupted in the midst of writing, when some outputs have the window and some do not."""
+    folder = tmp_path / "interrupted"
+
+    def interrupted(number, line):
+        if number == 10:
+            raise KeyboardInterrupt
+        return [line]
+
+    outputs = outputs_in(folder)
+    outputs[0] = Output(outputs[0].path, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Stream([source], outputs, window=4).run(same)
+    assert contents(folder)["numbers.partial"].count(b"\n") == 12
+    Stream([source], outputs_in(folder), window=4, resume=True).run(same)
+    assert contents(folder) == uninterrupted
+
+
+def test_a_window_is_on_disk_before_the_next_begins(tmp_path, source, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(handle))
+    outputs = outputs_in(tmp_path / "new")
+    seen = []
+
+    def step(lines, progress):
+        seen.append((len(synced), outputs[0].partial.read_bytes().count(b"\n")))
+        return lines
+
+    Stream([source], outputs, window=10).run(step)
+    assert seen == [(0, 0), (3, 10), (6, 20)]
+
+
+def test_windows_of_a_resumed_run_are_those_of_an_uninterrupted_one(tmp_path, source):
+    """So that batches are the same, and rounding with them."""
+    folder = tmp_path / "interrupted"
+    interrupt(folder, source, windows=2)
+    with (folder / "out.partial").open("ab") as file:
+        file.write(b"line 8\nline 9\nli")
+    windows = []
+    stream = Stream([source], outputs_in(folder), window=4, resume=True)
+    stream.run(lambda lines, progress: windows.append(lines) or lines)
+    assert windows[0] == ["line 8", "line 9", "line 10", "line 11"]
+
+
+def test_resume_without_anything_to_go_on_with_begins(tmp_path, source, uninterrupted):
+    Stream([source], outputs_in(tmp_path / "new"), window=4, resume=True).run(same)
+    assert contents(tmp_path / "new") == uninterrupted
+
+
+@pytest.mark.parametrize(("source_path", "output_path"), [("", "out"), ("in", "")])
+def test_only_files_can_be_resumed(source_path, output_path):
+    with pytest.raises(InputError, match="--resume needs --input and --output"):
+        Stream([source_path], [Output(output_path, one)], resume=True)
+
+
+def test_a_partial_file_longer_than_the_input_is_an_error(tmp_path, source):
+    (tmp_path / "out.partial").write_bytes(b"x\n" * 26)
+    with pytest.raises(InputError, match=r"out.partial has 26 lines and .*in.txt only 25"):
+        Stream([source], [Output(str(tmp_path / "out"), one)], resume=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_whole_file_is_not_overwritten(tmp_path, source, resume):
+    (tmp_path / "out").write_bytes(b"precious\n")
+    with pytest.raises(InputError, match=r"out exists already and is whole. Move it away"):
+        Stream([source], [Output(str(tmp_path / "out"), one)], resume=resume)
+    assert (tmp_path / "out").read_bytes() == b"precious\n"
+
+
+def test_a_partial_file_is_not_overwritten_unasked(tmp_path, source):
+    (tmp_path / "out.partial").write_bytes(b"precious\n")
+    with pytest.raises(InputError, match=r"interrupted run. Go on with it by adding --resume"):
+        Stream([source], [Output(str(tmp_path / "out"), one)])
+    assert (tmp_path / "out.partial").read_bytes() == b"precious\n"
+
+
+def test_another_output_than_the_interrupted_run_had_is_an_error(tmp_path, source):
+    folder = tmp_path / "interrupted"
+    interrupt(folder, source, windows=2)
+    (folder / "numbers.partial").unlink()
+    with pytest.raises(InputError, match=r"numbers.partial reaches to line 0 .* to line 8"):
+        Stream([source], outputs_in(folder), window=4, resume=True)
+
+
+def test_two_outputs_in_one_file_are_an_error(source):
+    with pytest.raises(InputError, match="each output needs a file of its own, got x, x"):
+        Stream([source], [Output("x", one), Output("x", one)])
+
+
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_of_nothing_is_an_error(source, window):
+    with pytest.raises(InputError, match=f"the window must be positive, got {window} lines"):
+        Stream([source], [Output("x", one)], window)
+
+
+def test_a_missing_input_is_an_error_before_anything_is_written(tmp_path):
+    with pytest.raises(InputError, match="is not a file"):
+        Stream([str(tmp_path / "missing")], [Output(str(tmp_path / "out"), one)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_inputs_of_unequal_length_are_an_error(tmp_path, source, monkeypatch):
+    (tmp_path / "short").write_text("a\nb\n", "utf-8")
+    output = [Output(str(tmp_path / "out"), one)]
+    with pytest.raises(InputError, match=r"short has 2 lines and .*in.txt 25; line n of one"):
+        Stream([source, str(tmp_path / "short")], output)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\nc\n")))
+    with pytest.raises(InputError, match="short ends before line 3 and another"):
+        Stream(["", str(tmp_path / "short")], output).run(lambda lines, others, progress: lines)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Ten times the lines, the same peak."""
+    peaks = []
+    for count in (20_000, 200_000):
+        path = tmp_path / f"{count}.txt"
+        with path.open("w") as lines:
+            lines.writelines(f"the sentence with the number {n}\n" for n in range(count))
+        stream = Stream([str(path)], [Output(str(path) + ".out", one)], window=1000)
+        tracemalloc.start()
+        stream.run(lambda lines, progress: [line.upper() for line in lines])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0] < 2e6
+
+
+def test_the_bar_tells_sentences_tokens_a_second_and_time_left(capsys):
+    with ProgressBar(total=10) as bar:
+        bar.advance(3, 60)
+        bar.catch_up(5)
+        bar._bar.refresh()
+        assert "tokens/s" in (shown := capsys.readouterr().err)
+        assert " 5/10 [00:00<00:0" in shown
+    with ProgressBar(total=None) as bar:
+        bar.advance(3, 60)
+    assert "3sentence [" in capsys.readouterr().err

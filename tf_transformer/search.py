@@ -1,0 +1,164 @@
+"""A model, a batch of ids and a `DecodeConfig`: the search that the configuration asks for."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import tensorflow as tf
+from keras import ops
+
+from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.decoding import (
+    Constraints,
+    Hypotheses,
+    Sampling,
+    SpecialIds,
+    StepState,
+    beam_search,
+    greedy_search,
+    length_penalty,
+    sample,
+)
+from tf_transformer.incremental import IncrementalDecoder, coverage_penalty
+from tf_transformer.layers import PAD_ID
+from tf_transformer.model import Transformer
+from tf_transformer.tokenizer import BOS_ID, EOS_ID
+
+SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
+
+
+class Score(NamedTuple):
+    """What a model gives a translation."""
+
+    score: tf.Tensor  # float32 (B,): log-probability over length penalty
+    log_probability: tf.Tensor  # float32 (B,), nats
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a model translates ids.
+
+    Args:
+        model: the built Transformer.
+        config: what to search for.
+        excluded: ids no translation may hold, besides padding and start.
+        fixed_size: whether every tensor keeps its size from step to step, as XLA needs it.
+
+    Call arguments:
+        source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
+            end id alone, or of nothing, cost one step.
+        prefix: int32 tensor (B, P) of ids that translations start with, then padding; P may be 0.
+
+    Returns:
+        `Hypotheses`, `config.num_hypotheses` a sentence.
+    """
+
+    model: Transformer
+    config: DecodeConfig
+    excluded: tuple[int, ...] = ()
+    fixed_size: bool = False
+
+    def __call__(self, source: tf.Tensor, prefix: tf.Tensor | None = None) -> Hypotheses:
+        config = self.config
+        lengths = token_counts(source)
+        limits = longest(lengths, config, self.model.config)
+        limits = ops.where(lengths > 1, limits, 1)
+        max_length = longest(ops.shape(source)[1], config, self.model.config)
+        if prefix is not None:  # room for the prefix and a token more
+            limits = ops.maximum(limits, token_counts(prefix) + 1)
+            max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
+        constraints = Constraints(
+            min_lengths=shortest(lengths, limits, config),
+            prefix=prefix,
+            excluded=self.excluded,
+            no_repeat_ngram_size=config.no_repeat_ngram_size,
+            repetition_penalty=config.repetition_penalty,
+        )
+        rows = config.num_hypotheses if config.sampling else config.beam_size
+        step = IncrementalDecoder(
+            self.model, source, rows, max_length, self.fixed_size, config.coverage_penalty > 0
+        )
+        common = (step, step.start, limits, max_length, SPECIAL)
+        alpha = config.length_penalty
+        # Where the batch's size is known, a graph is made for that size.
+        shrink = not self.fixed_size and source.shape[0] is None
+        if config.sampling:
+            numbers = random_numbers(source, rows, max_length, config.seed)
+            sampling = Sampling(config.temperature, config.top_k, config.top_p)
+            size = self.model.vocabulary_size
+            return sample(*common, numbers, size, sampling, alpha, constraints, shrink)
+        if rows == 1 and not config.coverage_penalty:
+            return greedy_search(*common, alpha, constraints, shrink)
+        return beam_search(
+            *common,
+            beam_size=rows,
+            alpha=alpha,
+            num_hypotheses=config.num_hypotheses,
+            constraints=constraints,
+            bonus=self._coverage if config.coverage_penalty else None,
+            shrink=shrink,
+        )
+
+    def _coverage(self, state: StepState) -> tf.Tensor:
+        return coverage_penalty(state, self.config.coverage_penalty)
+
+
+def score_pairs(model: Transformer, source: tf.Tensor, target: tf.Tensor, alpha: float) -> Score:
+    """What the model gives translations that are already there.
+
+    Args:
+        model: the Transformer.
+        source: int32 tensor (B, S), each row ending with the end id, then padding.
+        target: int32 tensor (B, T), likewise.
+        alpha: exponent of the length penalty.
+    """
+    logits = model((source, shift_right(target)))  # (B, T, V)
+    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    of_tokens = tf.gather(log_p, target, batch_dims=2)  # (B, T)
+    total = ops.sum(ops.where(ops.not_equal(target, PAD_ID), of_tokens, 0.0), axis=1)
+    return Score(total / length_penalty(token_counts(target), alpha), total)
+
+
+def shift_right(target: tf.Tensor) -> tf.Tensor:
+    """Targets (B, T) as the decoder sees them: the start id first, the last token dropped."""
+    return ops.concatenate([ops.full_like(target[:, :1], BOS_ID), target[:, :-1]], axis=1)
+
+
+def token_counts(ids: tf.Tensor) -> tf.Tensor:
+    """Tokens of each row (B,) that are no padding."""
+    return ops.sum(ops.cast(ops.not_equal(ids, PAD_ID), "int32"), axis=1)
+
+
+def longest(lengths, config: DecodeConfig, model_config: ModelConfig):
+    """The most target tokens for sources of `lengths` tokens (paper section 6.1: 50 more)."""
+    most = lengths
+    if config.max_length_ratio != 1:
+        most = ops.cast(ops.cast(lengths, "float32") * config.max_length_ratio, "int32")
+    most = most + config.max_extra_length
+    if config.max_length:
+        most = ops.minimum(most, config.max_length)
+    if model_config.position == "learned":
+        most = ops.minimum(most, model_config.max_length)
+    return ops.maximum(most, 1)
+
+
+def shortest(lengths, limits, config: DecodeConfig):
+    """The fewest target tokens, at most the limit; None where nothing asks for any."""
+    if not config.min_length and not config.min_length_ratio:
+        return None
+    fewest = ops.cast(ops.ceil(ops.cast(lengths, "float32") * config.min_length_ratio), "int32")
+    return ops.minimum(ops.maximum(fewest, config.min_length), limits)
+
+
+def random_numbers(source: tf.Tensor, rows: int, length: tf.Tensor, seed: int) -> tf.Tensor:
+    """Numbers (B, N, L), uniform in [0, 1), that depend on the seed and a sentence's own ids.
+
+    So a sentence draws the same whatever batch it is in, and however far that is padded.
+    """
+    words = tf.where(tf.equal(source, PAD_ID), "", tf.strings.as_string(source) + " ")
+    keys = tf.strings.to_hash_bucket_fast(tf.strings.reduce_join(words, axis=1), 2**62)
+
+    def of_one(key: tf.Tensor) -> tf.Tensor:
+        return tf.random.stateless_uniform(tf.stack([length, rows]), tf.stack([key, seed]))
+
+    numbers = tf.map_fn(of_one, keys, fn_output_signature=tf.TensorSpec((None, rows)))
+    return tf.transpose(numbers, (0, 2, 1))
