@@ -1,12 +1,14 @@
 """Strings to strings: order, emptiness, batches, and what else there is to ask a translator."""
 
+import os
+
 import numpy as np
 import pytest
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.tokenizer import EOS_ID
-from tf_transformer.translator import Translator
+from tf_transformer.translator import Alignment, Translator
 
 SENTENCES = [
     "one",
@@ -71,7 +73,7 @@ def test_a_long_sentence_is_cut_at_the_documented_length(run):
 
 def test_progress_counts_sentences_with_text_and_their_target_tokens(translator):
     counts = []
-    four, _ = of_one_word(translator, min_length=4, max_length=4, batch_size=2)
+    four, _ = of_one_word(translator, min_length=4, max_length=4, batch_size=2, num_hypotheses=2)
     four(SENTENCES, progress=lambda *newly: counts.append(newly))
     assert counts == [(1, 4), (2, 8), (1, 4)]
 
@@ -166,10 +168,22 @@ def test_alignments_have_a_row_a_target_token_that_sums_to_one(translator):
         np.testing.assert_allclose(alignment.weights.sum(axis=1), 1, atol=1e-5)
         assert alignment.source[-1] == alignment.target[-1] == translator.tokenizer.piece(EOS_ID)
         assert "".join(alignment.target[:-1]).replace("▁", " ").strip() == translation
-        links = alignment.links()
-        assert len(links) == (pieces[0] - 1 if pieces[1] > 1 else 0)
-        for source, target in links:
-            assert alignment.weights[target, source] == alignment.weights[target, :-1].max()
+        assert len(alignment.links()) == (pieces[0] - 1 if pieces[1] > 1 else 0)
+
+
+def test_links_go_to_the_likeliest_source_but_the_end():
+    weights = np.array([[0.1, 0.5, 0.4], [0.3, 0.1, 0.6], [1.0, 0.0, 0.0]])
+    assert Alignment(["a", "b", "</s>"], ["x", "y", "</s>"], weights).links() == [(1, 0), (0, 1)]
+    assert Alignment(["</s>"], ["x", "</s>"], np.ones((2, 1))).links() == []
+    assert Alignment(["a", "</s>"], ["</s>"], np.ones((1, 2)) / 2).links() == []
+
+
+def test_the_decoder_looks_before_it_knows_the_token(translator):
+    """The row of a token depends on those before it, as when a search chose it."""
+    one, other = translator.align(["twenty-one"] * 2, ["x y", "x zwei"])
+    shared = len(os.path.commonprefix([one.target, other.target])) + 1
+    np.testing.assert_allclose(one.weights[:shared], other.weights[:shared], atol=1e-6)
+    assert not np.allclose(one.weights[shared], other.weights[shared], atol=1e-6)
 
 
 def test_alignments_of_a_batch_are_those_of_each_pair(translator):

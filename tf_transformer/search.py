@@ -23,6 +23,7 @@ from tf_transformer.layers import PAD_ID
 from tf_transformer.model import Transformer
 from tf_transformer.tokenizer import BOS_ID, EOS_ID
 
+ROUNDING = 1e-3  # so that 100 · 0.53, a little under 53 in float32, is 53
 SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
 
 
@@ -47,6 +48,7 @@ class Search:
         source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
             end id alone, or of nothing, cost one step.
         prefix: int32 tensor (B, P) of ids that translations start with, then padding; P may be 0.
+            Cut where a learned position table ends.
 
     Returns:
         `Hypotheses`, `config.num_hypotheses` a sentence.
@@ -64,6 +66,8 @@ class Search:
         limits = ops.where(lengths > 1, limits, 1)
         max_length = longest(ops.shape(source)[1], config, self.model.config)
         if prefix is not None:  # room for the prefix and a token more
+            if self.model.config.position == "learned":
+                prefix = prefix[:, : self.model.config.max_length - 1]
             limits = ops.maximum(limits, token_counts(prefix) + 1)
             max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
         constraints = Constraints(
@@ -132,7 +136,8 @@ def longest(lengths, config: DecodeConfig, model_config: ModelConfig):
     """The most target tokens for sources of `lengths` tokens (paper section 6.1: 50 more)."""
     most = lengths
     if config.max_length_ratio != 1:
-        most = ops.cast(ops.cast(lengths, "float32") * config.max_length_ratio, "int32")
+        scaled = ops.cast(lengths, "float32") * config.max_length_ratio
+        most = ops.cast(scaled + ROUNDING, "int32")
     most = most + config.max_extra_length
     if config.max_length:
         most = ops.minimum(most, config.max_length)
@@ -145,7 +150,8 @@ def shortest(lengths, limits, config: DecodeConfig):
     """The fewest target tokens, at most the limit; None where nothing asks for any."""
     if not config.min_length and not config.min_length_ratio:
         return None
-    fewest = ops.cast(ops.ceil(ops.cast(lengths, "float32") * config.min_length_ratio), "int32")
+    scaled = ops.cast(lengths, "float32") * config.min_length_ratio
+    fewest = ops.cast(ops.ceil(scaled - ROUNDING), "int32")
     return ops.minimum(ops.maximum(fewest, config.min_length), limits)
 
 
