@@ -280,8 +280,8 @@ class PrefixTables:
         return ops.sum(prefix * places, axis=-1)  # (B, W)
 
     def bonus(self, state: StepState):
-        """0 to -1, by the tokens of each hypothesis: what `bonus_of` is for one."""
-        return ops.cast(self._codes(state.own) % 5, "float32") / -4.0
+        """0 to -1.25, by the tokens of each hypothesis: what `bonus_of` is for one."""
+        return ops.cast(self._codes(state.own) % 11, "float32") / -8.0
 
     def bonus_of(self, special) -> Bonus:
-        return lambda ids: -(self._code(ids, special) % 5) / 4
+        return lambda ids: -(self._code(ids, special) % 11) / 8

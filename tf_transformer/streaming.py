@@ -97,10 +97,6 @@ class Stream:
 
     Raises:
         InputError: for files that are missing or in the way, or of unequal length.
-
-    Example:
-        >>> shout = Output("", lambda number, result: [result.upper()])
-        >>> Stream(["in.txt"], [shout]).run(lambda lines, progress: lines)  # doctest: +SKIP
     """
 
     def __init__(

@@ -298,6 +298,15 @@ def test_equal_scores_are_settled_as_documented(special):
         check_against_loop(tables, special, beam_size, alpha=0.0)
 
 
+def test_of_equal_scores_the_hypothesis_finished_earlier_comes_first():
+    """By hand, α = 0: ln 1/4 for "end" and, the end being certain there, for "a end"."""
+    tables = PrefixTables(np.zeros((1, 4**LENGTH, 4), "float32"), LENGTH)
+    tables.tables[0, 1 + 3 * 4, SPECIAL.end] = 1e4
+    found = search(tables, np.int32([4]), 2, alpha=0.0, num_hypotheses=2, early_stop=False)
+    assert [hypothesis.ids for hypothesis in hypotheses_of(found, 0)] == [(2,), (3, 2)]
+    assert found.scores[0, 0] == found.scores[0, 1]
+
+
 def test_what_was_not_found_has_length_zero_and_a_finite_score():
     """A limit of 1 leaves three hypotheses: the end token and two others."""
     tables = PrefixTables.random(5, languages=1, vocabulary_size=5, length=LENGTH)
