@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-LINES = ["one", "", "two\u2028three\x85four", "  ", "broken \ufffd", "last " * 30]
+LINES = ["one", "", "a\rb", "two\u2028three\x85four", "  ", "broken \ufffd", "last " * 30]
 
 
 def test_beam_gives_what_the_run_gives_a_line_for_a_line(run, tmp_path):

@@ -466,3 +466,16 @@ def test_attention_to_the_source_sums_to_one_and_leaves_padding_out(model):
     assert padding.any()
     assert not weights[padding].any()
     assert (weights[~padding] > 0).all()
+
+
+def test_a_source_of_a_thousand_tokens_is_searched_like_any_other(model):
+    source = np.random.default_rng(7).integers(3, 11, (1, 1000)).astype(np.int32)
+    source[0, -1] = EOS_ID
+    padded = np.pad(source, [(0, 0), (0, 24)])
+    for beam_size in (1, 4):
+        alone, other = (
+            search(model, s, beam_size=beam_size, max_length=7) for s in (source, padded)
+        )
+        assert alone.lengths[0, 0] <= 7
+        np.testing.assert_array_equal(other.ids, alone.ids)
+        np.testing.assert_allclose(other.scores, alone.scores, rtol=0, atol=1e-4)
