@@ -2,7 +2,7 @@
 
 from keras import KerasTensor, ops
 
-SMALLEST_BLOCK, LARGEST_BLOCK = 16, 128
+SMALLEST_BLOCK, LARGEST_BLOCK = 16, 64
 BLOCKS_WORTHWHILE = 4  # times k; with fewer blocks nothing is saved
 
 
