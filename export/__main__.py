@@ -37,10 +37,13 @@ def main(
         run_dir: the run's folder.
         to: the folder to make, for TF Serving .../<model>/<version>.
         jit_compile: let XLA compile the search: faster for few sentences and small models. A
-            stock TF Serving needs --xla_cpu_compilation_enabled=true then.
+            stock TF Serving needs --xla_cpu_compilation_enabled=true then, and compiles for all
+            sizes of batches while it loads.
         dtype: of weights and computation.
         **decode_options: fields of DecodeConfig; the run's own where None.
     """
+    from export import warm_up
+    from tf_transformer.serving import compiled_shapes
     from tf_transformer.translator import Translator
 
     final = pathlib.Path(to)
@@ -56,6 +59,8 @@ def main(
             shutil.rmtree(partial, ignore_errors=True)
             each.save(partial, jit_compile=jit_compile)
             check(partial, each, sentences)
+        shapes = compiled_shapes(each.max_source_length) if jit_compile else warm_up.SHAPES
+        warm_up.write(partial, warm_up.batches(shapes, each.tokenizer.encode))
         partial.rename(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

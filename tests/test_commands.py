@@ -243,6 +243,22 @@ def test_the_signature_is_batch_major_and_named(saved_model):
     }
 
 
+def test_an_export_holds_warm_up_requests_that_it_answers(saved_model, export):
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    from export import warm_up
+
+    signature = tf.saved_model.load(str(saved_model)).signatures["serving_default"]
+    records = tf.data.TFRecordDataset(str(saved_model / warm_up.FILE)).as_numpy_iterator()
+    logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in records]
+    texts = [tf.make_ndarray(log.predict_log.request.inputs["text"]) for log in logs]
+    assert [len(batch) for batch in texts] == [rows for rows, _ in warm_up.SHAPES]
+    for batch in texts:
+        assert len(signature(tf.constant(batch))["translation"]) == len(batch)
+
+
 def test_variables_are_stored_once(run, saved_model):
     from tf_transformer.translator import Translator
 

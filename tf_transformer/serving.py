@@ -12,8 +12,9 @@ from tf_transformer.search import Search
 from tf_transformer.tokenizer import EOS_ID, Tokenizer
 
 # A compiled search is compiled once a shape; rounded up to these, shapes stay few.
-LENGTH_BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 256, 512)
-BATCH_BUCKETS = (1, 4, 8, 16, 32, 64)
+LENGTH_BUCKETS = (8, 16, 24, 32, 48, 64, 128, 256, 512)
+BATCH_BUCKETS = (1, 4, 16, 32)
+MOST_TOKENS = 4096  # of a compiled batch, because a compiled cache has its full size at once
 
 
 class ServingGraph(tf.Module):
@@ -73,19 +74,51 @@ def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:
     archive.write_out(str(path), verbose=False)
 
 
-def _in_buckets(search: tf.types.experimental.GenericFunction, source, longest: int) -> Hypotheses:
-    """Pads a batch to a size that is compiled already, or will be for all like it."""
-    batch, length = tf.shape(source)[0], tf.shape(source)[1]
-    rows = _bucket(batch, BATCH_BUCKETS)
-    columns = _bucket(length, (*(b for b in LENGTH_BUCKETS if b < longest), longest))
-    padded = tf.pad(source, [[0, rows - batch], [0, columns - length]], constant_values=PAD_ID)
-    found = search(padded)
-    return Hypotheses(*(field[:batch] for field in found))
+def compiled_shapes(longest: int) -> list[tuple[int, int]]:
+    """All shapes (B, S) that a compiled search pads batches to.
+
+    Args:
+        longest: longest source in tokens with the end token.
+    """
+    return [
+        (rows, length)
+        for length in _length_buckets(longest)
+        for rows in BATCH_BUCKETS
+        if rows <= _most_rows(length)
+    ]
 
 
-def _bucket(size: tf.Tensor, buckets: tuple[int, ...]) -> tf.Tensor:
-    """The smallest bucket that holds `size`, or the next multiple of the largest."""
-    largest = buckets[-1]
-    place = tf.searchsorted(tf.constant(buckets), size[None])[0]
-    beyond = (size + largest - 1) // largest * largest
-    return tf.where(size > largest, beyond, tf.gather((*buckets, largest), place))
+def _length_buckets(longest: int) -> list[int]:
+    return [*(length for length in LENGTH_BUCKETS if length < longest), longest]
+
+
+def _most_rows(length: int) -> int:
+    return max(rows for rows in BATCH_BUCKETS if rows * length <= MOST_TOKENS or rows == 1)
+
+
+def _in_buckets(
+    search: Callable[[tf.Tensor], Hypotheses], source: tf.Tensor, longest: int
+) -> Hypotheses:
+    """Searches a batch of any size in pieces of one of `compiled_shapes`."""
+    batch, length = tf.unstack(tf.shape(source))
+    lengths = _length_buckets(longest)
+    place = tf.searchsorted(lengths, length[None])[0]
+    columns = tf.gather(lengths, place)
+    most_rows = tf.gather([_most_rows(length) for length in lengths], place)
+    piece = tf.minimum(batch, most_rows)
+    rows = tf.gather(BATCH_BUCKETS, tf.searchsorted(BATCH_BUCKETS, piece[None])[0])
+    pieces = tf.maximum(1, (batch + rows - 1) // rows)
+    padding = [[0, pieces * rows - batch], [0, columns - length]]
+    padded = tf.pad(source, padding, constant_values=PAD_ID)
+    found = tf.map_fn(
+        search,
+        tf.reshape(padded, (pieces, rows, columns)),
+        fn_output_signature=Hypotheses(tf.int32, tf.int32, tf.float32, tf.float32),
+        parallel_iterations=1,
+    )
+    return Hypotheses(*(_join(field)[:batch] for field in found))
+
+
+def _join(pieces: tf.Tensor) -> tf.Tensor:
+    """(P, B, ...) to (P·B, ...)."""
+    return tf.reshape(pieces, tf.concat([[-1], tf.shape(pieces)[2:]], axis=0))
