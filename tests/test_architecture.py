@@ -25,8 +25,8 @@ LEVELS = [
 ]
 MAY_IMPORT_TENSORFLOW = {
     *("tokenizer", "data", "tasks", "search", "serving", "translator"),
-    *("training.strategy", "training.checkpoint", "training.training_model"),
-    *("training.callbacks", "training.trainer"),
+    *("training.strategy", "training.optimizer", "training.learner", "training.standing"),
+    *("training.checkpoint", "training.reports", "training.trainer"),
 }
 
 

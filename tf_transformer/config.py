@@ -68,6 +68,8 @@ class ModelConfig:
             target and output; or none.
         norm_first: pre-norm instead of the paper's post-norm.
         attention_bias: whether attention projections have biases.
+        remat: keep only what goes into each layer for the backward pass, and compute the rest
+            again: less memory, a third more time.
     """
 
     num_layers: int = 4
@@ -84,6 +86,7 @@ class ModelConfig:
     tie_embeddings: Literal["all", "target", "none"] = "all"
     norm_first: bool = False
     attention_bias: bool = False
+    remat: bool = False
 
     def __post_init__(self):
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
@@ -211,11 +214,25 @@ class TrainConfig:
         warmup_steps: updates over which the learning rate rises.
         learning_rate: factor on the paper's schedule, d_model^-0.5 · min(step^-0.5, …).
         label_smoothing: weight of the uniform distribution in the target distribution.
-        validate_every: updates between validations and checkpoints; 0: once a pass.
+        accumulate: batches whose gradients make one update; N batches are one N times as big.
+        clip_norm: gradients of a larger norm, over all weights, are scaled down to it; 0: never.
+        precision: what is computed in; weights, norms, softmax and loss are float32 always. auto:
+            mixed_bfloat16 on a GPU that has it, else float32.
+        validate_every: updates between validations; a round is what lies between. 0: once a pass.
+        save_every: updates between checkpoints to go on from, besides one after each round.
         valid_bleu_sentences: validation sentences translated (greedily) for BLEU; 0: none.
-        keep_checkpoints: how many of the newest checkpoints are kept.
-        strategy: one device, or all GPUs (mirrored); auto: mirrored when there are several.
+        valid_bleu_every: rounds between such translations.
+        patience: stop after this many scores in a row that are no better; 0: never. The score is
+            BLEU, or the validation loss where valid_bleu_sentences is 0.
+        keep_checkpoints: of how many of the newest rounds weights are kept.
+        average_decay: keep a moving average of weights, for --average ema; like 0.999; 0: none.
+        export_best: export a SavedModel whenever a score is better than all before.
+        init_from: folder of a run whose weights and tokenizer this one starts with.
+        max_skipped: stop when so many updates in a row had gradients that are not finite.
+        strategy: one device; all GPUs of this machine (mirrored); the processes of TF_CONFIG
+            (multi_worker); auto: the most of these that is there.
         jit_compile: compile the training step with XLA.
+        deterministic: only operations that give the same bits every time; slower.
         seed: of weights, dropout, held-out pairs and the order of batches.
     """
 
@@ -224,17 +241,30 @@ class TrainConfig:
     warmup_steps: int = 1000
     learning_rate: float = 1.0
     label_smoothing: float = 0.1
+    accumulate: int = 1
+    clip_norm: float = 0.0
+    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
     validate_every: int = 0
+    save_every: int = 1000
     valid_bleu_sentences: int = 200
+    valid_bleu_every: int = 1
+    patience: int = 0
     keep_checkpoints: int = 5
-    strategy: Literal["auto", "one", "mirrored"] = "auto"
+    average_decay: float = 0.0
+    export_best: bool = False
+    init_from: str = ""
+    max_skipped: int = 20
+    strategy: Literal["auto", "one", "mirrored", "multi_worker"] = "auto"
     jit_compile: bool = False
+    deterministic: bool = False
     seed: int = 1
 
     def __post_init__(self):
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
+        _require_positive(self, "accumulate", "save_every", "valid_bleu_every", "max_skipped")
         _require_not_negative(self, "steps", "validate_every", "valid_bleu_sentences")
-        _require_rate(self, "label_smoothing")
+        _require_not_negative(self, "clip_norm", "patience")
+        _require_rate(self, "label_smoothing", "average_decay")
 
 
 @dataclass(frozen=True)
@@ -266,7 +296,8 @@ class DecodeConfig:
         max_source_length: longest source in tokens; what is beyond is cut off.
         batch_size: sentences translated at once, at most.
         batch_tokens: source tokens translated at once, at most, padding counted.
-        average: how many of the newest checkpoints are averaged.
+        average: which weights: the mean of so many of the newest checkpoints; best: those with the
+            best score in training; ema: the moving average of all updates.
     """
 
     beam_size: int = 4
@@ -290,11 +321,13 @@ class DecodeConfig:
     max_source_length: int = 1024
     batch_size: int = 64
     batch_tokens: int = 4096
-    average: int = 5
+    average: int | Literal["best", "ema"] = 5
 
     def __post_init__(self):
         _require_positive(self, "beam_size", "num_hypotheses", "batch_size", "batch_tokens")
-        _require_positive(self, "average", "max_source_length", "max_length_ratio", "temperature")
+        if isinstance(self.average, int):
+            _require_positive(self, "average")
+        _require_positive(self, "max_source_length", "max_length_ratio", "temperature")
         _require_not_negative(self, "length_penalty", "coverage_penalty", "max_extra_length")
         _require_not_negative(self, "max_length", "min_length", "min_length_ratio")
         _require_not_negative(self, "no_repeat_ngram_size", "top_k")

@@ -51,6 +51,7 @@ class Transformer(keras.Model):
         key_dim, value_dim = config.head_dims
         options = {
             "num_layers": config.num_layers,
+            "remat": config.remat,
             "num_heads": config.num_heads,
             "key_dim": key_dim,
             "value_dim": value_dim,

@@ -16,7 +16,7 @@ from tf_transformer.model import Transformer
 from tf_transformer.search import Search, score_pairs, shift_right
 from tf_transformer.serving import ServingGraph, write_saved_model
 from tf_transformer.tokenizer import EOS_ID, UNK_ID, Tokenizer
-from tf_transformer.training.checkpoint import load_average
+from tf_transformer.training.checkpoint import load_weights
 
 Progress = Callable[[int, int], object]
 """progress(sentences newly done, target tokens in them)."""
@@ -96,7 +96,7 @@ class Translator:
     def from_run(
         cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
     ) -> "Translator":
-        """Loads a run's tokenizer and the average of its newest checkpoints.
+        """Loads a run's tokenizer and the weights that `average` names.
 
         Args:
             run_dir: the run's folder.
@@ -113,7 +113,7 @@ class Translator:
         tokenizer = Tokenizer.load(run_dir / "tokenizer.model")
         model = Transformer(tokenizer.vocabulary_size, config.model)
         model.build()
-        load_average(run_dir, model, decode.average)
+        load_weights(run_dir, model, decode.average)
         return cls(model, tokenizer, decode).with_dtype(dtype)
 
     def with_dtype(self, dtype: str) -> "Translator":

@@ -12,17 +12,19 @@ from conftest import small_config
 from tf_transformer.config import Config, DataConfig
 from tf_transformer.errors import InputError
 from tf_transformer.model import Transformer
+from tf_transformer.tasks import translation
 from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.training import strategy as devices
 from tf_transformer.training import trainer
-from tf_transformer.training.checkpoint import load_average
+from tf_transformer.training.checkpoint import load_weights
 from tf_transformer.translator import greedy_translate
 
 
-def weights_of(run, count=1):
+def weights_of(run, average=1):
     config = Config.load(run)
     model = Transformer(Tokenizer.load(run / "tokenizer.model").vocabulary_size, config.model)
     model.build()
-    load_average(run, model, count)
+    load_weights(run, model, average)
     return [np.asarray(w) for w in model.weights]
 
 
@@ -85,9 +87,9 @@ def test_a_whole_run_on_two_replicas_is_the_run_on_one(tmp_path):
 
 
 def test_a_finished_run_is_left_alone(run):
-    before = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").iterdir())
+    before = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").rglob("*"))
     assert trainer.train(small_config(), run, greedy_translate).updates == 4
-    after = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").iterdir())
+    after = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").rglob("*"))
     assert before == after
 
 
@@ -96,9 +98,9 @@ def test_average_is_the_mean_of_the_newest_checkpoints(run):
     paths = tf.train.get_checkpoint_state(str(run / "checkpoints")).all_model_checkpoint_paths
     first, newest = (stored_weights(path) for path in paths)
     assert len(first) == len(weights_of(run)) > 20
-    for averaged, one, other in zip(weights_of(run, count=2), first, newest, strict=True):
+    for averaged, one, other in zip(weights_of(run, average=2), first, newest, strict=True):
         np.testing.assert_allclose(averaged, (one + other) / 2, atol=1e-7)
-    for alone, expected in zip(weights_of(run, count=1), newest, strict=True):
+    for alone, expected in zip(weights_of(run, average=1), newest, strict=True):
         np.testing.assert_array_equal(alone, expected)
     assert any(np.abs(one - other).max() > 1e-6 for one, other in zip(first, newest, strict=True))
 
@@ -137,3 +139,126 @@ def test_a_folder_without_checkpoints_is_an_error(run, tmp_path):
     shutil.copytree(run, broken, ignore=shutil.ignore_patterns("checkpoints"))
     with pytest.raises(InputError, match="holds no checkpoint; train first"):
         weights_of(broken)
+
+
+def bleu_by_round(monkeypatch, *scores):
+    """Makes the validation BLEU of each round what the test says."""
+    of_rounds = iter(scores)
+
+    def score(hypotheses, references):
+        return translation.Score(next(of_rounds), "", 0.0, 0.0, len(references))
+
+    monkeypatch.setattr(translation, "score", score)
+
+
+def test_it_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
+    """Scores 1 5 4 4 | 4: interrupted by its last update, patience goes on counting."""
+    bleu_by_round(monkeypatch, 1, 5, 4, 4, 4, 9)
+    bests = []
+    config = small_config(steps=8, patience=3)
+    first = trainer.train(config, tmp_path, greedy_translate, bests.append)
+    assert not first.stopped_early
+    second = trainer.train(
+        small_config(steps=100, patience=3), tmp_path, greedy_translate, bests.append
+    )
+    assert second.stopped_early
+    assert (second.updates, second.best, second.best_update) == (10, 5, 4)
+    assert bests == [2, 4]
+    (best,) = (tmp_path / "checkpoints" / "best").glob("*.index")
+    assert best.name == "step-4.index"
+    stored = stored_weights(str(tmp_path / "checkpoints" / "best" / "step-4"))
+    for loaded, expected in zip(weights_of(tmp_path, average="best"), stored, strict=True):
+        np.testing.assert_array_equal(loaded, expected)
+    third = trainer.train(small_config(steps=100, patience=3), tmp_path, greedy_translate)
+    assert third.stopped_early
+    assert third.updates == 10
+
+
+def test_bleu_is_worked_out_on_schedule(tmp_path, monkeypatch):
+    bleu_by_round(monkeypatch, 1, 2)
+    trainer.train(small_config(steps=9, valid_bleu_every=2), tmp_path, greedy_translate)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line.get("val_bleu") for line in lines] == [None, 1, None, 2, None]
+
+
+def test_without_bleu_the_loss_decides(tmp_path):
+    result = trainer.train(small_config(valid_bleu_sentences=0), tmp_path, greedy_translate)
+    assert result.best == -result.figures["val_loss"]
+    assert result.best_update == 4
+
+
+def test_the_moving_average_is_loaded_and_differs_from_the_weights(tmp_path):
+    """That it is right: test_optimizer.py."""
+    trainer.train(small_config(average_decay=0.9), tmp_path, greedy_translate)
+    average, last = weights_of(tmp_path, average="ema"), weights_of(tmp_path, average=1)
+    assert all(1e-6 < np.abs(a - b).max() < 0.1 for a, b in zip(average, last, strict=True))
+
+
+def test_a_moving_average_that_was_not_kept_is_an_error(run):
+    with pytest.raises(InputError, match=r"holds no moving average.*--train.average_decay 0\.999"):
+        weights_of(run, average="ema")
+
+
+def test_a_warm_start_has_the_other_runs_weights_and_tokenizer(run, tmp_path):
+    config = small_config(init_from=str(run), steps=1, learning_rate=1e-9, seed=5)
+    config = dataclasses.replace(config, decode=dataclasses.replace(config.decode, average=1))
+    trainer.train(config, tmp_path, greedy_translate)
+    expected = weights_of(run, average=Config.load(run).decode.average)
+    for ours, theirs in zip(weights_of(tmp_path), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert (tmp_path / "tokenizer.model").read_bytes() == (run / "tokenizer.model").read_bytes()
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [1]
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "message"),
+    [
+        ("data", "vocabulary_size", 330, "data.vocabulary_size is 320 there, 330 here"),
+        ("model", "d_ff", 48, "model.d_ff is 32 there, 48 here"),
+    ],
+)
+def test_a_warm_start_of_another_shape_is_an_error(run, tmp_path, part, name, value, message):
+    config = small_config(init_from=str(run))
+    changed = dataclasses.replace(getattr(config, part), **{name: value})
+    with pytest.raises(InputError, match=message):
+        trainer.train(dataclasses.replace(config, **{part: changed}), tmp_path, greedy_translate)
+
+
+def test_gradients_that_stay_infinite_stop_the_run_with_advice(tmp_path):
+    with pytest.raises(InputError, match=r"3 updates in a row.*Lower train.learning_rate"):
+        trainer.train(
+            small_config(learning_rate=1e38, max_skipped=3, steps=20), tmp_path, greedy_translate
+        )
+
+
+@pytest.mark.parametrize("make_unwritable", ["full", "gone"])
+def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
+    tmp_path, monkeypatch, make_unwritable
+):
+    trainer.train(small_config(steps=2), tmp_path, greedy_translate)
+    before = weights_of(tmp_path)
+
+    def fail(self, *arguments, **options):
+        if make_unwritable == "gone":
+            raise PermissionError(13, "Permission denied")
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.train.Checkpoint, "_write", fail)
+    monkeypatch.setattr(tf.train.Checkpoint, "write", fail)
+    with pytest.raises(InputError, match=r"checkpoint cannot be written.*The one before is whole"):
+        trainer.train(small_config(steps=4), tmp_path, greedy_translate)
+    monkeypatch.undo()
+    for ours, theirs in zip(weights_of(tmp_path), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert trainer.train(small_config(steps=4), tmp_path, greedy_translate).updates == 4
+
+
+def test_batches_shared_among_replicas_are_whole(run):
+    """Every row goes to one replica, in turn; where there is none, a row of padding."""
+    batch = (np.arange(1, 16).reshape(5, 3), np.arange(21, 36).reshape(5, 3))
+    shares = [devices._share(batch, replica, 7) for replica in range(7)]
+    for side in (0, 1):
+        for replica, share in enumerate(shares):
+            expected = batch[side][replica : replica + 1] if replica < 5 else [[0, 0, 0]]
+            np.testing.assert_array_equal(share[side], expected)

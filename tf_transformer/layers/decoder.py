@@ -9,6 +9,7 @@ from keras import KerasTensor
 from tf_transformer.layers.attention import KeyValue, MultiHeadAttention, attention_weights
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.normalization import LayerNorm
+from tf_transformer.layers.remat import recomputed
 from tf_transformer.layers.residual import Residual
 
 
@@ -208,14 +209,24 @@ class Decoder(keras.layers.Layer):
 
     Args:
         num_layers: number of layers (paper: N).
+        remat: whether a layer's inside is computed again for the backward pass, to save memory.
         **layer_options: the arguments of `DecoderLayer`.
 
     Call arguments and returns are those of `DecoderLayer`.
     """
 
-    def __init__(self, num_layers: int, name=None, dtype=None, trainable=True, **layer_options):
+    def __init__(
+        self,
+        num_layers: int,
+        remat: bool = False,
+        name=None,
+        dtype=None,
+        trainable=True,
+        **layer_options,
+    ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.num_layers = num_layers
+        self.remat = remat
         self.layer_options = layer_options
         self.layers = [
             DecoderLayer(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
@@ -239,8 +250,12 @@ class Decoder(keras.layers.Layer):
         cross_attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
+        inputs = (memory, attention_mask, cross_attention_mask)
         for layer in self.layers:
-            x = layer(x, memory, attention_mask, cross_attention_mask, training=training)
+            if self.remat and training:
+                x = recomputed(layer, x, *inputs, training=training)
+            else:
+                x = layer(x, *inputs, training=training)
         return x if self.final_norm is None else self.final_norm(x)
 
     def cross_attention_weights(
@@ -289,4 +304,5 @@ class Decoder(keras.layers.Layer):
         return x_shape
 
     def get_config(self):
-        return super().get_config() | {"num_layers": self.num_layers} | self.layer_options
+        sizes = {"num_layers": self.num_layers, "remat": self.remat}
+        return super().get_config() | sizes | self.layer_options

@@ -6,6 +6,7 @@ from keras import KerasTensor
 from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.normalization import LayerNorm
+from tf_transformer.layers.remat import recomputed
 from tf_transformer.layers.residual import Residual
 
 
@@ -110,14 +111,24 @@ class Encoder(keras.layers.Layer):
 
     Args:
         num_layers: number of layers (paper: N).
+        remat: whether a layer's inside is computed again for the backward pass, to save memory.
         **layer_options: the arguments of `EncoderLayer`.
 
     Call arguments and returns are those of `EncoderLayer`.
     """
 
-    def __init__(self, num_layers: int, name=None, dtype=None, trainable=True, **layer_options):
+    def __init__(
+        self,
+        num_layers: int,
+        remat: bool = False,
+        name=None,
+        dtype=None,
+        trainable=True,
+        **layer_options,
+    ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.num_layers = num_layers
+        self.remat = remat
         self.layer_options = layer_options
         self.layers = [
             EncoderLayer(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
@@ -140,11 +151,15 @@ class Encoder(keras.layers.Layer):
         training: bool | None = None,
     ) -> KerasTensor:
         for layer in self.layers:
-            x = layer(x, attention_mask=attention_mask, training=training)
+            if self.remat and training:
+                x = recomputed(layer, x, attention_mask, training=training)
+            else:
+                x = layer(x, attention_mask, training=training)
         return x if self.final_norm is None else self.final_norm(x)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
     def get_config(self):
-        return super().get_config() | {"num_layers": self.num_layers} | self.layer_options
+        sizes = {"num_layers": self.num_layers, "remat": self.remat}
+        return super().get_config() | sizes | self.layer_options

@@ -1,65 +1,100 @@
-"""Checkpoints of a run: saved whole, resumed from, averaged when loaded (paper section 6.1)."""
+"""Checkpoints of a run: written whole, resumed from, averaged when loaded (paper section 6.1)."""
 
 import os
 import pathlib
+from collections.abc import Sequence
+from typing import Literal
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from tf_transformer.errors import InputError
+from tf_transformer.training.learner import Learner
+from tf_transformer.training.standing import Standing
 
 FOLDER = "checkpoints"
+RESUME, BEST = "resume", "best"  # folders in it
+
+Average = int | Literal["best", "ema"]
 
 
 class Checkpoints:
-    """The newest `keep` checkpoints of a training: weights, dropout's random state, optimizer.
+    """What a training leaves on disk, so that it can go on and its weights can be used.
 
-    A checkpoint becomes the latest by one rename, after its data is on disk.
+    `checkpoints/resume` holds one checkpoint with all that the next update depends on: weights,
+    optimizer (its counts are the place in the data), averages, dropout's random state, and the
+    standing of the scores. `checkpoints/` holds the weights of the newest rounds, and
+    `checkpoints/best` those of the round with the best score.
+
+    A checkpoint becomes the latest by one rename, after its data is on disk; the one before is
+    deleted after that. Weights go first: if a run dies between the two, the round is trained
+    again from the checkpoint before, to the same weights.
 
     Args:
         run_dir: the run's folder.
-        model: the built Transformer.
-        optimizer: the built optimizer.
-        keep: how many are kept.
+        learner: what is trained.
+        standing: of its scores.
+        keep: how many rounds' weights are kept.
     """
 
-    def __init__(
-        self,
-        run_dir: str | os.PathLike,
-        model: keras.Model,
-        optimizer: keras.optimizers.Optimizer,
-        keep: int,
-    ):
-        self._optimizer = optimizer
-        weights = {id(weight) for weight in model.weights}
-        random_state = [v for v in model.variables if id(v) not in weights]
-        self._manager = tf.train.CheckpointManager(
-            tf.train.Checkpoint(
-                weights=_tensors(model.weights),
-                random_state=_tensors(random_state),
-                optimizer=_tensors(optimizer.variables),
-            ),
-            str(pathlib.Path(run_dir) / FOLDER),
-            max_to_keep=keep,
-            checkpoint_name="step",
+    def __init__(self, run_dir: str | os.PathLike, learner: Learner, standing: Standing, keep: int):
+        self._learner = learner
+        folder = pathlib.Path(run_dir) / FOLDER
+        model, optimizer = learner.transformer, learner.optimizer
+        weights = tf.train.Checkpoint(weights=_tensors(model.weights))
+        whole = tf.train.Checkpoint(
+            weights=_tensors(model.weights),
+            random_state=_tensors(_not_weights(model)),
+            optimizer=_tensors(optimizer.variables),
+            averages=_tensors(optimizer.averages),
+            standing=standing,
         )
+        self._rounds = _manager(weights, folder, keep)
+        self._best = _manager(weights, folder / BEST, 1)
+        self._resume = _manager(whole, folder / RESUME, 1)
 
-    def resume(self) -> int:
-        """Restores the latest checkpoint, if there is one; returns the updates it holds."""
-        if self._manager.latest_checkpoint:
-            self._manager.checkpoint.restore(self._manager.latest_checkpoint).assert_consumed()
-        return self._updates()
+    def resume(self) -> None:
+        """Restores the latest checkpoint, if there is one."""
+        if self._resume.latest_checkpoint:
+            self._resume.checkpoint.restore(self._resume.latest_checkpoint).assert_consumed()
+
+    @property
+    def latest(self) -> int:
+        """The updates in the checkpoint that the training would go on from; 0 without one."""
+        path = tf.train.latest_checkpoint(self._resume.directory)
+        return int(path.rpartition("-")[2]) if path else 0
 
     def save(self) -> None:
-        """Saves model and optimizer as the latest checkpoint."""
-        self._manager.save(checkpoint_number=self._updates())
+        """Saves all that the training needs to go on from here."""
+        self._save(self._resume)
 
-    def _updates(self) -> int:
-        return int(self._optimizer.iterations.numpy())  # int() alone fails on two replicas
+    def save_round(self, is_best: bool) -> None:
+        """Saves the weights that a round ended with, then the rest."""
+        self._save(self._rounds)
+        if is_best:
+            self._save(self._best)
+        self._save(self._resume)
+
+    def _save(self, manager: tf.train.CheckpointManager) -> None:
+        try:
+            manager.save(checkpoint_number=self._learner.position)
+        except (OSError, tf.errors.OpError) as error:
+            reason = str(error).strip().split("\n")[0]
+            raise InputError(
+                f"the checkpoint cannot be written to {manager.directory}: {reason}. The one "
+                "before is whole; make room, or make the folder writable, and give the same "
+                "command again."
+            ) from error
 
 
-def _tensors(variables: list[keras.Variable]) -> list[tf.Variable]:
+def _manager(checkpoint: tf.train.Checkpoint, folder: pathlib.Path, keep: int):
+    return tf.train.CheckpointManager(
+        checkpoint, str(folder), max_to_keep=keep, checkpoint_name="step"
+    )
+
+
+def _tensors(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
     """TensorFlow's variables, listed in full.
 
     Given a Keras model itself, `tf.train.Checkpoint` passes over layers that sit in lists.
@@ -67,30 +102,40 @@ def _tensors(variables: list[keras.Variable]) -> list[tf.Variable]:
     return [variable.value for variable in variables]
 
 
+def _not_weights(model: keras.Model) -> list[keras.Variable]:
+    weights = {id(weight) for weight in model.weights}
+    return [variable for variable in model.variables if id(variable) not in weights]
+
+
 def has_checkpoint(run_dir: str | os.PathLike) -> bool:
-    """Whether a run's folder holds a checkpoint."""
-    return tf.train.latest_checkpoint(str(pathlib.Path(run_dir) / FOLDER)) is not None
+    """Whether a run's folder holds a checkpoint to go on from."""
+    return tf.train.latest_checkpoint(str(pathlib.Path(run_dir) / FOLDER / RESUME)) is not None
 
 
-def load_average(run_dir: str | os.PathLike, model: keras.Model, count: int) -> int:
-    """Gives a built model the mean of the weights of a run's newest checkpoints.
+def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Average) -> int:
+    """Gives a built model weights that a run reached.
 
     Args:
         run_dir: the run's folder.
         model: the built Transformer.
-        count: how many checkpoints to average; fewer when the run holds fewer.
+        average: a number of the newest checkpoints to average, fewer when the run holds fewer;
+            best: the checkpoint with the best score; ema: the moving average of all updates.
 
     Returns:
-        how many were averaged.
+        how many checkpoints were read.
 
     Raises:
-        InputError: when the run holds no checkpoint.
+        InputError: when the run does not hold what was asked for.
     """
-    folder = pathlib.Path(run_dir) / FOLDER
+    if average == "ema":
+        return _load_moving_average(run_dir, model)
+    folder = pathlib.Path(run_dir) / FOLDER / (BEST if average == "best" else "")
     state = tf.train.get_checkpoint_state(str(folder))
     if state is None:
-        raise InputError(f"{folder} holds no checkpoint; train first: train.py --run_dir {run_dir}")
-    paths = state.all_model_checkpoint_paths[-count:]
+        raise InputError(
+            f"{folder} holds no checkpoint; train first: python train.py --run_dir {run_dir}"
+        )
+    paths = state.all_model_checkpoint_paths[-1 if average == "best" else -average :]
     checkpoint = tf.train.Checkpoint(weights=_tensors(model.weights))
     mean = [np.zeros(weight.shape, np.float64) for weight in model.weights]
     for path in paths:
@@ -100,3 +145,16 @@ def load_average(run_dir: str | os.PathLike, model: keras.Model, count: int) -> 
     for weight, value in zip(model.weights, mean, strict=True):
         weight.assign(value.astype(np.float32))
     return len(paths)
+
+
+def _load_moving_average(run_dir: str | os.PathLike, model: keras.Model) -> int:
+    latest = tf.train.latest_checkpoint(str(pathlib.Path(run_dir) / FOLDER / RESUME))
+    names = dict(tf.train.list_variables(latest)) if latest else {}
+    if not any(name.startswith("averages/") for name in names):
+        raise InputError(
+            f"{run_dir} holds no moving average of weights. Train with --train.average_decay "
+            "0.999, or give another --average: a number of checkpoints, or best."
+        )
+    checkpoint = tf.train.Checkpoint(averages=_tensors(model.trainable_weights))
+    checkpoint.restore(latest).expect_partial().assert_existing_objects_matched()
+    return 1

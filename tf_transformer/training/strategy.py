@@ -1,9 +1,13 @@
-"""Which devices a training runs on."""
+"""Which devices a training runs on, and what each gets of a batch."""
 
 import functools
+import os
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import tensorflow as tf
 
+from tf_transformer.data.batching import IdBatch
 from tf_transformer.errors import InputError
 
 
@@ -11,19 +15,29 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     """The distribution strategy for `train.strategy`.
 
     Args:
-        name: one (the first GPU, or the CPU), mirrored (every GPU, or every logical CPU), or
-            auto: mirrored when there is more than one GPU.
+        name: one (the first GPU, or the CPU); mirrored (every GPU, or every logical CPU);
+            multi_worker (the processes that TF_CONFIG lists); or auto: multi_worker where
+            TF_CONFIG is set, mirrored where there is more than one GPU.
 
     Raises:
-        InputError: for another name.
+        InputError: for another name, or for multi_worker without TF_CONFIG.
     """
+    listed = bool(os.environ.get("TF_CONFIG"))
+    if name == "multi_worker" and not listed:
+        raise InputError(
+            "train.strategy=multi_worker needs the environment variable TF_CONFIG, which lists all "
+            'workers and says which one this is: {"cluster": {"worker": ["host:port", ...]}, '
+            '"task": {"type": "worker", "index": 0}}.'
+        )
+    if name == "multi_worker" or (name == "auto" and listed):
+        return _multi_worker()
     devices = tf.config.list_logical_devices("GPU")
     if name == "one" or (name == "auto" and len(devices) < 2):
         return tf.distribute.get_strategy()
     if name in ("auto", "mirrored"):
         devices = devices or tf.config.list_logical_devices("CPU")
         return _mirrored(tuple(device.name for device in devices))
-    raise InputError(f"train.strategy must be auto, one or mirrored, got {name!r}.")
+    raise InputError(f"train.strategy must be auto, one, mirrored or multi_worker, got {name!r}.")
 
 
 @functools.cache
@@ -34,3 +48,89 @@ def _mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
     process would fail with a shape mismatch.
     """
     return tf.distribute.MirroredStrategy(list(devices))
+
+
+@functools.cache
+def _multi_worker() -> tf.distribute.MultiWorkerMirroredStrategy:
+    """Waits for all workers; must come before anything else runs on TensorFlow."""
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process is the one of all workers that writes files and tells of progress."""
+    workers = strategy.cluster_resolver
+    return workers is None or not workers.task_id
+
+
+def num_workers(strategy: tf.distribute.Strategy) -> int:
+    """How many processes train together."""
+    workers = strategy.cluster_resolver
+    return 1 if workers is None else max(1, workers.cluster_spec().num_tasks("worker"))
+
+
+def share_out(
+    strategy: tf.distribute.Strategy, groups: Callable[[], Iterator[tuple[IdBatch, ...]]]
+) -> Iterator[tuple[IdBatch, ...]]:
+    """Gives every replica its share of each batch's rows.
+
+    Rows go round the replicas like cards. A batch holds rows of about the same length, so each
+    replica has about as many tokens; where there are fewer rows than replicas, some get a row of
+    padding, which counts for nothing.
+
+    Args:
+        strategy: of all replicas.
+        groups: starts an iterator over groups of batches, the same on every worker.
+
+    Returns:
+        an iterator whose elements hold a group of batches a replica, int32 (B / replicas, ...).
+    """
+    replicas = strategy.num_replicas_in_sync
+
+    def of_this_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        count = replicas // context.num_input_pipelines
+        first = context.input_pipeline_id * count
+
+        def shares():
+            for group in groups():
+                for replica in range(first, first + count):
+                    yield tuple(_share(batch, replica, replicas) for batch in group)
+
+        spec = tf.TensorSpec((None, None), tf.int32)
+        size = len(next(groups()))
+        signature = tuple((spec, spec) for _ in range(size))
+        dataset = tf.data.Dataset.from_generator(shares, output_signature=signature)
+        return dataset.prefetch(4 * count)
+
+    return iter(strategy.distribute_datasets_from_function(of_this_worker))
+
+
+def _share(batch: IdBatch, replica: int, replicas: int) -> IdBatch:
+    if replica < len(batch[0]):
+        return batch[0][replica::replicas], batch[1][replica::replicas]
+    return batch[0][:1] * 0, batch[1][:1] * 0
+
+
+def tell_all(strategy: tf.distribute.Strategy, values: list[float]) -> list[float]:
+    """The chief's numbers, on every worker; what others give does not count."""
+    if num_workers(strategy) == 1:
+        return values
+    own = tf.constant(values if is_chief(strategy) else [0.0] * len(values), tf.float32)
+    return _sum_over_workers(strategy, own).tolist()
+
+
+def any_of_all(strategy: tf.distribute.Strategy, flag: bool) -> bool:
+    """Whether any worker's flag is set."""
+    if num_workers(strategy) == 1:
+        return flag
+    return bool(_sum_over_workers(strategy, tf.constant(float(flag))))
+
+
+def _sum_over_workers(strategy: tf.distribute.Strategy, own: tf.Tensor) -> np.ndarray:
+    replicas_of_one = strategy.num_replicas_in_sync // num_workers(strategy)
+
+    def summed(own: tf.Tensor) -> tf.Tensor:
+        replica = tf.distribute.get_replica_context()
+        return replica.all_reduce(tf.distribute.ReduceOp.SUM, own / replicas_of_one)
+
+    total = tf.function(lambda own: strategy.run(summed, args=(own,)))(own)
+    return strategy.experimental_local_results(total)[0].numpy()

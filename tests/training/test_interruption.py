@@ -1,0 +1,89 @@
+"""Runs that are killed at any moment, or asked to stop, end as runs that were not."""
+
+import json
+import random
+import signal
+import time
+
+import pytest
+from training import processes
+
+from tf_transformer.training.interruption import StopRequest
+
+STEPS = 16
+OPTIONS = {"train.steps": STEPS, "train.validate_every": 5, "train.save_every": 1}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "whole"
+    processes.finish(processes.start(run, **OPTIONS))
+    return run
+
+
+def survive(run, kills: int, seed: int) -> int:
+    """Kills a run at random moments and starts it again; returns how often it was killed."""
+    rng = random.Random(seed)
+    killed = 0
+    while killed < kills and processes.saved_updates(run) < STEPS:
+        process = processes.start(run, **OPTIONS)
+        before = processes.saved_updates(run)
+        while process.poll() is None and processes.saved_updates(run) == before:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.5))
+        killed += process.poll() is None
+        processes.kill(process)
+    processes.finish(processes.start(run, **OPTIONS))
+    return killed
+
+
+def steps_in_journal(run):
+    return [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_killed_run_ends_bit_for_bit_as_one_that_was_not(uninterrupted, tmp_path):
+    assert survive(tmp_path / "run", kills=2, seed=1)
+    processes.assert_same_state(tmp_path / "run", uninterrupted)
+    assert steps_in_journal(tmp_path / "run") == [5, 10, 15, 16]
+
+
+@pytest.mark.slow
+def test_twenty_kills(uninterrupted, tmp_path):
+    killed, seed = 0, 0
+    while killed < 20:
+        seed += 1
+        run = tmp_path / f"run{seed}"
+        killed += survive(run, kills=20 - killed, seed=seed)
+        processes.assert_same_state(run, uninterrupted)
+        assert steps_in_journal(run) == [5, 10, 15, 16]
+    print(f"{killed} kills in {seed} runs")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_stops(uninterrupted, tmp_path, number):
+    run = tmp_path / "run"
+    options = OPTIONS | {"train.save_every": 1000, "train.validate_every": 4}
+    process = processes.start(run, **options)
+    while not processes.saved_updates(run):  # 4, of the first round
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, errors = processes.finish(process, status=128 + number)
+    reached = processes.saved_updates(run)
+    assert f"stopped by {number.name} after {reached} updates; the same command goes on" in errors
+    assert "Traceback" not in errors
+    assert 4 < reached < STEPS
+
+
+def test_a_second_signal_acts_as_usual():
+    with StopRequest() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.signal == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_handlers_are_put_back():
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with StopRequest():
+        assert signal.getsignal(signal.SIGTERM) != before[1]
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

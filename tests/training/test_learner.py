@@ -1,0 +1,169 @@
+"""One update is the same on one device and on two, in one batch and in several."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_transformer.config import ModelConfig
+from tf_transformer.model import Transformer
+from tf_transformer.training.learner import Learner, make_optimizer, shift_right
+from tf_transformer.training.strategy import make_strategy, share_out
+
+VOCABULARY = 23
+
+
+def unequal_batches(count, rows=6, seed=0):
+    """Batches whose rows hold very different numbers of real tokens."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        source = rng.integers(4, VOCABULARY, (rows, 7)).astype(np.int32)
+        labels = rng.integers(4, VOCABULARY, (rows, 5)).astype(np.int32)
+        source[rows // 2 :, 2:] = 0
+        labels[rows // 2 :, 1:] = 0
+        yield source, labels
+
+
+def halves(batches):
+    """Each batch as two, the first with nearly all tokens."""
+    for source, labels in batches:
+        middle = len(source) // 2
+        yield source[:middle], labels[:middle]
+        yield source[middle:], labels[middle:]
+
+
+def small_model(dropout_rate, **options):
+    sizes = {"num_layers": 2, "d_model": 8, "d_ff": 12, "num_heads": 2}
+    return ModelConfig(**sizes, dropout_rate=dropout_rate, **options)
+
+
+def trained(
+    strategy="one",
+    batches=None,
+    accumulate=1,
+    jit_compile=False,
+    dropout_rate=0.0,
+    dtype="float32",
+    remat=False,
+    **optimizer_options,
+):
+    """(weights, figures, learner) after some updates, from the same start each time."""
+    batches = list(unequal_batches(20)) if batches is None else batches
+    strategy = make_strategy(strategy)
+    keras.utils.set_random_seed(1)
+    with strategy.scope():
+        config = small_model(dropout_rate, remat=remat)
+        transformer = Transformer(VOCABULARY, config, dtype=dtype)
+        transformer.build()
+        optimizer = make_optimizer(transformer, 1e-2, **optimizer_options)
+        learner = Learner(transformer, optimizer, 0.1, jit_compile)
+    groups = [batches[i : i + accumulate] for i in range(0, len(batches), accumulate)]
+    shares = share_out(strategy, lambda: map(tuple, groups))
+    for _ in groups:
+        learner.update(shares)
+    return [np.asarray(w) for w in transformer.weights], learner.figures(), learner
+
+
+one_device = functools.cache(trained)  # what others are compared with
+
+
+def assert_same(ours, theirs, tolerance=1e-5):
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, atol=tolerance, rtol=0)
+
+
+def largest_difference(ours, theirs):
+    return max(np.abs(a - b).max() for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, 0.05])
+def test_two_replicas_equal_one_after_20_updates_with_unequal_padding(clip_norm):
+    one_weights, one_figures, _ = one_device(clip_norm=clip_norm)
+    two_weights, two_figures, _ = trained("mirrored", clip_norm=clip_norm)
+    assert_same(one_weights, two_weights)
+    for name, value in one_figures.items():
+        np.testing.assert_allclose(value, two_figures[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+@pytest.mark.parametrize("clip_norm", [0.0, 0.05])
+def test_two_accumulated_batches_equal_one_twice_as_big(strategy, clip_norm):
+    whole, figures, _ = one_device(clip_norm=clip_norm)
+    batches = list(halves(unequal_batches(20)))
+    weights, accumulated, learner = trained(strategy, batches, accumulate=2, clip_norm=clip_norm)
+    assert_same(whole, weights)
+    assert learner.updates == 20
+    for name, value in figures.items():
+        np.testing.assert_allclose(value, accumulated[name], rtol=1e-5)
+
+
+def test_updates_move_the_weights_far_more_than_replicas_may_differ():
+    batches = list(unequal_batches(3))
+    before, after = (trained(batches=batches[:n])[0] for n in (1, 3))
+    assert largest_difference(before, after) > 1e-3
+
+
+def test_clipping_changes_the_weights():
+    assert largest_difference(one_device(clip_norm=0.05)[0], one_device(clip_norm=0.0)[0]) > 1e-3
+
+
+def test_fewer_rows_than_replicas():
+    """One replica of padding alone."""
+    batches = list(unequal_batches(3, rows=1))
+    assert_same(trained(batches=batches)[0], trained("mirrored", batches)[0])
+
+
+def test_dropout_trains_on_two_replicas():
+    weights, figures, _ = trained("mirrored", dropout_rate=0.3)
+    assert all(np.isfinite(w).all() for w in weights)
+    assert np.isfinite(figures["loss"])
+
+
+def test_xla_makes_the_same_updates():
+    batches = list(unequal_batches(3))
+    assert_same(trained(batches=batches)[0], trained(batches=batches, jit_compile=True)[0])
+
+
+@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+def test_rematerialised_layers_make_the_same_updates(strategy):
+    """With dropout: the second time draws what the first drew."""
+    batches = list(unequal_batches(3))
+    kept, again = (
+        trained(strategy, batches, dropout_rate=0.3, remat=remat)[0] for remat in (False, True)
+    )
+    assert_same(kept, again)
+
+
+@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_learns_what_float32_learns(strategy, dtype):
+    weights, figures, _ = trained(strategy, dtype=dtype, scale_loss=dtype == "mixed_float16")
+    assert all(w.dtype == "float32" for w in weights)
+    np.testing.assert_allclose(figures["loss"], one_device()[1]["loss"], rtol=0.02)
+
+
+def test_a_loss_scale_that_is_a_power_of_two_changes_nothing():
+    batches = list(unequal_batches(3))
+    assert_same(trained(batches=batches, scale_loss=True)[0], trained(batches=batches)[0], 1e-7)
+
+
+def test_the_loss_of_an_update_is_the_mean_over_the_global_batch():
+    """Oracle: the metrics of one batch, computed in one piece by NumPy."""
+    (batch,) = unequal_batches(1)
+    keras.utils.set_random_seed(1)
+    transformer = Transformer(VOCABULARY, small_model(dropout_rate=0.0))
+    transformer.build()
+    source, labels = batch
+    logits = np.asarray(transformer((source, np.asarray(shift_right(tf.constant(labels))))))
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    nll = -np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
+    expected = nll[labels != 0].mean()
+    _, figures, _ = trained("mirrored", [batch])
+    np.testing.assert_allclose(np.log(figures["perplexity"]), expected, rtol=1e-5)
+
+
+def test_shift_right_by_hand():
+    shifted = shift_right(tf.constant([[7, 8, 2], [9, 2, 0]]))
+    assert shifted.numpy().tolist() == [[1, 7, 8], [1, 9, 2]]

@@ -1,0 +1,75 @@
+"""Two processes that train together, on loopback."""
+
+import json
+import signal
+import time
+
+import numpy as np
+import pytest
+from training import processes
+
+OPTIONS = {"train.steps": 20, "train.validate_every": 10, "model.dropout_rate": 0}
+MANY = OPTIONS | {"train.steps": 100_000, "train.validate_every": 10}
+
+
+def start_workers(run, **options):
+    addresses = processes.free_addresses(2)
+    return [
+        processes.start(run, addresses, index, **{"train.strategy": "multi_worker"} | options)
+        for index in range(2)
+    ]
+
+
+def figures_of(run):
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_two_workers_equal_one_process_after_20_updates(tmp_path):
+    """Clipping and accumulation on; weights, averages, losses and BLEU."""
+    options = OPTIONS | {"train.clip_norm": 1, "train.accumulate": 2}
+    workers = start_workers(tmp_path / "two", **options)
+    outputs = [processes.finish(worker)[0] for worker in workers]
+    assert all("trained 20 updates" in output for output in outputs)
+    processes.finish(processes.start(tmp_path / "one", **options))
+    one, two = (processes.whole_state(tmp_path / name) for name in ("one", "two"))
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        loose = 1e-3 if name.startswith("optimizer") else 0  # moments are as large as gradients
+        np.testing.assert_allclose(value, two[name], rtol=loose, atol=1e-5, err_msg=name)
+    for ours, theirs in zip(*(figures_of(tmp_path / n) for n in ("one", "two")), strict=True):
+        for name in ("step", "loss", "val_loss", "val_bleu"):
+            np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_when_a_worker_dies_the_other_stops_and_the_same_command_goes_on(tmp_path, victim):
+    run = tmp_path / "run"
+    workers = start_workers(run, **MANY)
+    while not processes.saved_updates(run):
+        assert workers[0].poll() is None, workers[0].communicate()
+        time.sleep(0.1)
+    processes.kill(workers[victim])
+    died = time.monotonic()
+    _, errors = processes.finish(workers[1 - victim], status=1)
+    assert time.monotonic() - died < 120
+    assert "another worker stopped" in errors
+    assert "Traceback" not in errors
+    reached = processes.saved_updates(run)
+    again = start_workers(run, **MANY | {"train.steps": reached + 10})
+    for worker in again:
+        processes.finish(worker)
+    assert processes.saved_updates(run) == reached + 10
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_worker_stops_both(tmp_path):
+    run = tmp_path / "run"
+    workers = start_workers(run, **MANY)
+    while not processes.saved_updates(run):
+        time.sleep(0.1)
+    workers[1].send_signal(signal.SIGTERM)
+    for worker in workers:
+        _, errors = processes.finish(worker, status=128 + signal.SIGTERM)
+        assert "the same command goes on" in errors

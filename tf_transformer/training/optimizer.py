@@ -1,0 +1,162 @@
+"""Adam (paper section 5.3) over all replicas: reduce, clip, and only then update."""
+
+import keras
+import tensorflow as tf
+
+LARGEST_LOSS_SCALE = 2.0**15
+GROW_LOSS_SCALE_AFTER = 2000  # updates in a row that were finite
+
+
+class Adam(keras.optimizers.Optimizer):
+    """Adam as the paper sets it, for gradients that are sums of shares of one loss.
+
+    Keras' own clips each replica's gradient before they are added up, and looks at one replica
+    to see whether a loss scale was too large. Here gradients are added up first; their norm
+    then decides for all replicas alike.
+
+    An update whose gradients are not all finite is passed over: weights, moments and the
+    schedule stay as they are, and `skipped` counts it.
+
+    A variable is updated by one fused operation. Keras' dozen of elementary ones read and write
+    every parameter three times as often.
+
+    Args:
+        schedule: learning rate by number of updates made, or a number.
+        beta_1: decay of the mean of gradients.
+        beta_2: decay of the mean of squared gradients.
+        epsilon: keeps the division finite.
+        clip_norm: gradients of a larger global norm are scaled down to it; 0: never.
+        average_decay: keep an exponential moving average of the weights; 0: keep none.
+        scale_loss: whether the loss is scaled, as float16 needs it. The scale halves when
+            gradients overflow and doubles after 2,000 updates without that.
+
+    Example:
+        >>> weight = keras.Variable([1.0, 2.0])
+        >>> optimizer = Adam(0.1)
+        >>> optimizer.build([weight])
+        >>> optimizer.apply([tf.constant([1.0, float("nan")])])
+        >>> int(optimizer.iterations), int(optimizer.skipped)
+        (0, 1)
+    """
+
+    def __init__(
+        self,
+        schedule: keras.optimizers.schedules.LearningRateSchedule | float,
+        beta_1: float = 0.9,
+        beta_2: float = 0.98,
+        epsilon: float = 1e-9,
+        clip_norm: float = 0.0,
+        average_decay: float = 0.0,
+        scale_loss: bool = False,
+        name: str = "adam",
+    ):
+        super().__init__(schedule, name=name)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.clip_norm = clip_norm
+        self.average_decay = average_decay
+        self.scale_loss_dynamically = scale_loss
+
+    def build(self, variables: list[keras.Variable]) -> None:
+        super().build(variables)
+        self.weights = list(variables)
+        self.moments, self.squares = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"]
+        )
+        self.averages = []
+        if self.average_decay:
+            self.averages = self.add_optimizer_variables(variables, "average")
+        self.skipped = self._number("skipped", "int64")
+        self.skipped_in_a_row = self._number("skipped_in_a_row", "int64")
+        self.finite_in_a_row = self._number("finite_in_a_row", "int64")
+        initial = LARGEST_LOSS_SCALE if self.scale_loss_dynamically else 1.0
+        self.loss_scale = self._number("loss_scale", "float32", initial)
+
+    def _number(self, name: str, dtype: str, value: float = 0) -> keras.Variable:
+        return self.add_variable(
+            (),
+            initializer=keras.initializers.Constant(value),
+            dtype=dtype,
+            aggregation="only_first_replica",
+            name=name,
+        )
+
+    def apply(self, gradients: list[tf.Tensor], variables: list[keras.Variable] | None = None):
+        """Makes one update; called by every replica, with its share of the gradients.
+
+        Args:
+            gradients: one a variable, of this replica's share of the scaled loss.
+            variables: those the optimizer was built with, or None.
+        """
+        replica = tf.distribute.get_replica_context()
+        gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients))
+        norm = tf.linalg.global_norm(gradients) / self.loss_scale.value
+        factor = 1.0 / self.loss_scale.value
+        if self.clip_norm:
+            factor *= tf.minimum(1.0, self.clip_norm / tf.maximum(norm, self.clip_norm))
+        if self.clip_norm or self.scale_loss_dynamically:
+            gradients = [gradient * factor for gradient in gradients]
+        finite = tf.math.is_finite(norm)
+        replica.merge_call(self._update_all, args=(gradients, finite, tf.logical_not(finite)))
+
+    def _update_all(self, strategy: tf.distribute.Strategy, gradients, finite, passed_over) -> None:
+        """Updates weights, then their averages, then the counters, on every device."""
+
+        def update(function, variable: keras.Variable, *others) -> None:
+            tensors = [x.value if isinstance(x, keras.Variable) else x for x in others]
+            strategy.extended.update(variable.value, function, args=(*tensors,), group=False)
+
+        updates, rate = self.iterations.value, self.learning_rate
+        with_all = zip(self.weights, self.moments, self.squares, gradients, strict=True)
+        for weight, moment, square, gradient in with_all:
+            update(self._update_weight, weight, moment, square, gradient, finite, rate, updates)
+        for average, weight in zip(self.averages, self.weights, strict=False):
+            update(self._update_average, average, weight, finite, updates)
+        if self.scale_loss_dynamically:
+            update(_update_loss_scale, self.loss_scale, self.finite_in_a_row, finite)
+            update(_count_in_a_row, self.finite_in_a_row, finite)
+        update(_count, self.iterations, finite)
+        update(_count, self.skipped, passed_over)
+        update(_count_in_a_row, self.skipped_in_a_row, passed_over)
+
+    def _update_weight(self, weight, moment, square, gradient, finite, rate, updates) -> None:
+        step = tf.cast(updates + 1, weight.dtype)
+
+        def adam():
+            tf.raw_ops.ResourceApplyAdam(
+                var=weight.handle,
+                m=moment.handle,
+                v=square.handle,
+                beta1_power=self.beta_1**step,
+                beta2_power=self.beta_2**step,
+                lr=tf.cast(rate, weight.dtype),
+                beta1=self.beta_1,
+                beta2=self.beta_2,
+                epsilon=self.epsilon,
+                grad=gradient,
+            )
+            return True
+
+        tf.cond(finite, adam, lambda: False)
+
+    def _update_average(self, average, weight, finite, updates) -> None:
+        """Average ← d · average + (1 - d) · weight, d rising from 0: early averages are young."""
+        made = tf.cast(updates, average.dtype)
+        decay = tf.minimum(self.average_decay, made / (made + 9.0))
+        share = tf.where(finite, 1.0 - decay, 0.0)
+        average.assign_add(share * (weight - average))
+
+
+def _count(counter: tf.Variable, happened: tf.Tensor) -> None:
+    counter.assign_add(tf.cast(happened, counter.dtype))
+
+
+def _count_in_a_row(counter: tf.Variable, happened: tf.Tensor) -> None:
+    counter.assign((counter + 1) * tf.cast(happened, counter.dtype))
+
+
+def _update_loss_scale(scale: tf.Variable, finite_in_a_row: tf.Variable, finite) -> None:
+    due = tf.equal((finite_in_a_row + 1) % GROW_LOSS_SCALE_AFTER, 0)
+    larger = tf.minimum(tf.where(due, 2.0, 1.0) * scale, LARGEST_LOSS_SCALE)
+    scale.assign(tf.where(finite, larger, tf.maximum(scale / 2.0, 1.0)))
