@@ -59,7 +59,7 @@ def run_worker(
         WorkerError: when it fails.
     """
     # No contender sees a GPU: the comparison is one of processors.
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1"} | variables
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", **variables}
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
         subprocess.Popen(

@@ -1,7 +1,6 @@
 """torch.nn.Transformer, eager or through torch.compile."""
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -27,9 +26,7 @@ def task(work: Work, compiled: bool) -> Task:
     return torch_task(_Model(work), work, compiled)
 
 
-def torch_task(
-    model: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], work: Work, compiled: bool
-) -> Task:
+def torch_task(model: nn.Module, work: Work, compiled: bool) -> Task:
     """Trains a module (source, target) to logits."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(trained, LEARNING_RATE, betas=BETAS, eps=EPSILON, fused=True)
