@@ -1,5 +1,8 @@
 """This project's contender: its Transformer and the update that its own training makes."""
 
+from collections.abc import Callable
+from typing import cast
+
 import keras
 from train_tensorflow import repeated
 from train_workload import (
@@ -36,12 +39,13 @@ def _task(transformer: Transformer, work: Work, jit_compile: bool) -> Task:
     model.compile(keras.optimizers.Adam(LEARNING_RATE, beta_1, beta_2, EPSILON))
     model.optimizer.build(transformer.trainable_variables)
     model.make_train_function()
+    update = cast(Callable, model.train_function)
     data = repeated([(batch.source, batch.labels) for batch in batches(work)])
 
     def train() -> float:
         model.reset_metrics()
         for _ in range(BATCHES):
-            logs = model.train_function(data)
+            logs = update(data)
         return float(logs["loss"])
 
     return Task(transformer.count_params(), train)

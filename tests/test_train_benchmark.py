@@ -242,6 +242,8 @@ def test_torch_compile_needs_a_compiler(monkeypatch, found, lacks):
         ({"updates": 0}, "updates must be at least 1, got 0"),
     ],
 )
-def test_bad_options_are_errors_of_the_user(options, text):
+def test_bad_options_are_errors_of_the_user(runs, options, text):
+    train, asked = runs
     with pytest.raises(InputError, match=text):
-        load_command().main(**options)
+        train.main(**options)
+    assert not asked
