@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from workload import THREADS
@@ -27,7 +28,7 @@ class Contender(NamedTuple):
     task_options: dict[str, Any]
 
 
-_TENSORFLOW = {
+TENSORFLOW = {
     "KERAS_BACKEND": "tensorflow",
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "TF_NUM_INTRAOP_THREADS": str(THREADS),
@@ -38,12 +39,12 @@ _TENSORFLOW = {
 # spin beside them.
 _TWO_THREADS = {"OMP_NUM_THREADS": str(THREADS), "GOMP_SPINCOUNT": "infinity"}
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
-_MARIAN = {"OMP_NUM_THREADS": str(THREADS), "USE_TF": "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
+TORCH = {"OMP_NUM_THREADS": str(THREADS), "USE_TF": "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def _saved_model(**options) -> Contender:
     packages = ("tensorflow", "tensorflow_text")
-    return Contender("ours:build", "session:task", packages, _TENSORFLOW, options, {})
+    return Contender("ours:build", "session:task", packages, TENSORFLOW, options, {})
 
 
 def _ctranslate2(environment: dict[str, str], **options) -> Contender:
@@ -56,16 +57,20 @@ CONTENDERS = {
     "savedmodel_xla": _saved_model(jit_compile=True),
     "savedmodel_bfloat16": _saved_model(dtype="bfloat16"),
     "python": Contender(
-        *("ours:build", "ours:task", ("tensorflow",), _TENSORFLOW), {"export": False}, {}
+        *("ours:build", "ours:task", ("tensorflow",), TENSORFLOW), {"export": False}, {}
     ),
     "ctranslate2": _ctranslate2(_TWO_THREADS, compute_type="float32"),
     "ctranslate2_int8": _ctranslate2(_TWO_THREADS, compute_type="int8"),
     "ctranslate2_2x1": _ctranslate2(_ONE_THREAD, compute_type="float32", workers=THREADS),
-    "marian": Contender("", "marian:task", ("torch", "transformers"), _MARIAN, {}, {}),
+    "marian": Contender("", "marian:task", ("torch", "transformers"), TORCH, {}, {}),
 }
 
 
 def missing_packages(name: str) -> list[str]:
     """Packages that a contender needs and this environment lacks."""
-    packages = CONTENDERS[name].packages
+    return not_installed(CONTENDERS[name].packages)
+
+
+def not_installed(packages: Sequence[str]) -> list[str]:
+    """Those of the packages that cannot be imported."""
     return [package for package in packages if importlib.util.find_spec(package) is None]

@@ -7,11 +7,6 @@ import platform
 import shlex
 import sys
 
-_PACKAGES = (
-    *("tf_transformer", "tensorflow", "tensorflow-text", "keras", "sentencepiece"),
-    *("ctranslate2", "transformers", "torch", "numpy"),
-)
-
 
 def command() -> str:
     """The command line of this process."""
@@ -30,10 +25,10 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} logical cores"
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python and of all packages that were measured, where installed."""
+def versions(*packages: str) -> dict[str, str]:
+    """Versions of Python and of those packages that are installed."""
     found = {"python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in packages:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -51,6 +51,11 @@ def task(setting: Setting, cell: Cell) -> Task:
 def _model(shape: Shape) -> MarianMTModel:
     torch.set_num_threads(THREADS)
     torch.manual_seed(1)
+    return MarianMTModel(marian_config(shape)).eval()
+
+
+def marian_config(shape: Shape, **options: Any) -> MarianConfig:
+    """The paper's model of this shape, without dropout where `options` say nothing else."""
     sides = {
         f"{side}_{name}": value
         for side in ("encoder", "decoder")
@@ -60,7 +65,7 @@ def _model(shape: Shape) -> MarianMTModel:
             ("attention_heads", shape.num_heads),
         )
     }
-    config = MarianConfig(
+    return MarianConfig(
         vocab_size=shape.vocabulary_size,
         d_model=shape.d_model,
         activation_function="relu",
@@ -72,5 +77,5 @@ def _model(shape: Shape) -> MarianMTModel:
         eos_token_id=END_ID,
         forced_eos_token_id=None,
         **sides,
+        **({"dropout": 0.0} | options),
     )
-    return MarianMTModel(config).eval()

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from contenders import CONTENDERS
@@ -40,29 +40,39 @@ def work(step: str, job: Job, folder: str, request: dict[str, Any]) -> Iterator[
     Raises:
         WorkerError: when the worker fails.
     """
-    for line in _lines(step, job, folder, request):
-        if line.startswith(MARK):
-            found = json.loads(line.removeprefix(MARK))
-            yield Measurement(*job, Cell(*found["cell"]), found["sentences"], found["seconds"])
+    arguments = [step, job.contender, job.shape, folder, json.dumps(request)]
+    for found in run_worker(_PROGRAM, arguments, CONTENDERS[job.contender].environment):
+        yield Measurement(*job, Cell(*found["cell"]), found["sentences"], found["seconds"])
 
 
-def _lines(step: str, job: Job, folder: str, request: dict[str, Any]) -> Iterator[str]:
-    """Lines that a worker prints, as they come."""
-    command = [sys.executable, str(_PROGRAM), step, job.contender, job.shape, folder]
+def run_worker(
+    program: pathlib.Path, arguments: Sequence[str], variables: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Runs a program; gives what it reports, as it comes.
+
+    Args:
+        program: prints lines of JSON that start with `MARK`, among others.
+        arguments: its own.
+        variables: added to its environment.
+
+    Raises:
+        WorkerError: when it fails.
+    """
     # No contender sees a GPU: the comparison is one of processors.
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1"}
-    environment |= CONTENDERS[job.contender].environment
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", **variables}
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
         subprocess.Popen(
-            [*command, json.dumps(request)],
+            [sys.executable, str(program), *arguments],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
         ) as process,
     ):
-        yield from process.stdout or ()
+        for line in process.stdout or ():
+            if line.startswith(MARK):
+                yield json.loads(line.removeprefix(MARK))
         if process.wait():
             errors.seek(0)
             written = [line.strip() for line in errors if line.strip()]

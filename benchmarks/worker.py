@@ -28,10 +28,10 @@ def main(step: str, name: str, shape: str, folder: str, request: str) -> None:
     cells = [Cell(*cell) for cell in asked["cells"]]
     if step == "build":
         if contender.build:
-            _function(contender.build)(setting, cells, **contender.build_options)
+            function_at(contender.build)(setting, cells, **contender.build_options)
         return
     for cell in cells:
-        task = _function(contender.task)(setting, cell, **contender.task_options)
+        task = function_at(contender.task)(setting, cell, **contender.task_options)
         seconds = time_calls(task, asked["repeats"], asked["min_seconds"])
         measured = {"cell": cell, "sentences": task.sentences, "seconds": seconds}
         print(MARK + json.dumps(measured), flush=True)
@@ -51,7 +51,8 @@ def time_calls(task: Task, repeats: int, min_seconds: float) -> list[float]:
     return seconds
 
 
-def _function(place: str) -> Callable:
+def function_at(place: str) -> Callable:
+    """What module:function names; the module is imported now and not before."""
     module, name = place.split(":")
     return getattr(importlib.import_module(module), name)
 
