@@ -1,8 +1,5 @@
 """This project's contender: its Transformer and the update that its own training makes."""
 
-from collections.abc import Callable
-from typing import cast
-
 import keras
 from train_tensorflow import repeated
 from train_workload import (
@@ -19,7 +16,7 @@ from train_workload import (
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.model import Transformer
-from tf_transformer.training.training_model import TrainingModel
+from tf_transformer.training.learner import Learner, make_optimizer
 
 
 def task(work: Work, jit_compile: bool) -> Task:
@@ -34,18 +31,16 @@ def task(work: Work, jit_compile: bool) -> Task:
 
 def _task(transformer: Transformer, work: Work, jit_compile: bool) -> Task:
     """All that knows how this project trains: loss, optimizer and one update."""
-    model = TrainingModel(transformer, LABEL_SMOOTHING, jit_compile)
     beta_1, beta_2 = BETAS
-    model.compile(keras.optimizers.Adam(LEARNING_RATE, beta_1, beta_2, EPSILON))
-    model.optimizer.build(transformer.trainable_variables)
-    model.make_train_function()
-    update = cast(Callable, model.train_function)
-    data = repeated([(batch.source, batch.labels) for batch in batches(work)])
+    optimizer = make_optimizer(
+        transformer, LEARNING_RATE, beta_1=beta_1, beta_2=beta_2, epsilon=EPSILON
+    )
+    learner = Learner(transformer, optimizer, LABEL_SMOOTHING, jit_compile)
+    data = repeated([((batch.source, batch.labels),) for batch in batches(work)])
 
     def train() -> float:
-        model.reset_metrics()
         for _ in range(BATCHES):
-            logs = update(data)
-        return float(logs["loss"])
+            learner.update(data)
+        return learner.figures()["loss"]
 
     return Task(transformer.count_params(), train)

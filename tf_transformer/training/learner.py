@@ -130,7 +130,9 @@ def _token_count(labels: tf.Tensor) -> tf.Tensor:
 
 
 def make_optimizer(
-    transformer: Transformer, schedule: keras.optimizers.schedules.LearningRateSchedule, **options
+    transformer: Transformer,
+    schedule: keras.optimizers.schedules.LearningRateSchedule | float,
+    **options,
 ) -> Adam:
     """Adam as section 5.3 sets it, built for a model; call in the strategy's scope."""
     optimizer = Adam(schedule, **options)
