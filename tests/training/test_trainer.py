@@ -249,9 +249,11 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
     with pytest.raises(InputError, match=r"checkpoint cannot be written.*The one before is whole"):
         trainer.train(small_config(steps=4), tmp_path, greedy_translate)
     monkeypatch.undo()
+    (tmp_path / "checkpoints" / "resume" / "step-9_temp").mkdir()  # of a kill while it was saved
     for ours, theirs in zip(weights_of(tmp_path), before, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert trainer.train(small_config(steps=4), tmp_path, greedy_translate).updates == 4
+    assert not list(tmp_path.rglob("*_temp"))
 
 
 def test_batches_shared_among_replicas_are_whole(run):

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 from collections.abc import Sequence
 from typing import Literal
 
@@ -56,6 +57,8 @@ class Checkpoints:
 
     def resume(self) -> None:
         """Restores the latest checkpoint, if there is one."""
+        for manager in (self._rounds, self._best, self._resume):
+            _remove_unfinished(manager)
         if self._resume.latest_checkpoint:
             self._resume.checkpoint.restore(self._resume.latest_checkpoint).assert_consumed()
 
@@ -80,7 +83,8 @@ class Checkpoints:
         try:
             manager.save(checkpoint_number=self._learner.position)
         except (OSError, tf.errors.OpError) as error:
-            reason = str(error).strip().split("\n")[0]
+            _remove_unfinished(manager)
+            reason = str(error).rpartition("}} ")[2]  # after TensorFlow's name of the operation
             raise InputError(
                 f"the checkpoint cannot be written to {manager.directory}: {reason}. The one "
                 "before is whole; make room, or make the folder writable, and give the same "
@@ -92,6 +96,12 @@ def _manager(checkpoint: tf.train.Checkpoint, folder: pathlib.Path, keep: int):
     return tf.train.CheckpointManager(
         checkpoint, str(folder), max_to_keep=keep, checkpoint_name="step"
     )
+
+
+def _remove_unfinished(manager: tf.train.CheckpointManager) -> None:
+    """Clears away what a save that did not end has left."""
+    for folder in pathlib.Path(manager.directory).glob("step-*_temp"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _tensors(variables: Sequence[keras.Variable]) -> list[tf.Variable]:

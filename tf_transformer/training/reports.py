@@ -8,6 +8,7 @@ import time
 import tensorflow as tf
 from tqdm import tqdm
 
+from tf_transformer.errors import InputError
 from tf_transformer.files import write_whole
 from tf_transformer.training.learner import Learner
 
@@ -73,8 +74,14 @@ class Journal:
 
     def write(self, step: int, figures: dict[str, float]) -> None:
         """Writes the figures of the round that ended with update number `step`."""
-        with self._path.open("a", encoding="utf-8") as journal:
-            journal.write(json.dumps({"step": step} | figures) + "\n")
+        try:
+            with self._path.open("a", encoding="utf-8") as journal:
+                journal.write(json.dumps({"step": step} | figures) + "\n")
+        except OSError as error:
+            raise InputError(
+                f"{self._path} cannot be written: {error}. The checkpoint of update {step} is "
+                "whole; make room and give the same command again."
+            ) from error
         with self._writer.as_default(step=step):
             for name, value in figures.items():
                 tf.summary.scalar(name, value)
