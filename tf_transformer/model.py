@@ -6,6 +6,7 @@ from keras import KerasTensor, ops
 from tf_transformer.config import ModelConfig
 from tf_transformer.layers import (
     Decoder,
+    Dropout,
     Encoder,
     LearnedPosition,
     SinusoidalPosition,
@@ -78,8 +79,8 @@ class Transformer(keras.Model):
         )
         self.source_position = self._position("source_position")
         self.target_position = self._position("target_position")
-        self.source_dropout = keras.layers.Dropout(config.dropout_rate, dtype=self.dtype_policy)
-        self.target_dropout = keras.layers.Dropout(config.dropout_rate, dtype=self.dtype_policy)
+        self.source_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
+        self.target_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
 
     def _embedding(self, name: str) -> TokenEmbedding:
         return TokenEmbedding(

@@ -25,13 +25,14 @@ attention = {"num_heads": 2, "key_dim": 3, "value_dim": 7}
 rates = {"dropout_rate": 0.1, "attention_dropout_rate": 0.2, "feed_forward_dropout_rate": 0.3}
 sizes = attention | rates | {"d_ff": 11, "attention_bias": True, "norm_first": True}
 CASES = {
+    "Dropout": Case({"rate": 0.3, "seed": 5}, [X], {"training": True}),
     "LayerNorm": Case({"epsilon": 0.1}, [X]),
     "MultiHeadAttention": Case(attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),
     "FeedForward": Case({"d_ff": 11, "dropout_rate": 0.2}, [X]),
     "EncoderLayer": Case(sizes, [X]),
-    "Encoder": Case(sizes | {"num_layers": 2}, [X]),
+    "Encoder": Case(sizes | {"num_layers": 2, "remat": True}, [X]),
     "DecoderLayer": Case(sizes, [X, MEMORY]),
-    "Decoder": Case(sizes | {"num_layers": 2}, [X, MEMORY]),
+    "Decoder": Case(sizes | {"num_layers": 2, "remat": True}, [X, MEMORY]),
     "TokenEmbedding": Case({"vocabulary_size": 7, "d_model": 14}, [IDS]),
     "SinusoidalPosition": Case({}, [X]),
     "LearnedPosition": Case({"max_length": 5}, [X]),

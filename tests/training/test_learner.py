@@ -35,7 +35,7 @@ def halves(batches):
 
 
 def small_model(dropout_rate, **options):
-    sizes = {"num_layers": 2, "d_model": 8, "d_ff": 12, "num_heads": 2}
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
     return ModelConfig(**sizes, dropout_rate=dropout_rate, **options)
 
 
@@ -136,8 +136,9 @@ def test_rematerialised_layers_make_the_same_updates(strategy):
     assert_same(kept, again)
 
 
-@pytest.mark.parametrize("strategy", ["one", "mirrored"])
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    ("strategy", "dtype"), [("one", "mixed_bfloat16"), ("mirrored", "mixed_float16")]
+)
 def test_mixed_precision_learns_what_float32_learns(strategy, dtype):
     weights, figures, _ = trained(strategy, dtype=dtype, scale_loss=dtype == "mixed_float16")
     assert all(w.dtype == "float32" for w in weights)

@@ -7,6 +7,7 @@ from tf_transformer.layers.attention import (
     scaled_dot_product_attention,
 )
 from tf_transformer.layers.decoder import Decoder, DecoderLayer
+from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encoder import Encoder, EncoderLayer
 from tf_transformer.layers.feed_forward import FeedForward
@@ -19,6 +20,7 @@ __all__ = [
     "PAD_ID",
     "Decoder",
     "DecoderLayer",
+    "Dropout",
     "Encoder",
     "EncoderLayer",
     "FeedForward",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.rows import to_rows
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
@@ -182,7 +183,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self._fill_query, self._fill_key, self._fill_value = (
             keras.initializers.GlorotUniform() for _ in range(3)
         )
-        self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
 
     def _projection(self, name: str, input_shape, size: int, initializer) -> keras.layers.Dense:
         dense = keras.layers.Dense(

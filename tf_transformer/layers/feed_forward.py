@@ -3,6 +3,7 @@
 import keras
 from keras import KerasTensor
 
+from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.rows import from_rows, to_rows
 
 
@@ -29,7 +30,7 @@ class FeedForward(keras.layers.Layer):
         self.hidden = keras.layers.Dense(
             d_ff, activation="relu", dtype=self.dtype_policy, name="hidden"
         )
-        self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         self.hidden.build(input_shape)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import keras
 from keras import KerasTensor
 
+from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.normalization import LayerNorm
 
 
@@ -33,7 +34,7 @@ class Residual(keras.layers.Layer):
         self.dropout_rate = dropout_rate
         self.norm_first = norm_first
         self.norm = LayerNorm(dtype=self.dtype_policy)
-        self.dropout = keras.layers.Dropout(dropout_rate, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         self.norm.build(input_shape)

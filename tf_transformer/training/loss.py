@@ -40,13 +40,10 @@ def token_losses(
     labels = ops.reshape(ops.cast(labels, "int32"), (-1,))  # (N,), N = B·T
     logits = ops.reshape(ops.cast(logits, "float32"), (-1, logits.shape[-1]))  # (N, V)
     real = ops.cast(ops.not_equal(labels, pad_id), "float32")  # (N,)
-    losses, log_probabilities = smoothed_cross_entropy(labels, logits, label_smoothing)
-    label_log_probabilities = _at(labels, log_probabilities)
-    best = ops.max(log_probabilities, axis=-1)
-    correct = ops.cast(label_log_probabilities >= best, "float32")
+    losses, nll, correct = smoothed_cross_entropy(labels, logits, label_smoothing)
     return TokenLosses(
         loss=ops.sum(losses * real),
-        nll=-ops.sum(label_log_probabilities * real),
+        nll=ops.sum(nll * real),
         correct=ops.sum(correct * real),
         tokens=ops.sum(real),
     )
@@ -54,12 +51,12 @@ def token_losses(
 
 def smoothed_cross_entropy(
     labels: KerasTensor, logits: KerasTensor, label_smoothing: float
-) -> tuple[KerasTensor, KerasTensor]:
-    """-(1 - ε) log p(label) - ε mean(log p), and log p, with a gradient of its own.
+) -> tuple[KerasTensor, KerasTensor, KerasTensor]:
+    """-(1 - ε) log p(label) - ε mean(log p), with a gradient of its own.
 
-    The smoothed distribution (V numbers a token) is never built. The gradient is
-    p - (1 - ε) · label - ε / V; written out as one exponential and one scatter it costs a
-    fraction of what automatic differentiation of the gather spends on zeros.
+    Neither the smoothed distribution nor log p (V numbers a token each) is ever built: the softmax
+    is, because the gradient is p - (1 - ε) · label - ε / V, and its largest value tells what
+    all logits have to be lowered by to be log-probabilities.
 
     Args:
         labels: int tensor (N,).
@@ -67,28 +64,33 @@ def smoothed_cross_entropy(
         label_smoothing: ε.
 
     Returns:
-        float32 tensor (N,) of losses in nats, and log p (N, V), through which no gradient goes.
+        float32 tensors (N,): losses in nats; -log p(label); and 1 where the label has the largest
+        logit, else 0. Gradients go through the first alone.
     """
     share = label_smoothing / logits.shape[-1]
 
     @ops.custom_gradient
-    def loss_and_log_probabilities(logits):
-        log_p = ops.log_softmax(logits, axis=-1)  # (N, V)
-        label_log_p = _at(labels, log_p)
-        losses = -(1 - label_smoothing) * label_log_p
+    def losses_and_figures(logits):
+        p = ops.softmax(logits, axis=-1)  # (N, V)
+        highest = ops.max(logits, axis=-1)  # (N,)
+        normalizer = highest - ops.log(ops.max(p, axis=-1))  # log Σ exp(logits)
+        of_labels = _at(labels, logits)
+        nll = normalizer - of_labels
+        losses = (1 - label_smoothing) * nll
         if label_smoothing:
-            losses -= label_smoothing * ops.mean(log_p, axis=-1)
+            losses += label_smoothing * (normalizer - ops.mean(logits, axis=-1))
 
         def gradient(*upstreams, upstream=None):
             # One array an output, or one tuple of them, or by name: backends differ.
             upstream = tree.flatten(upstreams if upstream is None else upstream)[0]  # (N,)
-            dense = (ops.exp(log_p) - share) * upstream[:, None]  # (N, V)
-            at_labels = (ops.exp(label_log_p) - share - (1 - label_smoothing)) * upstream
+            dense = (p - share) * upstream[:, None]  # (N, V)
+            at_labels = (_at(labels, p) - share - (1 - label_smoothing)) * upstream
             return ops.scatter_update(dense, _label_positions(labels), at_labels)
 
-        return (losses, log_p), gradient
+        correct = ops.cast(of_labels >= highest, "float32")
+        return (losses, nll, correct), gradient
 
-    return loss_and_log_probabilities(logits)
+    return losses_and_figures(logits)
 
 
 def _label_positions(labels: KerasTensor) -> KerasTensor:
