@@ -1,6 +1,7 @@
 """A run's folder: what is in it, going on after an interruption, averages."""
 
 import dataclasses
+import itertools
 import json
 import shutil
 
@@ -137,3 +138,28 @@ def test_a_folder_without_checkpoints_is_an_error(run, tmp_path):
     shutil.copytree(run, broken, ignore=shutil.ignore_patterns("checkpoints"))
     with pytest.raises(InputError, match="holds no checkpoint; train first"):
         weights_of(broken)
+
+
+@pytest.mark.parametrize("cache_dir", ["", "cache"])
+def test_tokenised_text_is_kept_where_the_configuration_says(tmp_path, monkeypatch, cache_dir):
+    """And a second start finds it there, and goes on with the same batches."""
+    monkeypatch.chdir(tmp_path)
+    config = small_config()
+    data = dataclasses.replace(config.data, shard_pairs=7, cache_dir=cache_dir)
+    config = dataclasses.replace(config, data=data)
+
+    def prepared():
+        plan = trainer._prepare(config, tmp_path / "run").plan
+        return [batch for batch, _ in itertools.islice(plan.batches(start=3), len(plan))]
+
+    first = prepared()
+    written = {path: path.stat().st_mtime_ns for path in stored(tmp_path)}
+    assert (tmp_path / "run" / "tokens").exists() == (cache_dir == "")
+    assert len(written) > 8
+    for one, again in zip(first, prepared(), strict=True):
+        np.testing.assert_array_equal(one, again)
+    assert {path: path.stat().st_mtime_ns for path in stored(tmp_path)} == written
+
+
+def stored(folder):
+    return folder.rglob("*.npy")

@@ -11,8 +11,9 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.config import Config, DataConfig
-from tf_transformer.data.batching import BatchPlan, TokenPairs, as_dataset
-from tf_transformer.data.corpus import Corpus
+from tf_transformer.data.batching import BatchPlan, as_dataset
+from tf_transformer.data.corpus import Corpus, PairStream
+from tf_transformer.data.store import tokenised
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line, write_whole
 from tf_transformer.model import Transformer
@@ -111,8 +112,8 @@ def _prepare(config: Config, run_dir: pathlib.Path) -> _Data:
     _write_samples(run_dir, valid_text)
     return _Data(
         tokenizer,
-        plan=_plan(train_text, tokenizer, config, "training"),
-        valid_plan=_plan(valid_text, tokenizer, config, "validation"),
+        plan=_plan(train_text, tokenizer, config, run_dir, "training"),
+        valid_plan=_plan(valid_text.stream(), tokenizer, config, run_dir, "validation"),
         sample=valid_text.take(range(min(len(valid_text), config.train.valid_bleu_sentences))),
     )
 
@@ -134,7 +135,7 @@ def claim(run_dir: pathlib.Path, config: Config) -> None:
     if not has_checkpoint(run_dir):
         (run_dir / "tokenizer.model").unlink(missing_ok=True)
     else:
-        extensible = {"train.steps", "train.epochs"}
+        extensible = {"train.steps", "train.epochs", "data.cache_dir"}
         changed = {
             name: values
             for name, values in Config.load(run_dir).differences(config).items()
@@ -149,10 +150,10 @@ def claim(run_dir: pathlib.Path, config: Config) -> None:
     config.save(run_dir)
 
 
-def _tokenizer(run_dir: pathlib.Path, text: Corpus, config: DataConfig) -> Tokenizer:
+def _tokenizer(run_dir: pathlib.Path, text: PairStream, config: DataConfig) -> Tokenizer:
     path = run_dir / "tokenizer.model"
     if not path.exists():
-        lines = itertools.chain(text.sources, text.targets)
+        lines = itertools.chain.from_iterable(text)
         Tokenizer.train(lines, config.vocabulary_size, config.normalization).save(path)
     return Tokenizer.load(path)
 
@@ -162,11 +163,20 @@ def _write_samples(run_dir: pathlib.Path, text: Corpus) -> None:
     write_whole(run_dir / SAMPLES_FILE, samples)
 
 
-def _plan(text: Corpus, tokenizer: Tokenizer, config: Config, name: str) -> BatchPlan:
-    pairs = TokenPairs.from_corpus(text, tokenizer, config.data.max_length)
-    skipped = "".join(f", {count:,} skipped ({why})" for why, count in pairs.skipped.items())
-    tqdm.write(f"{name}: {len(pairs):,} pairs{skipped}")
-    return BatchPlan(pairs, config.data.batch_tokens, config.data.bucket_width, config.train.seed)
+def _plan(
+    text: PairStream, tokenizer: Tokenizer, config: Config, run_dir: pathlib.Path, name: str
+) -> BatchPlan:
+    data = config.data
+    store = tokenised(
+        text,
+        tokenizer,
+        data.max_length,
+        data.shard_pairs,
+        folder=data.cache_dir or run_dir / "tokens",
+        keep=bool(data.cache_dir),
+        tell=lambda pairs: tqdm.write(f"{name}: {pairs}"),
+    )
+    return BatchPlan(store, data.batch_tokens, data.bucket_width, config.train.seed)
 
 
 def _training_model(vocabulary_size: int, config: Config) -> TrainingModel:
@@ -192,7 +202,7 @@ def _describe(
         f"model: {model.transformer.count_params():,} parameters, "
         f"vocabulary {model.transformer.vocabulary_size:,}, "
         f"{strategy.num_replicas_in_sync} replica(s)\n"
-        f"batches: {len(plan):,} a pass, {plan.padding_share():.1%} padding\n"
+        f"batches: {plan.summary()}\n"
         f"updates: {steps:,}" + (f", going on from {done:,}" if done else "")
     )
 
