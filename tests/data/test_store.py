@@ -195,17 +195,28 @@ def test_remains_of_a_killed_process_go(make, tmp_path):
     assert [path.exists() for path in (dead, alive, elsewhere)] == [False, True, True]
 
 
-def test_a_store_made_by_another_process_meanwhile_is_taken(make, tokenizer, tmp_path):
-    text = TEXT.stream()
+@pytest.mark.parametrize("when", [0, 50, 99])
+def test_a_store_made_by_another_process_meanwhile_is_taken(make, tokenizer, tmp_path, when):
+    """The other begins and ends while we tokenise pair number `when`, and goes on reading."""
+    text, others = TEXT.stream(), []
 
     def start(skipped):
-        yield from text.start(skipped)
-        make()  # the same store, from the first pair to the final name
+        for number, pair in enumerate(text.start(skipped)):
+            if number == when:
+                others.append(make())
+                others.append(inodes(tmp_path))
+            yield pair
 
-    store = make(PairStream(start, text.identity))
-    assert rows_of(store) == expected_rows(TEXT, tokenizer)
-    (name,) = folders(tmp_path)
-    assert ".partial-" not in name
+    ours = make(PairStream(start, text.identity))
+    for store in (ours, others[0]):
+        assert rows_of(store) == expected_rows(TEXT, tokenizer)
+    assert inodes(tmp_path) == others[1]
+
+
+def inodes(tmp_path):
+    """Which files there are, but for stores being made."""
+    files = (tmp_path / "stores").rglob("*.npy")
+    return {path: path.stat().st_ino for path in files if ".partial-" not in str(path)}
 
 
 @pytest.mark.parametrize("options", [{}, {"shard_pairs": 1000, "keep": True}])
@@ -231,7 +242,7 @@ def test_all_pairs_too_long(make, tmp_path):
 # --- beside training -------------------------------------------------------------------------
 
 
-def test_first_shards_can_be_read_while_others_are_made(make, tokenizer):
+def test_first_shards_can_be_read_while_others_are_made(make, tokenizer, tmp_path):
     """The text stops in the middle until the test lets it go on."""
     go_on = threading.Event()
     text = TEXT.stream()
@@ -246,6 +257,7 @@ def test_first_shards_can_be_read_while_others_are_made(make, tokenizer):
     store = make(PairStream(start, text.identity), wait=False, tell=told.append)
     first = store.shard(0)
     assert not store.is_whole
+    assert all(".partial-" in name for name in folders(tmp_path))
     assert store.has(1)
     go_on.set()
     assert store.num_shards() == 4

@@ -131,10 +131,11 @@ class TokenStore:
         }
         write_whole(self._folder / _SUMMARY, json.dumps(summary, indent=1) + "\n")
         with self._changed:  # nobody may be opening a shard meanwhile
-            try:
-                self._folder.rename(folder)
-            except OSError:  # another process has made the same store in the meantime
+            if TokenStore.load(folder, fingerprint):  # another process has just made the same
                 shutil.rmtree(self._folder)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)  # damaged
+                self._folder.rename(folder)
             self._folder = folder
 
     @classmethod
@@ -266,13 +267,13 @@ def _size(folder: pathlib.Path) -> int:
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:
     """A new folder to write a store in, named so that its remains can be told from a living one.
 
-    Remains of processes that were killed on this machine go, and so does a damaged store.
+    Remains of processes that were killed on this machine go.
     """
     mark = f".partial-{socket.gethostname()}-"
     partial = final.with_name(f"{final.name}{mark}{os.getpid()}-{next(_numbers)}")
     try:
-        for path in [final, *final.parent.glob(f"*{mark}*")]:
-            if path == final or not _is_alive(int(path.name.split("-")[-2])):
+        for path in final.parent.glob(f"*{mark}*"):
+            if not _is_alive(int(path.name.split("-")[-2])):
                 shutil.rmtree(path, ignore_errors=True)
         partial.mkdir(parents=True)
     except OSError as error:
