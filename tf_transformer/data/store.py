@@ -6,6 +6,7 @@ The files get their final name when all of them are there, and that name is a fi
 that made them: another text, tokenizer or option never finds them, and the same one does.
 """
 
+import functools
 import hashlib
 import itertools
 import json
@@ -190,24 +191,29 @@ def tokenised(
         _require_pairs(first, skipped, max_length)
         store = TokenStore(_partial_folder(final) if keep or len(first) > 1 else None)
         store.skipped = skipped
+        rest = itertools.chain(first, shards)
+        make = functools.partial(_make, store, rest, final, fingerprint)
         if len(first) > 1:
-            return _made_in_a_thread(
-                store, itertools.chain(first, shards), final, fingerprint, tell
-            )
-        _make(store, first, final, fingerprint)
-    tell(f"{store.num_pairs:,} pairs{_listed(store.skipped)}")
+            return _made_in_a_thread(store, make, tell)
+        make()
+    tell(_in_words(store))
     return store
 
 
-def _made_in_a_thread(store, shards, final, fingerprint, tell) -> TokenStore:
-    def make() -> None:
+def _made_in_a_thread(
+    store: TokenStore, make: Callable[[], None], tell: Callable[[str], object]
+) -> TokenStore:
+    """Starts to make a store, and comes back when its first shard is there."""
+
+    def work() -> None:
         try:
-            _make(store, shards, final, fingerprint)
-            tell(f"{store.num_pairs:,} pairs{_listed(store.skipped)}")
+            make()
+            tell(_in_words(store))
         except Exception as error:  # raised where the next shard is asked for
             store.abandon(error)
 
-    threading.Thread(target=make, name="tokenising", daemon=True).start()
+    # Nobody waits for it in the end: a training may need fewer shards than there are.
+    threading.Thread(target=work, name="tokenising", daemon=True).start()
     store.has(0)
     tell(f"{store.num_pairs:,} pairs to begin with; the others are tokenised meanwhile")
     return store
@@ -230,8 +236,9 @@ def _require_pairs(shards: list[TokenPairs], skipped: Counter[str], max_length: 
         )
 
 
-def _listed(skipped: Counter[str]) -> str:
-    return "".join(f", {count:,} skipped ({why})" for why, count in skipped.items())
+def _in_words(store: TokenStore) -> str:
+    skipped = "".join(f", {count:,} skipped ({why})" for why, count in store.skipped.items())
+    return f"{store.num_pairs:,} pairs{skipped}"
 
 
 def _fingerprint(text: PairStream, tokenizer: Tokenizer, max_length: int, shard_pairs: int) -> str:
