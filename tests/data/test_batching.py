@@ -184,6 +184,22 @@ def test_order_is_a_function_of_seed_and_epoch(plan):
     assert len({str(order(*which)) for which in [(3, 0), (3, 1), (4, 0), (4, 1)]}) == 4
 
 
+@pytest.mark.parametrize(("seed", "epoch"), [(3, 0), (3, 2), (8, 1)])
+def test_order_of_one_shard_by_the_rule(pairs, seed, epoch):
+    """Oracle: NumPy's sort by two keys, and batches cut where they ended in the first epoch."""
+    rng = np.random.default_rng((seed, epoch))
+    source, target = (-(-side.lengths // 4) for side in pairs)
+    shuffled = rng.permutation(len(source))
+    keys = (np.where(target % 2 == 1, -source, source), target)
+    order = shuffled[np.lexsort([key[shuffled] for key in keys])]
+    plan = plan_of(pairs, bucket_width=4, seed=seed)
+    found = numbers(plan, epoch)
+    place = {pair + 1: n for n, pair in enumerate(order.tolist())}
+    in_order = sorted(found, key=lambda batch: place[batch[0]])
+    assert list(itertools.chain(*in_order)) == (order + 1).tolist()
+    assert [found[n] for n in np.argsort(rng.permutation(len(found)))] == in_order
+
+
 def test_pairs_change_company_between_epochs(pairs):
     """Not only the order of batches changes: so do most of the batches."""
     plan = plan_of(pairs, bucket_width=4)

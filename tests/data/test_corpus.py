@@ -11,7 +11,6 @@ from tf_transformer.data.corpus import (
     Corpus,
     _smallest_distinct,
     read_files,
-    read_tfds,
     stream_files,
     stream_tfds,
 )
@@ -243,6 +242,11 @@ def test_one_source_sentence_cannot_be_split():
 
 
 # --- TFDS ------------------------------------------------------------------------------------
+
+
+def read_tfds(*args, **options) -> Corpus:
+    return stream_tfds(*args, **options).read()
+
 
 GERMAN = ["ein Haus", "", "zwei\u0085 Häuser"]
 ENGLISH = ["a house", "nothing", "two\u2028 houses"]

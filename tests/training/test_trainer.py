@@ -117,6 +117,13 @@ def test_another_configuration_is_refused(run):
         trainer.train(small_config(seed=9), run, greedy_translate)
 
 
+def test_the_folder_of_tokenised_text_may_change(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    data = dataclasses.replace(small_config().data, cache_dir="elsewhere")
+    trainer.claim(tmp_path / "run", dataclasses.replace(small_config(), data=data))
+    assert Config.load(tmp_path / "run").data.cache_dir == "elsewhere"
+
+
 def test_a_start_that_failed_binds_nobody(tmp_path):
     broken = dataclasses.replace(
         small_config(), data=DataConfig(train_source="missing.en", train_target="missing.de")

@@ -178,11 +178,6 @@ def _line_pairs(
         yield source, target
 
 
-def read_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") -> Corpus:
-    """Pairs from a TFDS translation corpus, in memory; see `stream_tfds`."""
-    return stream_tfds(name, split, reverse, data_dir).read()
-
-
 def stream_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") -> PairStream:
     """Pairs from a TFDS translation corpus.
 
