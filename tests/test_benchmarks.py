@@ -223,3 +223,27 @@ def test_calls_are_timed_as_often_and_as_long_as_asked():
 def test_bad_options_are_errors_of_the_user(options, text):
     with pytest.raises(InputError, match=text):
         load("decode").main(**options)
+
+
+# --- the pipeline ----------------------------------------------------------------------------
+
+
+def test_made_up_pairs_are_as_many_as_asked_for_and_the_same_in_every_pass():
+    pipeline = load("pipeline")
+    stream = pipeline.made_up(25)
+    pairs = list(stream)
+    assert pairs == list(stream)
+    assert len(pairs) == 25
+    assert all(1 <= len(target.split()) <= 6 for _, target in pairs)  # German: a word a number
+
+
+def test_the_speed_counts_no_padding(monkeypatch):
+    """A clock that goes a second a look: 7 target tokens in one second."""
+    pipeline = load("pipeline")
+    batching = importlib.import_module("tf_transformer.data.batching")
+    tokens = importlib.import_module("tf_transformer.data.tokens")
+    store = importlib.import_module("tf_transformer.data.store")
+    sides = (tokens.IdRows.from_lists(rows) for rows in ([[5], [5]], [[6] * 3, [6] * 4]))
+    plan = batching.BatchPlan(store.TokenStore.of(tokens.TokenPairs(*sides)), 20, 2, seed=1)
+    monkeypatch.setattr(pipeline.time, "perf_counter", iter(range(9)).__next__)
+    assert pipeline.target_tokens_per_second(plan, epoch=0) == 7

@@ -42,7 +42,7 @@ BAD_OPTIONS = [
     ),
     *(
         (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
-        for name in ("batch_tokens", "bucket_width")
+        for name in ("batch_tokens", "bucket_width", "shard_pairs")
     ),
     (
         DataConfig,

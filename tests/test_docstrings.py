@@ -12,6 +12,7 @@ MODULES = [
     "data.batching",
     "data.corpus",
     "data.generated",
+    "data.tokens",
     "decoding.beam",
     "decoding.hypotheses",
     "decoding.sampling",

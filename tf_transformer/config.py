@@ -157,6 +157,12 @@ class DataConfig:
         generated_pairs: size of the generated training corpus.
         held_out: validation pairs held out of the training text when no validation is given,
             but at most a tenth of it.
+        cache_dir: where tokenised text is kept, for other runs on the same text to find. When
+            empty, a text of up to shard_pairs pairs is kept in memory and a longer one in the
+            run's folder.
+        shard_pairs: pairs in a shard of tokenised text. Memory holds a few shards however long
+            the text. An epoch goes through four shards at a time, so shuffle the lines of a
+            text that is sorted by topic and has more pairs than that.
         max_length: longest sentence in tokens, on either side; longer pairs are skipped.
         vocabulary_size: tokens in the shared vocabulary; fewer when the text has too little.
         normalization: what the tokenizer does to text first (a SentencePiece rule).
@@ -176,6 +182,8 @@ class DataConfig:
     target_language: str = "de"
     generated_pairs: int = 40_000
     held_out: int = 1000
+    cache_dir: str = ""
+    shard_pairs: int = 250_000
     max_length: int = 256
     vocabulary_size: int = 8000
     normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
@@ -186,7 +194,7 @@ class DataConfig:
         _require_positive(
             self,
             *("generated_pairs", "held_out", "max_length", "vocabulary_size"),
-            *("batch_tokens", "bucket_width"),
+            *("batch_tokens", "bucket_width", "shard_pairs"),
         )
         for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
             if bool(getattr(self, one)) != bool(getattr(self, other)):

@@ -1,10 +1,19 @@
 """Reading pairs: from files made here, and from TFDS without a network."""
 
 import gzip
+import os
+from collections import Counter
 
+import numpy as np
 import pytest
 
-from tf_transformer.data.corpus import Corpus, read_files, read_tfds
+from tf_transformer.data.corpus import (
+    Corpus,
+    _smallest_distinct,
+    read_files,
+    stream_files,
+    stream_tfds,
+)
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_lines
 
@@ -110,6 +119,44 @@ def test_nothing_left(files):
     )
 
 
+# --- streams ---------------------------------------------------------------------------------
+
+
+def test_stream_gives_the_pairs_and_counts_anew_in_every_pass(files):
+    stream = stream_files(*files(b"one\n\nthree\n", b"eins\nzwei\ndrei\n"))
+    for _ in range(2):
+        assert list(stream) == [("one", "eins"), ("three", "drei")]
+        corpus = stream.read()
+        assert corpus == Corpus(["one", "three"], ["eins", "drei"], {"empty side": 1})
+    assert corpus.stream().read() == corpus
+
+
+def test_stream_reads_no_more_than_is_asked_for(files):
+    """The error is in line 3 of 200,000; files are read ahead by a few kB only."""
+    source, target = files(b"one\n" * 200_000, b"eins\n" * 100_000)
+    pairs = iter(stream_files(source, target))
+    assert [next(pairs) for _ in range(90_000)] == [("one", "eins")] * 90_000
+    with pytest.raises(InputError, match="ends after line 100000"):
+        list(pairs)
+
+
+def test_identity_tells_texts_apart(files):
+    source, target = files(b"one\n", b"eins\n")
+    first = stream_files(source, target).identity
+    assert stream_files(source, target).identity == first != stream_files(target, source).identity
+    target.write_bytes(b"zwei\n")
+    os.utime(target, ns=(0, 0))  # as long as before, but of another time
+    assert stream_files(source, target).identity != first
+    texts = [
+        Corpus(["a"], ["b"]),
+        Corpus(["a"], ["c"]),
+        Corpus(["b"], ["a"]),
+        Corpus(["a b"], [""]),
+    ]
+    assert len({text.stream().identity for text in texts}) == 4
+    assert texts[0].stream().identity == Corpus(["a"], ["b"]).stream().identity
+
+
 # --- held-out pairs --------------------------------------------------------------------------
 
 
@@ -120,8 +167,13 @@ def repetitive():
     return Corpus(sources, [f"target {n}" for n in range(100)])
 
 
+def held_out(corpus, count, seed):
+    train, valid = corpus.stream().hold_out(count, seed)
+    return train.read(), valid
+
+
 def test_held_out_sources_are_not_trained_on(repetitive):
-    train, valid = repetitive.hold_out(3, seed=1)
+    train, valid = held_out(repetitive, 3, seed=1)
     assert not set(train.sources) & set(valid.sources)
     assert len(set(valid.sources)) == 3
     assert sorted(train.targets + valid.targets) == sorted(repetitive.targets)
@@ -131,28 +183,58 @@ def test_held_out_sources_are_not_trained_on(repetitive):
 
 
 def test_held_out_choice_is_a_function_of_the_seed(repetitive):
-    one, again, other = (repetitive.hold_out(3, seed)[1].sources for seed in (1, 1, 2))
+    one, again, other = (held_out(repetitive, 3, seed)[1].sources for seed in (1, 1, 2))
     assert one == again != other
 
 
+def test_held_out_choice_does_not_depend_on_the_order(repetitive):
+    backwards = Corpus(repetitive.sources[::-1], repetitive.targets[::-1])
+    assert held_out(backwards, 3, seed=1)[1].targets[::-1] == (
+        held_out(repetitive, 3, seed=1)[1].targets
+    )
+
+
+def test_every_source_is_as_likely_to_be_held_out(repetitive):
+    """3 of 40, 400 times: 30 each, with a standard deviation of 5.3."""
+    counts = Counter(
+        source for seed in range(400) for source in set(held_out(repetitive, 3, seed)[1].sources)
+    )
+    assert len(counts) == 40
+    assert 10 < min(counts.values()) <= max(counts.values()) < 50
+
+
 def test_at_most_a_tenth_is_held_out(repetitive):
-    valid = repetitive.hold_out(1000, seed=1)[1]
+    valid = held_out(repetitive, 1000, seed=1)[1]
     assert len(set(valid.sources)) == 4  # of 40 distinct
 
 
+def test_smallest_distinct_values():
+    """Oracle: a sorted set. Values repeat, and there are more than are kept at a time."""
+    values = np.random.default_rng(1).integers(0, 500, 5000).tolist()
+    for count in (1, 7, 100, 499, 1000):
+        assert _smallest_distinct(values, count) == sorted(set(values))[:count]
+
+
 def test_small_corpus_gives_one_validation_source():
-    train, valid = Corpus(["a", "b"], ["x", "y"]).hold_out(1000, seed=1)
+    train, valid = held_out(Corpus(["a", "b"], ["x", "y"]), 1000, seed=1)
     assert len(train) == len(valid) == 1
 
 
 def test_held_out_keeps_the_count_of_what_was_skipped(files):
-    corpus = read_files(*files(b"a\n\nb\n", b"x\ny\nz\n"))
-    assert corpus.hold_out(1, seed=1)[0].skipped == {"empty side": 1}
+    train, valid = stream_files(*files(b"a\n\nb\n", b"x\ny\nz\n")).hold_out(1, seed=1)
+    assert train.read().skipped == {"empty side": 1}
+    assert not valid.skipped
+
+
+def test_both_sides_of_a_split_have_identities_of_their_own(repetitive):
+    stream = repetitive.stream()
+    identities = {stream.hold_out(*options)[0].identity for options in [(3, 1), (3, 2), (2, 1)]}
+    assert len(identities | {stream.identity}) == 4
 
 
 def test_one_source_sentence_cannot_be_split():
     with pytest.raises(InputError) as error:
-        Corpus(["a", "a"], ["x", "y"]).hold_out(1, seed=1)
+        Corpus(["a", "a"], ["x", "y"]).stream().hold_out(1, seed=1)
     assert str(error.value) == (
         "validation pairs cannot be held out of fewer than 2 distinct source sentences; "
         "give more text, or data.valid_source and data.valid_target."
@@ -160,6 +242,11 @@ def test_one_source_sentence_cannot_be_split():
 
 
 # --- TFDS ------------------------------------------------------------------------------------
+
+
+def read_tfds(*args, **options) -> Corpus:
+    return stream_tfds(*args, **options).read()
+
 
 GERMAN = ["ein Haus", "", "zwei\u0085 Häuser"]
 ENGLISH = ["a house", "nothing", "two\u2028 houses"]
@@ -222,6 +309,16 @@ def test_tfds_corpus_and_part_of_it_are_read_from_disk(prepared):
     assert whole == Corpus([GERMAN[0], GERMAN[2]], [ENGLISH[0], ENGLISH[2]], {"empty side": 1})
     assert (first.sources, first.targets) == ([GERMAN[0]], [ENGLISH[0]])
     assert (rest.sources, rest.targets) == ([GERMAN[2]], [ENGLISH[2]])
+
+
+def test_tfds_stream_is_read_anew_and_has_an_identity(prepared):
+    whole, again, first, reverse = (
+        stream_tfds("tiny_translate", *options, data_dir=prepared)
+        for options in [("train",), ("train",), ("train[:1]",), ("train", True)]
+    )
+    assert list(whole) == list(whole) == [(GERMAN[0], ENGLISH[0]), (GERMAN[2], ENGLISH[2])]
+    assert whole.identity == again.identity
+    assert len({whole.identity, first.identity, reverse.identity}) == 3
 
 
 def test_tfds_split_that_is_unknown(prepared):

@@ -59,9 +59,8 @@ def trained(
         transformer.build()
         optimizer = make_optimizer(transformer, 1e-2, **optimizer_options)
         learner = Learner(transformer, optimizer, 0.1, jit_compile)
-    groups = [batches[i : i + accumulate] for i in range(0, len(batches), accumulate)]
-    shares = share_out(strategy, lambda: map(tuple, groups))
-    for _ in groups:
+    shares = share_out(strategy, lambda: iter(batches), accumulate)
+    for _ in range(len(batches) // accumulate):
         learner.update(shares)
     return [np.asarray(w) for w in transformer.weights], learner.figures(), learner
 

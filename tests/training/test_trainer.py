@@ -1,6 +1,7 @@
 """A run's folder: what is in it, going on after an interruption, averages."""
 
 import dataclasses
+import itertools
 import json
 import shutil
 
@@ -116,6 +117,13 @@ def stored_weights(path):
 def test_another_configuration_is_refused(run):
     with pytest.raises(InputError, match=r"train.seed was 1, now 9.*another --run_dir"):
         trainer.train(small_config(seed=9), run, greedy_translate)
+
+
+def test_the_folder_of_tokenised_text_may_change(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    data = dataclasses.replace(small_config().data, cache_dir="elsewhere")
+    trainer.claim(tmp_path / "run", dataclasses.replace(small_config(), data=data))
+    assert Config.load(tmp_path / "run").data.cache_dir == "elsewhere"
 
 
 def test_a_start_that_failed_binds_nobody(tmp_path):
@@ -264,3 +272,28 @@ def test_batches_shared_among_replicas_are_whole(run):
         for replica, share in enumerate(shares):
             expected = batch[side][replica : replica + 1] if replica < 5 else [[0, 0, 0]]
             np.testing.assert_array_equal(share[side], expected)
+
+
+@pytest.mark.parametrize("cache_dir", ["", "cache"])
+def test_tokenised_text_is_kept_where_the_configuration_says(tmp_path, monkeypatch, cache_dir):
+    """And a second start finds it there, and goes on with the same batches."""
+    monkeypatch.chdir(tmp_path)
+    config = small_config()
+    data = dataclasses.replace(config.data, shard_pairs=7, cache_dir=cache_dir)
+    config = dataclasses.replace(config, data=data)
+
+    def prepared():
+        plan = trainer._prepare(config, tmp_path / "run").plan
+        return [batch for batch, _ in itertools.islice(plan.batches(start=3), len(plan))]
+
+    first = prepared()
+    written = {path: path.stat().st_mtime_ns for path in stored(tmp_path)}
+    assert (tmp_path / "run" / "tokens").exists() == (cache_dir == "")
+    assert len(written) > 8
+    for one, again in zip(first, prepared(), strict=True):
+        np.testing.assert_array_equal(one, again)
+    assert {path: path.stat().st_mtime_ns for path in stored(tmp_path)} == written
+
+
+def stored(folder):
+    return folder.rglob("*.npy")

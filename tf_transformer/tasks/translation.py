@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sacrebleu
 
 from tf_transformer.config import Config, DataConfig
-from tf_transformer.data.corpus import Corpus, read_files, read_tfds
+from tf_transformer.data.corpus import Corpus, PairStream, read_files, stream_files, stream_tfds
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_lines
@@ -34,7 +34,7 @@ class Score:
     sentences: int
 
 
-def load_pairs(config: DataConfig, seed: int) -> tuple[Corpus, Corpus]:
+def load_pairs(config: DataConfig, seed: int) -> tuple[PairStream, Corpus]:
     """The training and validation pairs that a configuration names.
 
     Args:
@@ -48,21 +48,21 @@ def load_pairs(config: DataConfig, seed: int) -> tuple[Corpus, Corpus]:
         InputError: for files or corpora that cannot be read.
     """
     if config.train_source:
-        train = read_files(config.train_source, config.train_target)
+        train = stream_files(config.train_source, config.train_target)
     elif config.tfds:
         train = _tfds_split(config, "train")
     else:
-        train, valid, _ = generated_splits(config)
-        return train, valid
+        generated, valid, _ = generated_splits(config)
+        return generated.stream(), valid
     if config.valid_source:
         return train, read_files(config.valid_source, config.valid_target)
     if config.tfds_valid_split:
-        return train, _tfds_split(config, config.tfds_valid_split)
+        return train, _tfds_split(config, config.tfds_valid_split).read()
     return train.hold_out(config.held_out, seed)
 
 
-def _tfds_split(config: DataConfig, split: str) -> Corpus:
-    return read_tfds(config.tfds, split, config.tfds_reverse, config.tfds_dir)
+def _tfds_split(config: DataConfig, split: str) -> PairStream:
+    return stream_tfds(config.tfds, split, config.tfds_reverse, config.tfds_dir)
 
 
 def generated_splits(config: DataConfig) -> tuple[Corpus, Corpus, Corpus]:

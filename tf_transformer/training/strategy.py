@@ -69,9 +69,9 @@ def num_workers(strategy: tf.distribute.Strategy) -> int:
 
 
 def share_out(
-    strategy: tf.distribute.Strategy, groups: Callable[[], Iterator[tuple[IdBatch, ...]]]
+    strategy: tf.distribute.Strategy, batches: Callable[[], Iterator[IdBatch]], size: int = 1
 ) -> Iterator[tuple[IdBatch, ...]]:
-    """Gives every replica its share of each batch's rows.
+    """Gives every replica its share of the rows of each batch, `size` batches at a time.
 
     Rows go round the replicas like cards. A batch holds rows of about the same length, so each
     replica has about as many tokens; where there are fewer rows than replicas, some get a row of
@@ -79,10 +79,11 @@ def share_out(
 
     Args:
         strategy: of all replicas.
-        groups: starts an iterator over groups of batches, the same on every worker.
+        batches: starts an iterator over whole batches, the same on every worker.
+        size: how many batches an element holds.
 
     Returns:
-        an iterator whose elements hold a group of batches a replica, int32 (B / replicas, ...).
+        an iterator whose elements are, for every replica, `size` batches of B / replicas rows.
     """
     replicas = strategy.num_replicas_in_sync
 
@@ -91,13 +92,13 @@ def share_out(
         first = context.input_pipeline_id * count
 
         def shares():
-            for group in groups():
+            same = [batches()] * size
+            for group in zip(*same, strict=False):  # each takes the next of the same iterator
                 for replica in range(first, first + count):
                     yield tuple(_share(batch, replica, replicas) for batch in group)
 
         spec = tf.TensorSpec((None, None), tf.int32)
-        size = len(next(groups()))
-        signature = tuple((spec, spec) for _ in range(size))
+        signature = ((spec, spec),) * size
         dataset = tf.data.Dataset.from_generator(shares, output_signature=signature)
         return dataset.prefetch(4 * count)
 

@@ -13,8 +13,9 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.config import Config, DataConfig
-from tf_transformer.data.batching import BatchPlan, IdBatch, TokenPairs
-from tf_transformer.data.corpus import Corpus
+from tf_transformer.data.batching import BatchPlan
+from tf_transformer.data.corpus import Corpus, PairStream
+from tf_transformer.data.store import tokenised
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line, write_whole
 from tf_transformer.model import Transformer
@@ -29,6 +30,11 @@ from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.standing import Standing
 
 Translate = Callable[[Sequence[str]], list[str]]
+# What a run may go on with that it did not start with: nothing of it moves an update.
+MAY_CHANGE = {
+    *("train.steps", "train.epochs", "train.patience", "train.save_every", "train.max_skipped"),
+    *("train.keep_checkpoints", "train.export_best", "train.strategy", "data.cache_dir"),
+}
 SAMPLES = 32  # validation sentences kept in the run's folder, to check an export with
 SAMPLES_FILE = "samples.txt"
 
@@ -128,9 +134,9 @@ class _Training:
         """Round after round, until all updates are made or scores get no better."""
         start, done = time.perf_counter(), self.learner.position
         # Differs from the paper: a checkpoint after a number of updates, not every ten minutes.
-        passes = len(self.data.plan) // self.config.train.accumulate
-        round_length = self.config.train.validate_every or max(1, passes)
-        steps = self.config.train.steps or self.config.train.epochs * max(1, passes)
+        train = self.config.train
+        round_length = train.validate_every or self._updates_of_a_pass()
+        steps = train.steps or train.epochs * self._updates_of_a_pass()
         figures: dict[str, float] = {}
         if self._is_chief:
             _describe(self, done, steps)
@@ -155,6 +161,10 @@ class _Training:
             seconds=time.perf_counter() - start,
         )
 
+    def _updates_of_a_pass(self) -> int:
+        """Waits until all pairs are tokenised."""
+        return max(1, len(self.data.plan) // self.config.train.accumulate)
+
     @property
     def _is_chief(self) -> bool:
         return devices.is_chief(self.strategy)
@@ -166,12 +176,9 @@ class _Training:
     def _batches(self, position: int) -> Iterator:
         """Every replica's shares of the batches from an update on."""
         size = self.config.train.accumulate
-
-        def groups() -> Iterator[tuple[IdBatch, ...]]:
-            batches = self.data.plan.batches(start=position * size)
-            return zip(*[batches] * size, strict=True)  # the same iterator: `size` at a time
-
-        return devices.share_out(self.strategy, groups)
+        return devices.share_out(
+            self.strategy, lambda: self.data.plan.batches(start=position * size), size
+        )
 
     def _train(self, batches: Iterator, until: int, bar: ProgressBar, stop: StopRequest) -> float:
         """Makes updates up to number `until`, saving now and then; returns the seconds it took."""
@@ -228,7 +235,7 @@ class _Training:
     def _validation_figures(self) -> dict[str, float]:
         """Loss and the like on all validation pairs, each worker with its share."""
         plan = self.data.valid_plan
-        batches = devices.share_out(self.strategy, lambda: ((b,) for b in plan.one_pass()))
+        batches = devices.share_out(self.strategy, plan.one_pass)
         for _ in range(len(plan)):
             self.learner.validate(batches)
         return {f"val_{name}": value for name, value in self.learner.figures().items()}
@@ -274,8 +281,8 @@ def _prepare(config: Config, run_dir: pathlib.Path) -> _Data:
     _write_samples(run_dir, valid_text)
     return _Data(
         tokenizer,
-        plan=_plan(train_text, tokenizer, config, "training"),
-        valid_plan=_plan(valid_text, tokenizer, config, "validation"),
+        plan=_plan(train_text, tokenizer, config, run_dir, "training"),
+        valid_plan=_plan(valid_text.stream(), tokenizer, config, run_dir, "validation"),
         sample=valid_text.take(range(min(len(valid_text), config.train.valid_bleu_sentences))),
     )
 
@@ -297,11 +304,10 @@ def claim(run_dir: pathlib.Path, config: Config) -> None:
     if not has_checkpoint(run_dir):
         (run_dir / "tokenizer.model").unlink(missing_ok=True)
     else:
-        extensible = {"train.steps", "train.epochs"}
         changed = {
             name: values
             for name, values in Config.load(run_dir).differences(config).items()
-            if name not in extensible and not name.startswith("decode.")
+            if name not in MAY_CHANGE and not name.startswith("decode.")
         }
         if changed:
             listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
@@ -312,10 +318,10 @@ def claim(run_dir: pathlib.Path, config: Config) -> None:
     config.save(run_dir)
 
 
-def _tokenizer(run_dir: pathlib.Path, text: Corpus, config: DataConfig) -> Tokenizer:
+def _tokenizer(run_dir: pathlib.Path, text: PairStream, config: DataConfig) -> Tokenizer:
     path = run_dir / "tokenizer.model"
     if not path.exists():
-        lines = itertools.chain(text.sources, text.targets)
+        lines = itertools.chain.from_iterable(text)
         Tokenizer.train(lines, config.vocabulary_size, config.normalization).save(path)
     return Tokenizer.load(path)
 
@@ -325,11 +331,20 @@ def _write_samples(run_dir: pathlib.Path, text: Corpus) -> None:
     write_whole(run_dir / SAMPLES_FILE, samples)
 
 
-def _plan(text: Corpus, tokenizer: Tokenizer, config: Config, name: str) -> BatchPlan:
-    pairs = TokenPairs.from_corpus(text, tokenizer, config.data.max_length)
-    skipped = "".join(f", {count:,} skipped ({why})" for why, count in pairs.skipped.items())
-    tqdm.write(f"{name}: {len(pairs):,} pairs{skipped}")
-    return BatchPlan(pairs, config.data.batch_tokens, config.data.bucket_width, config.train.seed)
+def _plan(
+    text: PairStream, tokenizer: Tokenizer, config: Config, run_dir: pathlib.Path, name: str
+) -> BatchPlan:
+    data = config.data
+    store = tokenised(
+        text,
+        tokenizer,
+        data.max_length,
+        data.shard_pairs,
+        folder=data.cache_dir or run_dir / "tokens",
+        keep=bool(data.cache_dir),
+        tell=lambda pairs: tqdm.write(f"{name}: {pairs}"),
+    )
+    return BatchPlan(store, data.batch_tokens, data.bucket_width, config.train.seed)
 
 
 def _learner(vocabulary_size: int, config: Config) -> Learner:
@@ -391,7 +406,7 @@ def _describe(training: _Training, done: int, steps: int) -> None:
         f"vocabulary {learner.transformer.vocabulary_size:,}, "
         f"{learner.transformer.dtype_policy.name}, "
         f"{training.strategy.num_replicas_in_sync} replica(s)\n"
-        f"batches: {len(plan):,} a pass, {plan.padding_share():.1%} padding"
+        f"batches: {plan.summary()}"
         + (f", {size} an update\n" if size > 1 else "\n")
         + f"updates: {steps:,}"
         + (f", going on from {done:,}" if done else "")

@@ -1,0 +1,290 @@
+"""The token store: what is read is what was written, and nothing half-written or stale is read."""
+
+import json
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from tf_transformer.data import store as store_module
+from tf_transformer.data.corpus import Corpus, PairStream, stream_files
+from tf_transformer.data.store import TokenStore, tokenised
+from tf_transformer.errors import InputError
+from tf_transformer.tokenizer import Tokenizer
+
+TEXT = Corpus([f"line {n}" for n in range(100)], [f"Zeile {n} {n}" for n in range(100)])
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(TEXT.sources + TEXT.targets, vocabulary_size=320)
+
+
+@pytest.fixture
+def make(tokenizer, tmp_path):
+    """Makes, or finds, the store of a text in shards of 30 pairs."""
+
+    def make_store(text=TEXT, tokenizer=tokenizer, wait=True, **options) -> TokenStore:
+        options = {"max_length": 50, "shard_pairs": 30, "folder": tmp_path / "stores"} | options
+        stream = text if isinstance(text, PairStream) else text.stream()
+        store = tokenised(stream, tokenizer, **options)
+        if wait:
+            store.num_shards()
+        return store
+
+    return make_store
+
+
+def rows_of(store: TokenStore) -> list[tuple[list[int], list[int]]]:
+    """All pairs of ids of a store."""
+    shards = [store.shard(number) for number in range(store.num_shards())]
+    return [
+        tuple(side.padded(np.array([n]), 1)[0].tolist() for side in shard)
+        for shard in shards
+        for n in range(shard.num_pairs)
+    ]
+
+
+def expected_rows(text, tokenizer):
+    sides = (map(tokenizer.encode, side) for side in (text.sources, text.targets))
+    return list(zip(*sides, strict=True))
+
+
+@pytest.fixture
+def no_tokenising(monkeypatch):
+    """Call it: from then on every store must be found."""
+
+    def tokenise(*_):
+        raise AssertionError("a store was made that could have been found")
+
+    return lambda: monkeypatch.setattr(store_module, "tokenise", tokenise)
+
+
+def folders(tmp_path):
+    stores = tmp_path / "stores"
+    return sorted(path.name for path in stores.iterdir()) if stores.exists() else []
+
+
+# --- made and found --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"shard_pairs": 1000}, {"shard_pairs": 7}])
+def test_a_store_read_back_is_what_was_written(make, tokenizer, no_tokenising, options):
+    expected = expected_rows(TEXT, tokenizer)
+    assert rows_of(make(keep=True, **options)) == expected
+    no_tokenising()
+    found = make(keep=True, **options)
+    assert rows_of(found) == expected
+    assert found.num_pairs == 100
+
+
+def test_ids_of_files_are_mapped_into_memory(make):
+    for store in (make(), make()):  # made, and found
+        for side in store.shard(1):
+            assert isinstance(side.ids.base, np.memmap)
+
+
+def test_a_text_of_one_shard_stays_in_memory(make, tmp_path):
+    assert make(shard_pairs=100).num_shards() == 1
+    assert folders(tmp_path) == []
+    assert make(shard_pairs=99).num_shards() == 2
+    assert len(folders(tmp_path)) == 1
+
+
+def test_what_was_skipped_is_remembered(make, no_tokenising):
+    text = Corpus([*TEXT.sources, "x" * 99], [*TEXT.targets, "y"])
+    expected = {"longer than 50 tokens": 1}
+    assert make(text).skipped == expected
+    no_tokenising()
+    told = []
+    assert make(text, tell=told.append).skipped == expected
+    assert told == ["100 pairs, 1 skipped (longer than 50 tokens)"]
+
+
+# --- never the wrong one ---------------------------------------------------------------------
+
+
+def test_another_text_tokenizer_or_option_makes_another_store(make, tokenizer, tmp_path):
+    make()
+    changed = Corpus([*TEXT.sources[:-1], "another"], TEXT.targets)
+    other = Tokenizer.train(TEXT.sources, vocabulary_size=310)
+    assert rows_of(make(changed)) == expected_rows(changed, tokenizer)
+    assert rows_of(make(tokenizer=other)) == expected_rows(TEXT, other)
+    assert {len(row) for row, _ in rows_of(make(max_length=8))} <= set(range(9))
+    assert make(shard_pairs=50).num_shards() == 2
+    assert len(folders(tmp_path)) == 5
+
+
+def test_changed_files_are_tokenised_anew(make, tokenizer, tmp_path):
+    paths = [tmp_path / "a.en", tmp_path / "a.de"]
+
+    def write(text):
+        for path, lines in zip(paths, (text.sources, text.targets), strict=True):
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            os.utime(path, ns=(len(text), len(text)))
+
+    for text in (TEXT, TEXT.take(range(60)), TEXT):
+        write(text)
+        assert rows_of(make(stream_files(*paths))) == expected_rows(text, tokenizer)
+
+
+def failing(after: int) -> PairStream:
+    """TEXT, whose reading fails after so many pairs."""
+
+    def start(_):
+        for number, pair in enumerate(TEXT.stream()):
+            if number == after:
+                raise OSError("the disk is gone")
+            yield pair
+
+    return PairStream(start, TEXT.stream().identity)
+
+
+def test_a_half_written_store_is_never_used(make, tokenizer, tmp_path):
+    """The text fails behind the third shard, and later reads well."""
+    store = make(failing(95), wait=False)
+    with pytest.raises(OSError, match="the disk is gone"):
+        store.num_shards()
+    assert not store.is_whole
+    assert folders(tmp_path) == []
+    assert rows_of(make()) == expected_rows(TEXT, tokenizer)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing", "no summary", "broken summary"])
+def test_a_damaged_store_is_made_again(make, tokenizer, tmp_path, damage):
+    make()
+    (folder,) = (tmp_path / "stores").iterdir()
+    ids = sorted(folder.glob("*.ids.npy"))[-1]
+    if damage == "truncated":
+        ids.write_bytes(ids.read_bytes()[:-2])
+    elif damage == "missing":
+        ids.unlink()
+    elif damage == "no summary":
+        (folder / "store.json").unlink()
+    else:
+        (folder / "store.json").write_text("{")
+    assert rows_of(make()) == expected_rows(TEXT, tokenizer)
+    assert folders(tmp_path) == [folder.name]
+
+
+def test_a_store_of_another_fingerprint_is_not_read(make, tmp_path, tokenizer):
+    """Should two fingerprints ever share a name."""
+    make()
+    (folder,) = (tmp_path / "stores").iterdir()
+    summary = json.loads((folder / "store.json").read_text())
+    (folder / "store.json").write_text(json.dumps(summary | {"fingerprint": "another"}))
+    assert TokenStore.load(folder, summary["fingerprint"]) is None
+
+
+def test_remains_of_a_killed_process_go(make, tmp_path):
+    """2 to the 22 is the largest process number that Linux has."""
+    host = store_module.socket.gethostname()
+    (tmp_path / "stores").mkdir()
+    dead, alive, elsewhere = (
+        tmp_path / "stores" / name
+        for name in (
+            f"a.partial-{host}-{2**22 + 1}-0",
+            f"a.partial-{host}-{os.getppid()}-0",
+            f"a.partial-other.{host}-{2**22 + 1}-0",
+        )
+    )
+    for path in (dead, alive, elsewhere):
+        path.mkdir()
+    make()
+    assert [path.exists() for path in (dead, alive, elsewhere)] == [False, True, True]
+
+
+@pytest.mark.parametrize("when", [0, 50, 99])
+def test_a_store_made_by_another_process_meanwhile_is_taken(make, tokenizer, tmp_path, when):
+    """The other begins and ends while we tokenise pair number `when`, and goes on reading."""
+    text, others = TEXT.stream(), []
+
+    def start(skipped):
+        for number, pair in enumerate(text.start(skipped)):
+            if number == when:
+                others.append(make())
+                others.append(inodes(tmp_path))
+            yield pair
+
+    ours = make(PairStream(start, text.identity))
+    for store in (ours, others[0]):
+        assert rows_of(store) == expected_rows(TEXT, tokenizer)
+    assert inodes(tmp_path) == others[1]
+
+
+def inodes(tmp_path):
+    """Which files there are, but for stores being made."""
+    files = (tmp_path / "stores").rglob("*.npy")
+    return {path: path.stat().st_ino for path in files if ".partial-" not in str(path)}
+
+
+@pytest.mark.parametrize("options", [{}, {"shard_pairs": 1000, "keep": True}])
+def test_a_folder_that_cannot_be_written(make, tmp_path, options):
+    (tmp_path / "stores").write_text("a file")
+    with pytest.raises(InputError) as error:
+        make(**options)
+    message = str(error.value)
+    assert message.startswith(f"tokenised text cannot be written to {tmp_path / 'stores'}: ")
+    assert message.endswith(". Give another folder as data.cache_dir.")
+
+
+def test_all_pairs_too_long(make, tmp_path):
+    with pytest.raises(InputError) as error:
+        make(Corpus(["xxx"] * 3, ["x"] * 3), max_length=4)
+    assert str(error.value) == (
+        "all 3 pairs are longer than data.max_length=4 tokens; raise it, or split the text "
+        "into sentences."
+    )
+    assert folders(tmp_path) == []
+
+
+# --- beside training -------------------------------------------------------------------------
+
+
+def test_first_shards_can_be_read_while_others_are_made(make, tokenizer, tmp_path):
+    """The text stops in the middle until the test lets it go on."""
+    go_on = threading.Event()
+    text = TEXT.stream()
+
+    def start(skipped):
+        for number, pair in enumerate(text.start(skipped)):
+            if number == 70:
+                assert go_on.wait(timeout=30)
+            yield pair
+
+    told = []
+    store = make(PairStream(start, text.identity), wait=False, tell=told.append)
+    first = store.shard(0)
+    assert not store.is_whole
+    assert all(".partial-" in name for name in folders(tmp_path))
+    assert store.has(1)
+    go_on.set()
+    assert store.num_shards() == 4
+    assert (store.has(3), store.has(4)) == (True, False)
+    assert rows_of(store) == expected_rows(TEXT, tokenizer)
+    assert first.sources.padded(np.array([0]), 1)[0].tolist() == tokenizer.encode("line 0")
+    assert told[0].endswith(" pairs to begin with; the others are tokenised meanwhile")
+
+
+def test_what_a_thread_skipped_is_told_in_the_end(make):
+    text = Corpus([*TEXT.sources, "x" * 99], [*TEXT.targets, "y"])
+    told, done = [], threading.Event()
+
+    def tell(pairs):
+        told.append(pairs)
+        if "skipped" in pairs:
+            done.set()
+
+    make(text, tell=tell)
+    assert done.wait(timeout=30)
+    assert "100 pairs, 1 skipped (longer than 50 tokens)" in told
+
+
+@pytest.mark.parametrize("ask", [lambda s: s.has(3), lambda s: s.num_shards()])
+def test_an_error_in_the_middle_is_raised_where_shards_are_asked_for(make, ask):
+    store = make(failing(95), wait=False)
+    with pytest.raises(OSError, match="the disk is gone"):
+        ask(store)
+    with pytest.raises(OSError, match="the disk is gone"):
+        store.shard(0)
