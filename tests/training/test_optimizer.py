@@ -29,7 +29,7 @@ def updated(strategy, gradients, scale=1.0, learning_rate=0.1, **options):
     share = 1.0 / strategy.num_replicas_in_sync
 
     def update(*given):
-        optimizer.apply([gradient * scale * share for gradient in given])
+        optimizer.apply([gradient * scale * share for gradient in given], weights)
 
     run = tf.function(lambda *given: strategy.run(update, args=given))
     for given in gradients:

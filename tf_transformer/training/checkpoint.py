@@ -46,8 +46,8 @@ class Checkpoints:
         weights = tf.train.Checkpoint(weights=_tensors(model.weights))
         whole = tf.train.Checkpoint(
             weights=_tensors(model.weights),
-            random_state=_tensors(_not_weights(model)),
-            optimizer=_tensors(optimizer.variables),
+            random_state=_tensors(_without(model.weights, model.variables)),
+            optimizer=_tensors(_without(optimizer.averages, optimizer.variables)),
             averages=_tensors(optimizer.averages),
             standing=standing,
         )
@@ -112,9 +112,11 @@ def _tensors(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
     return [variable.value for variable in variables]
 
 
-def _not_weights(model: keras.Model) -> list[keras.Variable]:
-    weights = {id(weight) for weight in model.weights}
-    return [variable for variable in model.variables if id(variable) not in weights]
+def _without(
+    some: Sequence[keras.Variable], variables: Sequence[keras.Variable]
+) -> list[keras.Variable]:
+    left_out = {id(variable) for variable in some}
+    return [variable for variable in variables if id(variable) not in left_out]
 
 
 def has_checkpoint(run_dir: str | os.PathLike) -> bool:

@@ -99,7 +99,7 @@ class Learner:
             with tf.control_dependencies(gradients):  # one batch's activations at a time
                 more = self._gradients_of(*batch, scale)
             gradients = [sum_ + one for sum_, one in zip(gradients, more, strict=True)]
-        self.optimizer.apply(gradients)
+        self.optimizer.apply(gradients, self.transformer.trainable_variables)
 
     def _gradients(self, source: tf.Tensor, labels: tf.Tensor, scale: tf.Tensor) -> list[tf.Tensor]:
         """Gradients of scale · summed loss, dense, one a trainable variable."""

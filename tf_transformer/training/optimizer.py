@@ -34,7 +34,7 @@ class Adam(keras.optimizers.Optimizer):
         >>> weight = keras.Variable([1.0, 2.0])
         >>> optimizer = Adam(0.1)
         >>> optimizer.build([weight])
-        >>> optimizer.apply([tf.constant([1.0, float("nan")])])
+        >>> optimizer.apply([tf.constant([1.0, float("nan")])], [weight])
         >>> int(optimizer.iterations), int(optimizer.skipped)
         (0, 1)
     """
@@ -60,7 +60,6 @@ class Adam(keras.optimizers.Optimizer):
 
     def build(self, variables: list[keras.Variable]) -> None:
         super().build(variables)
-        self.weights = list(variables)
         self.moments, self.squares = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
@@ -82,12 +81,12 @@ class Adam(keras.optimizers.Optimizer):
             name=name,
         )
 
-    def apply(self, gradients: list[tf.Tensor], variables: list[keras.Variable] | None = None):
+    def apply(self, gradients: list[tf.Tensor], variables: list[keras.Variable]) -> None:
         """Makes one update; called by every replica, with its share of the gradients.
 
         Args:
             gradients: one a variable, of this replica's share of the scaled loss.
-            variables: those the optimizer was built with, or None.
+            variables: those the optimizer was built with, in the same order.
         """
         replica = tf.distribute.get_replica_context()
         gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients))
@@ -98,9 +97,16 @@ class Adam(keras.optimizers.Optimizer):
         if self.clip_norm or self.scale_loss_dynamically:
             gradients = [gradient * factor for gradient in gradients]
         finite = tf.math.is_finite(norm)
-        replica.merge_call(self._update_all, args=(gradients, finite, tf.logical_not(finite)))
+        passed_over = tf.logical_not(finite)
 
-    def _update_all(self, strategy: tf.distribute.Strategy, gradients, finite, passed_over) -> None:
+        def on_all_devices(strategy, gradients, finite, passed_over):
+            self._update_all(strategy, variables, gradients, finite, passed_over)
+
+        replica.merge_call(on_all_devices, args=(gradients, finite, passed_over))
+
+    def _update_all(
+        self, strategy: tf.distribute.Strategy, weights, gradients, finite, passed_over
+    ) -> None:
         """Updates weights, then their averages, then the counters, on every device."""
 
         def update(function, variable: keras.Variable, *others) -> None:
@@ -108,10 +114,10 @@ class Adam(keras.optimizers.Optimizer):
             strategy.extended.update(variable.value, function, args=(*tensors,), group=False)
 
         updates, rate = self.iterations.value, self.learning_rate
-        with_all = zip(self.weights, self.moments, self.squares, gradients, strict=True)
+        with_all = zip(weights, self.moments, self.squares, gradients, strict=True)
         for weight, moment, square, gradient in with_all:
             update(self._update_weight, weight, moment, square, gradient, finite, rate, updates)
-        for average, weight in zip(self.averages, self.weights, strict=False):
+        for average, weight in zip(self.averages, weights, strict=False):
             update(self._update_average, average, weight, finite, updates)
         if self.scale_loss_dynamically:
             update(_update_loss_scale, self.loss_scale, self.finite_in_a_row, finite)
