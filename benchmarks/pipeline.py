@@ -17,14 +17,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from tf_transformer import command_line
 from tf_transformer.config import DataConfig
-from tf_transformer.data.batching import BatchPlan, as_dataset
+from tf_transformer.data.batching import BatchPlan
 from tf_transformer.data.corpus import Pair, PairStream, stream_files
 from tf_transformer.data.generated import generate, number_in_words
 from tf_transformer.data.store import TokenStore, tokenised
 from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.training.strategy import share_out
 
 _DRAWN_AT_ONCE = 10_000  # pairs
 
@@ -80,10 +82,12 @@ def report_speed(data: DataConfig, source: str, target: str, passes: int) -> Non
 
 
 def target_tokens_per_second(plan: BatchPlan, epoch: int) -> float:
-    """The speed at which a pass comes out of the dataset that a training reads; no padding."""
-    dataset = as_dataset(lambda: plan.batches(start=epoch * len(plan))).take(len(plan))
+    """The speed at which a pass comes out of what a training reads; padding does not count."""
     start = time.perf_counter()
-    tokens = sum(np.count_nonzero(target) for _, target in dataset.as_numpy_iterator())
+    tokens = 0
+    batches = share_out(tf.distribute.get_strategy(), lambda: plan.batches(start=epoch * len(plan)))
+    for ((_, labels),) in itertools.islice(batches, len(plan)):
+        tokens += np.count_nonzero(labels)
     return tokens / (time.perf_counter() - start)
 
 

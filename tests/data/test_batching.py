@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tf_transformer.data import batching
-from tf_transformer.data.batching import BatchPlan, as_dataset, made_ahead
+from tf_transformer.data.batching import BatchPlan, made_ahead
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import IdRows, TokenPairs
 
@@ -56,13 +56,11 @@ def plan(request, pairs, shards):
 
 def numbers(plan, epoch) -> list[list[int]]:
     """The ids of the pairs of each batch."""
-    return [
-        pairs.sources.padded(rows, len(rows))[:, 0].tolist() for pairs, rows in plan.epoch(epoch)
-    ]
+    return [pairs.sources.padded(rows)[:, 0].tolist() for pairs, rows in plan.epoch(epoch)]
 
 
-def first_batches(plan, count, start=0, **options):
-    batches = plan.batches(start, **options)
+def first_batches(plan, count, start=0):
+    batches = plan.batches(start)
     return [next(batches) for _ in range(count)]
 
 
@@ -319,23 +317,5 @@ def test_an_error_ahead_is_raised_in_its_turn():
 
 
 def test_batches_made_ahead_are_those_made_one_by_one(plan):
-    expected = [batching._filled(members, 1) for members in plan.epoch(0)]
+    expected = [batching._filled(members) for members in plan.epoch(0)]
     assert_same_batches(list(plan.one_pass()), expected)
-
-
-def test_row_multiple_fills_up_with_rows_of_padding(plan):
-    count = len(plan)
-    for plain, filled in zip(
-        first_batches(plan, count), first_batches(plan, count, row_multiple=4), strict=True
-    ):
-        for side, filled_side in zip(plain, filled, strict=True):
-            assert len(filled_side) == 4 * -(-len(side) // 4)
-            np.testing.assert_array_equal(filled_side[: len(side)], side)
-            assert not filled_side[len(side) :].any()
-
-
-def test_dataset_yields_the_batches(plan):
-    dataset = as_dataset(lambda: plan.batches(start=2, row_multiple=2))
-    found = list(dataset.take(4).as_numpy_iterator())
-    assert_same_batches(found, first_batches(plan, 4, start=2, row_multiple=2))
-    assert {side.dtype for batch in found for side in batch} == {np.dtype("int32")}

@@ -40,7 +40,7 @@ def rows_of(store: TokenStore) -> list[tuple[list[int], list[int]]]:
     """All pairs of ids of a store."""
     shards = [store.shard(number) for number in range(store.num_shards())]
     return [
-        tuple(side.padded(np.array([n]), 1)[0].tolist() for side in shard)
+        tuple(side.padded(np.array([n]))[0].tolist() for side in shard)
         for shard in shards
         for n in range(shard.num_pairs)
     ]
@@ -263,7 +263,7 @@ def test_first_shards_can_be_read_while_others_are_made(make, tokenizer, tmp_pat
     assert store.num_shards() == 4
     assert (store.has(3), store.has(4)) == (True, False)
     assert rows_of(store) == expected_rows(TEXT, tokenizer)
-    assert first.sources.padded(np.array([0]), 1)[0].tolist() == tokenizer.encode("line 0")
+    assert first.sources.padded(np.array([0]))[0].tolist() == tokenizer.encode("line 0")
     assert told[0].endswith(" pairs to begin with; the others are tokenised meanwhile")
 
 

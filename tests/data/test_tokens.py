@@ -18,7 +18,7 @@ def tokenizer():
 
 def rows_of(side: IdRows) -> list[list[int]]:
     return [
-        side.padded(np.array([n]), 1)[0].tolist() if length else []
+        side.padded(np.array([n]))[0].tolist() if length else []
         for n, length in enumerate(side.lengths)
     ]
 
@@ -30,7 +30,7 @@ def rows_of(side: IdRows) -> list[list[int]]:
 def test_rows_are_padded_to_the_longest(dtype):
     rows = IdRows.from_lists([[5, 6, 7], [8], [], [9, 9]], dtype)
     np.testing.assert_array_equal(rows.lengths, [3, 1, 0, 2])
-    padded = rows.padded(np.array([3, 1]), num_rows=3)
+    padded = rows.padded(np.array([3, 1, 2]))
     np.testing.assert_array_equal(padded, [[9, 9], [8, 0], [0, 0]])
     assert padded.dtype == np.int32
     assert rows.ids.dtype == dtype

@@ -15,7 +15,6 @@ from tf_transformer.errors import InputError
 from tf_transformer.model import Transformer
 from tf_transformer.tasks import translation
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.training import strategy as devices
 from tf_transformer.training import trainer
 from tf_transformer.training.checkpoint import load_weights
 from tf_transformer.translator import greedy_translate
@@ -171,7 +170,7 @@ def test_it_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     )
     assert second.stopped_early
     assert (second.updates, second.best, second.best_update) == (10, 5, 4)
-    assert bests == [2, 4]
+    assert bests == [2, 4, 4]  # told again when it goes on
     (best,) = (tmp_path / "checkpoints" / "best").glob("*.index")
     assert best.name == "step-4.index"
     stored = stored_weights(str(tmp_path / "checkpoints" / "best" / "step-4"))
@@ -262,16 +261,6 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
         np.testing.assert_array_equal(ours, theirs)
     assert trainer.train(small_config(steps=4), tmp_path, greedy_translate).updates == 4
     assert not list(tmp_path.rglob("*_temp"))
-
-
-def test_batches_shared_among_replicas_are_whole(run):
-    """Every row goes to one replica, in turn; where there is none, a row of padding."""
-    batch = (np.arange(1, 16).reshape(5, 3), np.arange(21, 36).reshape(5, 3))
-    shares = [devices._share(batch, replica, 7) for replica in range(7)]
-    for side in (0, 1):
-        for replica, share in enumerate(shares):
-            expected = batch[side][replica : replica + 1] if replica < 5 else [[0, 0, 0]]
-            np.testing.assert_array_equal(share[side], expected)
 
 
 @pytest.mark.parametrize("cache_dir", ["", "cache"])

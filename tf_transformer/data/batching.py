@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import tensorflow as tf
 
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import TokenPairs
@@ -164,24 +163,22 @@ class BatchPlan:
         ]
         return (next(of_shard[turn]) for turn in turns)
 
-    def batches(self, start: int = 0, row_multiple: int = 1) -> Iterator[IdBatch]:
+    def batches(self, start: int = 0) -> Iterator[IdBatch]:
         """Endless batches from batch number `start` of the whole training on.
 
         Args:
             start: batches to pass over, counted from the first of epoch 0.
-            row_multiple: rows are filled up with padding to a multiple of this, so that
-                replicas get equal shares; they may overrun the token budget by that much.
         """
         epoch, first = divmod(start, len(self)) if start else (0, 0)
         members = itertools.chain(
             self.epoch(epoch, first),
             itertools.chain.from_iterable(map(self.epoch, itertools.count(epoch + 1))),
         )
-        return made_ahead(lambda batch: _filled(batch, row_multiple), members)
+        return made_ahead(_filled, members)
 
-    def one_pass(self, row_multiple: int = 1) -> Iterator[IdBatch]:
+    def one_pass(self) -> Iterator[IdBatch]:
         """Every pair once."""
-        return made_ahead(lambda batch: _filled(batch, row_multiple), self.epoch(0))
+        return made_ahead(_filled, self.epoch(0))
 
     def padding_share(self) -> float:
         """The share of padding among all ids of the first epoch's batches, 0 to 1."""
@@ -199,9 +196,8 @@ class BatchPlan:
         return f"{len(self):,} a pass, {self.padding_share():.1%} padding"
 
 
-def _filled(members: Members, row_multiple: int) -> IdBatch:
-    num_rows = -(-len(members.rows) // row_multiple) * row_multiple
-    source, target = (rows.padded(members.rows, num_rows) for rows in members.pairs)
+def _filled(members: Members) -> IdBatch:
+    source, target = (rows.padded(members.rows) for rows in members.pairs)
     return source, target
 
 
@@ -215,10 +211,3 @@ def made_ahead(make: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def as_dataset(batches: Callable[[], Iterator[IdBatch]]) -> tf.data.Dataset:
-    """Wraps a function that starts an iterator of `IdBatch` as a prefetching tf.data.Dataset."""
-    spec = tf.TensorSpec((None, None), tf.int32)
-    dataset = tf.data.Dataset.from_generator(batches, output_signature=(spec, spec))
-    return dataset.prefetch(8)

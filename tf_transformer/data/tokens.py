@@ -52,14 +52,14 @@ class IdRows:
             np.concatenate([part.lengths for part in parts]),
         )
 
-    def padded(self, indices: np.ndarray, num_rows: int) -> np.ndarray:
-        """The rows at `indices` as an int32 array (num_rows, longest), padded with `PAD_ID`."""
+    def padded(self, indices: np.ndarray) -> np.ndarray:
+        """The rows at `indices` as an int32 array (B, longest), padded with `PAD_ID`."""
         lengths = self.lengths[indices, np.newaxis]
         columns = np.arange(lengths.max())
         places = self._starts[indices, np.newaxis] + columns
-        batch = np.full((num_rows, len(columns)), PAD_ID, np.int32)
+        batch = np.full(places.shape, PAD_ID, np.int32)
         is_real = columns < lengths
-        batch[: len(indices)][is_real] = self.ids[places[is_real]]
+        batch[is_real] = self.ids[places[is_real]]
         return batch
 
 

@@ -35,6 +35,12 @@ class ProgressBar:
         )
         self._tokens, self._time = 0, time.perf_counter()
 
+    def __enter__(self) -> "ProgressBar":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._bar.close()
+
     def start_round(self) -> None:
         """The learner's counts start at nothing again."""
         self._tokens, self._time = 0, time.perf_counter()
@@ -51,9 +57,6 @@ class ProgressBar:
         loss = float(learner.metrics["loss"].result())
         self._bar.set_postfix_str(f"{rate:,.0f} tokens/s, loss {loss:.3f}")
         return True
-
-    def close(self) -> None:
-        self._bar.close()
 
 
 class Journal:
@@ -79,8 +82,8 @@ class Journal:
                 journal.write(json.dumps({"step": step} | figures) + "\n")
         except OSError as error:
             raise InputError(
-                f"{self._path} cannot be written: {error}. The checkpoint of update {step} is "
-                "whole; make room and give the same command again."
+                f"{self._path} cannot be written: {error}. Make room and give "
+                "the same command again; it goes on from the last checkpoint."
             ) from error
         with self._writer.as_default(step=step):
             for name, value in figures.items():

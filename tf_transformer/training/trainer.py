@@ -79,7 +79,7 @@ def train(
         run_dir: the folder; made when missing.
         make_translate: gives a function that translates with a model in training, for BLEU.
         on_best: called with the number of updates when a score is better than all before, once
-            its weights are saved.
+            its weights are saved; and at a start that goes on, in case it was cut short.
 
     Raises:
         InputError: for data that cannot be used, a folder of another configuration or that
@@ -138,19 +138,18 @@ class _Training:
         round_length = train.validate_every or self._updates_of_a_pass()
         steps = train.steps or train.epochs * self._updates_of_a_pass()
         figures: dict[str, float] = {}
+        journal = None
         if self._is_chief:
             _describe(self, done, steps)
             journal = Journal(self.run_dir, done)
-        bar = ProgressBar(steps, done, shown=self._is_chief)
+            self._tell_of_best()
         batches = self._batches(done)
-        while self.learner.position < steps and not self._has_waited:
-            position = self.learner.position
-            until = min(steps, position - position % round_length + round_length)
-            seconds = self._train(batches, until, bar, stop)
-            figures = self._close_round(-(-until // round_length), seconds)
-            if self._is_chief:
-                journal.write(self.learner.position, figures)
-        bar.close()
+        with ProgressBar(steps, done, shown=self._is_chief) as bar:
+            while self.learner.position < steps and not self._has_waited:
+                position = self.learner.position
+                until = min(steps, position - position % round_length + round_length)
+                seconds = self._train(batches, until, bar, stop)
+                figures = self._close_round(-(-until // round_length), seconds, journal)
         return Result(
             updates=self.learner.updates,
             skipped=self.learner.position - self.learner.updates,
@@ -188,11 +187,12 @@ class _Training:
             self.learner.update(batches)
             if bar.step(self.learner):
                 self._check_gradients()
+            if position == until:  # what ends a round is saved once the round is judged
+                break
             stopping = devices.any_of_all(self.strategy, bool(stop.signal))
-            if stopping or (position % self.config.train.save_every == 0 and position < until):
+            if stopping or position % self.config.train.save_every == 0:
                 self._save(self.checkpoints.save)
             if stopping:
-                bar.close()
                 raise InterruptionError(self.learner.updates, stop.signal or signal.SIGTERM)
         self._check_gradients()
         return time.perf_counter() - start
@@ -202,9 +202,10 @@ class _Training:
         if skipped >= self.config.train.max_skipped:
             raise InputError(
                 f"{skipped} updates in a row, up to number {self.learner.position}, had gradients "
-                "that are not finite, and were passed over. The run's last checkpoint is from "
-                "before. Lower train.learning_rate, raise train.warmup_steps, set "
-                "train.clip_norm 1, or use mixed_bfloat16 or float32 for train.precision."
+                "that are not finite, and were passed over. Lower train.learning_rate, raise "
+                "train.warmup_steps, set train.clip_norm 1, or use mixed_bfloat16 or float32 for "
+                "train.precision; in another --run_dir, with --train.init_from this one to keep "
+                "what it has learned."
             )
 
     def _save(self, save: Callable[..., None], *arguments) -> None:
@@ -212,7 +213,9 @@ class _Training:
         if self._is_chief:
             save(*arguments)
 
-    def _close_round(self, number: int, seconds: float) -> dict[str, float]:
+    def _close_round(
+        self, number: int, seconds: float, journal: Journal | None
+    ) -> dict[str, float]:
         """Validates, saves, and gives the round's figures."""
         rate = self.learner.optimizer.learning_rate
         figures = {
@@ -227,10 +230,16 @@ class _Training:
             figures |= self._validation_scores()
         score = figures.get("val_bleu") if train.valid_bleu_sentences else -figures["val_loss"]
         is_best = score is not None and self.standing.note(score, self.learner.updates)
+        if journal:  # before the checkpoint: lines beyond a checkpoint are dropped, none is missed
+            journal.write(self.learner.position, figures)
         self._save(self.checkpoints.save_round, is_best)
         if is_best and self._is_chief:
-            self.on_best(self.learner.updates)
+            self._tell_of_best()
         return figures
+
+    def _tell_of_best(self) -> None:
+        if update := int(self.standing.best_update.numpy()):
+            self.on_best(update)
 
     def _validation_figures(self) -> dict[str, float]:
         """Loss and the like on all validation pairs, each worker with its share."""

@@ -1,0 +1,69 @@
+"""Strategies by name, and what every replica gets of a batch."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tf_transformer.errors import InputError
+from tf_transformer.training import strategy as devices
+from tf_transformer.training.strategy import make_strategy, share_out
+
+
+def batches(count, rows=5):
+    """Batches of unequal width, every number in them another."""
+    numbers = itertools.count(1)
+    for width in range(2, 2 + count):
+        size = (rows, width)
+        made = np.fromiter(itertools.islice(numbers, 2 * rows * width), np.int32)
+        source, labels = made.reshape(2, *size)
+        yield source, labels
+
+
+def all_of(name, size=1, count=4):
+    """Every element: the replicas' groups of batches."""
+    strategy = make_strategy(name)
+    elements = share_out(strategy, lambda: batches(count), size)
+    return [strategy.experimental_local_results(element) for element in elements]
+
+
+def test_one_device_gets_the_batches():
+    for (group,), expected in zip(all_of("one"), batches(4), strict=True):
+        for side, whole in zip(group[0], expected, strict=True):
+            assert side.dtype == "int32"
+            np.testing.assert_array_equal(side, whole)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_two_replicas_get_rows_in_turn_and_groups_stay_in_order(size):
+    elements = all_of("mirrored", size)
+    assert len(elements) == 4 // size
+    found = [[group[i] for group in replicas] for replicas in elements for i in range(size)]
+    for shares, expected in zip(found, batches(4), strict=True):
+        for side in (0, 1):
+            for replica, share in enumerate(shares):
+                np.testing.assert_array_equal(share[side], expected[side][replica::2])
+
+
+def test_where_rows_are_too_few_a_replica_gets_one_of_padding():
+    (batch,) = batches(1, rows=5)
+    shares = [devices._share(batch, replica, 7) for replica in range(7)]
+    for side in (0, 1):
+        for replica, share in enumerate(shares):
+            expected = batch[side][replica : replica + 1] if replica < 5 else [[0, 0]]
+            np.testing.assert_array_equal(share[side], expected)
+
+
+def test_what_is_left_over_of_a_group_is_no_group():
+    assert len(all_of("one", size=3, count=4)) == 1
+
+
+def test_an_unknown_strategy_is_an_error():
+    with pytest.raises(InputError, match="must be auto, one, mirrored or multi_worker, got 'many'"):
+        make_strategy("many")
+
+
+def test_several_workers_need_to_know_of_each_other(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(InputError, match="needs the environment variable TF_CONFIG"):
+        make_strategy("multi_worker")
