@@ -115,7 +115,7 @@ def tell_all(strategy: tf.distribute.Strategy, values: list[float]) -> list[floa
     """The chief's numbers, on every worker; what others give does not count."""
     if num_workers(strategy) == 1:
         return values
-    own = tf.constant(values if is_chief(strategy) else [0.0] * len(values), tf.float32)
+    own = values if is_chief(strategy) else [0.0] * len(values)
     return _sum_over_workers(strategy, own).tolist()
 
 
@@ -123,15 +123,21 @@ def any_of_all(strategy: tf.distribute.Strategy, flag: bool) -> bool:
     """Whether any worker's flag is set."""
     if num_workers(strategy) == 1:
         return flag
-    return bool(_sum_over_workers(strategy, tf.constant(float(flag))))
+    return bool(_sum_over_workers(strategy, [float(flag)])[0])
 
 
-def _sum_over_workers(strategy: tf.distribute.Strategy, own: tf.Tensor) -> np.ndarray:
+def _sum_over_workers(strategy: tf.distribute.Strategy, own: list[float]) -> np.ndarray:
+    total = _summing(strategy)(tf.constant(own, tf.float32))
+    return strategy.experimental_local_results(total)[0].numpy()
+
+
+@functools.cache
+def _summing(strategy: tf.distribute.Strategy) -> tf.types.experimental.GenericFunction:
+    """Adds up what workers give; traced once, because it is called at every update."""
     replicas_of_one = strategy.num_replicas_in_sync // num_workers(strategy)
 
     def summed(own: tf.Tensor) -> tf.Tensor:
         replica = tf.distribute.get_replica_context()
         return replica.all_reduce(tf.distribute.ReduceOp.SUM, own / replicas_of_one)
 
-    total = tf.function(lambda own: strategy.run(summed, args=(own,)))(own)
-    return strategy.experimental_local_results(total)[0].numpy()
+    return tf.function(lambda own: strategy.run(summed, args=(own,)))
