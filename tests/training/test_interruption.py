@@ -59,7 +59,9 @@ def test_twenty_kills(uninterrupted, tmp_path):
     print(f"{killed} kills in {seed} runs")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_saves_and_stops(uninterrupted, tmp_path, number):
     run = tmp_path / "run"
     options = OPTIONS | {"train.save_every": 1000, "train.validate_every": 4}

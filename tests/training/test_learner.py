@@ -16,13 +16,16 @@ VOCABULARY = 23
 
 
 def unequal_batches(count, rows=6, seed=0):
-    """Batches whose rows hold very different numbers of real tokens."""
+    """Batches whose rows hold very different numbers of real tokens.
+
+    And others in each batch: Adam would not see a factor that is the same for all.
+    """
     rng = np.random.default_rng(seed)
-    for _ in range(count):
+    for number in range(count):
         source = rng.integers(4, VOCABULARY, (rows, 7)).astype(np.int32)
         labels = rng.integers(4, VOCABULARY, (rows, 5)).astype(np.int32)
         source[rows // 2 :, 2:] = 0
-        labels[rows // 2 :, 1:] = 0
+        labels[rows // 2 :, 1 + number % 4 :] = 0
         yield source, labels
 
 
@@ -77,7 +80,7 @@ def largest_difference(ours, theirs):
     return max(np.abs(a - b).max() for a, b in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("clip_norm", [0.0, 0.05])
+@pytest.mark.parametrize("clip_norm", [pytest.param(0.0, marks=pytest.mark.slow), 0.05])
 def test_two_replicas_equal_one_after_20_updates_with_unequal_padding(clip_norm):
     one_weights, one_figures, _ = one_device(clip_norm=clip_norm)
     two_weights, two_figures, _ = trained("mirrored", clip_norm=clip_norm)
@@ -86,8 +89,10 @@ def test_two_replicas_equal_one_after_20_updates_with_unequal_padding(clip_norm)
         np.testing.assert_allclose(value, two_figures[name], rtol=1e-5)
 
 
-@pytest.mark.parametrize("strategy", ["one", "mirrored"])
-@pytest.mark.parametrize("clip_norm", [0.0, 0.05])
+@pytest.mark.parametrize(
+    ("strategy", "clip_norm"),
+    [("one", 0.0), ("mirrored", 0.05), pytest.param("mirrored", 0.0, marks=pytest.mark.slow)],
+)
 def test_two_accumulated_batches_equal_one_twice_as_big(strategy, clip_norm):
     whole, figures, _ = one_device(clip_norm=clip_norm)
     batches = list(halves(unequal_batches(20)))
@@ -125,7 +130,7 @@ def test_xla_makes_the_same_updates():
     assert_same(trained(batches=batches)[0], trained(batches=batches, jit_compile=True)[0])
 
 
-@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+@pytest.mark.parametrize("strategy", ["one", pytest.param("mirrored", marks=pytest.mark.slow)])
 def test_rematerialised_layers_make_the_same_updates(strategy):
     """With dropout: the second time draws what the first drew."""
     batches = list(unequal_batches(3))

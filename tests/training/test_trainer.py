@@ -239,7 +239,7 @@ def test_gradients_that_stay_infinite_stop_the_run_with_advice(tmp_path):
         )
 
 
-@pytest.mark.parametrize("make_unwritable", ["full", "gone"])
+@pytest.mark.parametrize("make_unwritable", ["full", pytest.param("gone", marks=pytest.mark.slow)])
 def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
     tmp_path, monkeypatch, make_unwritable
 ):
