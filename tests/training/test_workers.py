@@ -70,6 +70,7 @@ def test_a_signal_to_one_worker_stops_both(tmp_path):
     run = tmp_path / "run"
     workers = start_workers(run, **MANY)
     while not processes.saved_updates(run):
+        assert workers[1].poll() is None, workers[1].communicate()
         time.sleep(0.1)
     workers[1].send_signal(signal.SIGTERM)
     for worker in workers:

@@ -1,0 +1,57 @@
+"""What train.py itself does: the summary, and exports of the best in processes of their own."""
+
+import subprocess
+
+import pytest
+
+import train
+from tf_transformer.config import Config, TrainConfig
+from tf_transformer.training.trainer import Result
+
+RESULT = Result(
+    updates=1200,
+    skipped=0,
+    figures={},
+    best=31.4159,
+    best_update=900,
+    stopped_early=False,
+    seconds=90,
+)
+
+
+def test_a_summary():
+    assert train.summary(RESULT, Config()).splitlines() == [
+        "trained 1,200 updates, 1.5 minutes",
+        "best BLEU 31.42 at update 900",
+    ]
+
+
+def test_a_summary_of_an_early_stop_by_loss_with_bad_gradients():
+    result = Result(1200, 3, {}, -2.5, 900, True, 90)
+    config = Config(train=TrainConfig(patience=4, valid_bleu_sentences=0))
+    assert train.summary(result, config).splitlines() == [
+        "trained 1,200 updates, stopped early: 4 scores no better, 1.5 minutes",
+        "best validation loss 2.5 at update 900",
+        "3 updates passed over: gradients were not finite",
+    ]
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_best_is_exported_once_and_a_failure_ends_nothing(
+    tmp_path, monkeypatch, capsys, status
+):
+    commands = []
+
+    def run(command, **options):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, status)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    train.export(str(tmp_path), 7)
+    (command,) = commands
+    expected = ["-m", "export", "--run_dir", str(tmp_path), "--to", str(tmp_path / "export" / "7")]
+    assert command[1:] == [*expected, "--average", "best"]
+    assert ("exporting update 7 failed, training goes on" in capsys.readouterr().err) == status
+    (tmp_path / "export" / "7").mkdir(parents=True)
+    train.export(str(tmp_path), 7)
+    assert len(commands) == 1
