@@ -218,6 +218,16 @@ def test_a_warm_start_has_the_other_runs_weights_and_tokenizer(run, tmp_path):
     assert [json.loads(line)["step"] for line in lines] == [1]
 
 
+def test_a_run_that_goes_on_needs_the_run_it_started_from_no_more(run, tmp_path):
+    first = tmp_path / "first"
+    shutil.copytree(run, first)
+    config = small_config(init_from=str(first), steps=1)
+    trainer.train(config, tmp_path / "second", greedy_translate)
+    shutil.rmtree(first)
+    config = small_config(init_from=str(first), steps=2)
+    assert trainer.train(config, tmp_path / "second", greedy_translate).updates == 2
+
+
 @pytest.mark.parametrize(
     ("part", "name", "value", "message"),
     [

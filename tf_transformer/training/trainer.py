@@ -94,7 +94,7 @@ def train(
     data = _prepare_once(config, run_dir, strategy)
     with strategy.scope():
         learner = _learner(data.tokenizer.vocabulary_size, config)
-    if config.train.init_from:
+    if config.train.init_from and not has_checkpoint(run_dir):
         _initialize(learner.transformer, config)
     standing = Standing()
     checkpoints = Checkpoints(run_dir, learner, standing, config.train.keep_checkpoints)
