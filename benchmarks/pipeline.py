@@ -5,6 +5,7 @@ padding. With --memory, how much memory streams of so many made-up pairs take in
 README.md beside this file says how to read it.
 """
 
+import functools
 import itertools
 import pathlib
 import resource
@@ -85,9 +86,10 @@ def target_tokens_per_second(plan: BatchPlan, epoch: int) -> float:
     """The speed at which a pass comes out of what a training reads; padding does not count."""
     start = time.perf_counter()
     tokens = 0
-    batches = share_out(tf.distribute.get_strategy(), lambda: plan.batches(start=epoch * len(plan)))
-    for ((_, labels),) in itertools.islice(batches, len(plan)):
-        tokens += np.count_nonzero(labels)
+    from_here = functools.partial(plan.batches, start=epoch * len(plan))
+    with share_out(tf.distribute.get_strategy(), from_here) as batches:
+        for ((_, labels),) in itertools.islice(batches, len(plan)):
+            tokens += np.count_nonzero(labels)
     return tokens / (time.perf_counter() - start)
 
 

@@ -62,9 +62,9 @@ def trained(
         transformer.build()
         optimizer = make_optimizer(transformer, 1e-2, **optimizer_options)
         learner = Learner(transformer, optimizer, 0.1, jit_compile)
-    shares = share_out(strategy, lambda: iter(batches), accumulate)
-    for _ in range(len(batches) // accumulate):
-        learner.update(shares)
+    with share_out(strategy, lambda: iter(batches), accumulate) as shares:
+        for _ in range(len(batches) // accumulate):
+            learner.update(shares)
     return [np.asarray(w) for w in transformer.weights], learner.figures(), learner
 
 

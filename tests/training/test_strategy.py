@@ -1,6 +1,10 @@
 """Strategies by name, and what every replica gets of a batch."""
 
 import itertools
+import os
+import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -23,8 +27,8 @@ def batches(count, rows=5):
 def all_of(name, size=1, count=4):
     """Every element: the replicas' groups of batches."""
     strategy = make_strategy(name)
-    elements = share_out(strategy, lambda: batches(count), size)
-    return [strategy.experimental_local_results(element) for element in elements]
+    with share_out(strategy, lambda: batches(count), size) as elements:
+        return [strategy.experimental_local_results(element) for element in elements]
 
 
 def test_one_device_gets_the_batches():
@@ -67,3 +71,34 @@ def test_several_workers_need_to_know_of_each_other(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(InputError, match="needs the environment variable TF_CONFIG"):
         make_strategy("multi_worker")
+
+
+DIES_WHILE_TRAINING = """
+import time
+import numpy as np
+import tensorflow as tf
+from tf_transformer.training.strategy import share_out
+
+def endless():
+    while True:
+        yield (np.ones((2, 3), np.int32),) * 2
+        time.sleep(0.3)  # so that the process ends while the next batch is made
+
+with share_out(tf.distribute.get_strategy(), endless) as batches:
+    next(batches)
+    raise RuntimeError("and the traceback keeps the iterator alive")
+"""
+
+
+def test_a_process_that_dies_while_training_exits():
+    root = pathlib.Path(__file__).parents[2]
+    died = subprocess.run(
+        [sys.executable, "-c", DIES_WHILE_TRAINING],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        timeout=40,
+        check=False,
+    )
+    assert died.returncode == 1
+    assert b"keeps the iterator alive" in died.stderr

@@ -1,7 +1,9 @@
 """Which devices a training runs on, and what each gets of a batch."""
 
+import contextlib
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -68,9 +70,10 @@ def num_workers(strategy: tf.distribute.Strategy) -> int:
     return 1 if workers is None else max(1, workers.cluster_spec().num_tasks("worker"))
 
 
+@contextlib.contextmanager
 def share_out(
     strategy: tf.distribute.Strategy, batches: Callable[[], Iterator[IdBatch]], size: int = 1
-) -> Iterator[tuple[IdBatch, ...]]:
+) -> Iterator[Iterator[tuple[IdBatch, ...]]]:
     """Gives every replica its share of the rows of each batch, `size` batches at a time.
 
     Rows go round the replicas like cards. A batch holds rows of about the same length, so each
@@ -82,10 +85,12 @@ def share_out(
         batches: starts an iterator over whole batches, the same on every worker.
         size: how many batches an element holds.
 
-    Returns:
-        an iterator whose elements are, for every replica, `size` batches of B / replicas rows.
+    Yields:
+        an iterator whose elements are, for every replica, `size` batches of B / replicas rows; it
+        ends with the context at the latest.
     """
     replicas = strategy.num_replicas_in_sync
+    ended = threading.Event()
 
     def of_this_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
         count = replicas // context.num_input_pipelines
@@ -94,6 +99,8 @@ def share_out(
         def shares():
             same = [batches()] * size
             for group in zip(*same, strict=False):  # each takes the next of the same iterator
+                if ended.is_set():
+                    return
                 for replica in range(first, first + count):
                     yield tuple(_share(batch, replica, replicas) for batch in group)
 
@@ -102,7 +109,25 @@ def share_out(
         dataset = tf.data.Dataset.from_generator(shares, output_signature=signature)
         return dataset.prefetch(4 * count)
 
-    return iter(strategy.distribute_datasets_from_function(of_this_worker))
+    elements = iter(strategy.distribute_datasets_from_function(of_this_worker))
+    try:
+        yield elements
+    finally:
+        ended.set()
+        if num_workers(strategy) == 1:  # several would have to agree on what is left
+            _drain(elements)
+
+
+def _drain(elements: Iterator) -> None:
+    """Takes what is made ahead, up to the end.
+
+    While an iterator lives, and after an error its traceback keeps it alive, a thread of tf.data
+    may be in Python when the process exits; Python stops that thread, and the exit waits for it
+    forever.
+    """
+    with contextlib.suppress(tf.errors.OpError):  # told before, if it came from the batches
+        for _ in elements:
+            pass
 
 
 def _share(batch: IdBatch, replica: int, replicas: int) -> IdBatch:

@@ -6,6 +6,7 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import keras
@@ -143,8 +144,8 @@ class _Training:
             _describe(self, done, steps)
             journal = Journal(self.run_dir, done)
             self._tell_of_best()
-        batches = self._batches(done)
-        with ProgressBar(steps, done, shown=self._is_chief) as bar:
+        shown = ProgressBar(steps, done, shown=self._is_chief)
+        with self._batches(done) as batches, shown as bar:
             while self.learner.position < steps and not self._has_waited:
                 position = self.learner.position
                 until = min(steps, position - position % round_length + round_length)
@@ -172,7 +173,7 @@ class _Training:
     def _has_waited(self) -> bool:
         return self.standing.has_waited(self.config.train.patience)
 
-    def _batches(self, position: int) -> Iterator:
+    def _batches(self, position: int) -> AbstractContextManager[Iterator]:
         """Every replica's shares of the batches from an update on."""
         size = self.config.train.accumulate
         return devices.share_out(
@@ -244,9 +245,9 @@ class _Training:
     def _validation_figures(self) -> dict[str, float]:
         """Loss and the like on all validation pairs, each worker with its share."""
         plan = self.data.valid_plan
-        batches = devices.share_out(self.strategy, plan.one_pass)
-        for _ in range(len(plan)):
-            self.learner.validate(batches)
+        with devices.share_out(self.strategy, plan.one_pass) as batches:
+            for _ in range(len(plan)):
+                self.learner.validate(batches)
         return {f"val_{name}": value for name, value in self.learner.figures().items()}
 
     def _validation_scores(self) -> dict[str, float]:
