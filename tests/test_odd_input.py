@@ -1,0 +1,125 @@
+"""Whatever comes in: the export answers every row, with what the translator gives for it alone.
+
+Hypothesis makes the batches: bytes of all kinds, valid UTF-8 or not, of very unequal lengths.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tf_transformer.decoding import NEVER
+from tf_transformer.translator import Translator
+
+LONGEST = 40  # source tokens
+ALPHABETS = [
+    st.characters(exclude_categories=["Cs"]),  # all scripts, few of which were trained on
+    st.characters(categories=["Cc", "Cf", "Zs", "Zl", "Zp"]),  # controls, formats, blanks
+    st.characters(categories=["Mn", "So", "Sk"]),  # combining marks, emoji
+    st.sampled_from(" \t\n\r\x00\ufeff\u200b\u2028\u2581"),
+]
+WORDS = st.lists(st.sampled_from(["one", "twenty", "June", "two,"]), max_size=12).map(" ".join)
+TEXTS = st.one_of(WORDS, *(st.text(alphabet, max_size=60) for alphabet in ALPHABETS))
+LINES = st.one_of(
+    TEXTS.map(str.encode),
+    st.binary(max_size=40),
+    st.builds(lambda text, cut: text.encode()[cut:], TEXTS, st.integers(1, 3)),  # cut characters
+    st.builds(lambda text, times: text.encode() * times, TEXTS, st.integers(2, 50)),
+)
+
+
+@pytest.fixture(scope="module")
+def translator(run):
+    options = {"beam_size": 3, "num_hypotheses": 2, "max_source_length": LONGEST}
+    return Translator.from_run(run, **options, max_extra_length=4)
+
+
+@pytest.fixture(scope="module")
+def signatures(translator, tmp_path_factory):
+    import tensorflow_text  # noqa: F401
+
+    path = tmp_path_factory.mktemp("served") / "1"
+    translator.save(path)
+    model = tf.saved_model.load(str(path))
+    return {
+        name: lambda model=model, name=name, **texts: {
+            key: value.numpy()
+            for key, value in model.signatures[name](
+                **{key: tf.constant(value, tf.string) for key, value in texts.items()}
+            ).items()
+        }
+        for name in model.signatures
+    }
+
+
+def check(signatures, translator, lines: list[bytes]) -> None:
+    """All that holds for any batch."""
+    texts = [line.decode("utf-8", "replace") for line in lines]
+    found = signatures["serving_default"](text=lines)
+    translations = [translation.decode("utf-8") for translation in found["translation"]]
+    expected = translator(texts)
+    assert translations == [each.text for each in expected]
+    np.testing.assert_allclose(found["score"], [each.score for each in expected], atol=1e-4)
+    cut = [len(translator.tokenizer.encode(text)) > LONGEST for text in texts]
+    assert found["truncated"].tolist() == cut
+
+    several = signatures["n_best"](text=lines)
+    assert several["translations"].shape == several["scores"].shape == (len(lines), 2)
+    np.testing.assert_array_equal(several["translations"][:, 0], found["translation"])
+    assert (np.diff(several["scores"]) <= 0).all()
+    assert (several["scores"] >= NEVER).all()
+
+    turned = lines[1:] + lines[:1]  # targets as odd as the sources
+    scored = signatures["score"](source=lines, target=turned)
+    pairs = translator.score(texts, texts[1:] + texts[:1])
+    numbers = np.stack([scored["score"], scored["log_probability"]], axis=1)
+    np.testing.assert_allclose(numbers, pairs, rtol=1e-4, atol=1e-3)
+    assert (numbers <= 0).all()
+    assert scored["truncated"].tolist() == np.logical_or(cut, cut[1:] + cut[:1]).tolist()
+
+
+def tries(count: int):
+    return settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@tries(60)
+@given(st.lists(LINES, min_size=1, max_size=20))
+def test_any_batch_is_answered_row_by_row(signatures, translator, lines):
+    check(signatures, translator, lines)
+
+
+@pytest.mark.slow
+@tries(2000)
+@given(st.lists(LINES, min_size=1, max_size=20))
+def test_thousands_of_batches_are_answered_row_by_row(signatures, translator, lines):
+    check(signatures, translator, lines)
+
+
+def test_a_thousand_rows_of_very_unequal_lengths_with_doubles(signatures, translator):
+    lines = [b"one " * (n % 60) for n in range(995)] + [b"x" * 100_000, b"", b" ", b"\xff", b"\x00"]
+    check(signatures, translator, lines)
+    found = signatures["serving_default"](text=lines)
+    assert found["translation"][:60].tolist() == found["translation"][60:120].tolist()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"x" * 100_000,
+        b"twenty-one " * 9_000,
+        "日本語".encode() * 33_000,
+        b"\xf0\x9f" * 50_000,
+        b" " * 100_000,
+        b"\x00" * 100_000,
+    ],
+    ids=["one word", "words", "no blanks", "broken", "blanks", "nul"],
+)
+def test_a_hundred_thousand_characters_are_cut(signatures, translator, line):
+    check(signatures, translator, [b"one", line])
