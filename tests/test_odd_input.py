@@ -24,7 +24,8 @@ TEXTS = st.one_of(WORDS, *(st.text(alphabet, max_size=60) for alphabet in ALPHAB
 LINES = st.one_of(
     TEXTS.map(str.encode),
     st.binary(max_size=40),
-    st.builds(lambda text, cut: text.encode()[cut:], TEXTS, st.integers(1, 3)),  # cut characters
+    st.builds(lambda text, cut: text.encode()[:-cut], TEXTS, st.integers(1, 3)),  # cut characters
+    st.lists(st.sampled_from([b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"a"])).map(b"".join),
     st.builds(lambda text, times: text.encode() * times, TEXTS, st.integers(2, 50)),
 )
 

@@ -70,6 +70,7 @@ def test_broken_utf8_is_what_python_makes_of_it(translator, saved):
     found = saved._model.signatures["serving_default"](text=tf.constant(BROKEN))
     expected = translator([text.decode("utf-8", "replace") for text in BROKEN])
     assert [t.decode() for t in found["translation"].numpy()] == [t.text for t in expected]
+    np.testing.assert_allclose(found["score"], [t.score for t in expected], atol=1e-4)
 
 
 def test_what_was_cut_is_told(translator, saved):
