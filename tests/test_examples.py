@@ -1,11 +1,20 @@
 """The examples do what they say."""
 
+import io
+import json
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 
+import keras
+import numpy as np
 import pytest
+
+from tf_transformer.data.generated import FIRST_DAY, date_in_words, number_in_words
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.translator import Translator
 
 ROOT = pathlib.Path(__file__).parents[1]
 LINES = ["one", "", "a\rb", "two\u2028three\x85four", "  ", "broken \ufffd", "last " * 30]
@@ -14,8 +23,6 @@ LINES = ["one", "", "a\rb", "two\u2028three\x85four", "  ", "broken \ufffd", "la
 def test_beam_gives_what_the_run_gives_a_line_for_a_line(run, tmp_path):
     """Blocks of four lines, so that order has to be restored, and batches of unlike length."""
     pytest.importorskip("apache_beam")
-    from tf_transformer.translator import Translator
-
     translator = Translator.from_run(run)
     translator.save(tmp_path / "model")
     numbers = (run / "samples.txt").read_text("utf-8").splitlines()
@@ -50,3 +57,113 @@ def test_beam_names_what_is_missing(tmp_path):
     )
     assert process.returncode == 2
     assert f"there is no {tmp_path / 'missing'}. Check the path." in process.stderr.decode()
+
+
+def run_example(monkeypatch, name, *words):
+    """Runs an example in this process, which has TensorFlow already."""
+    monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+    runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+
+
+def write_labelled(path, text):
+    path.write_text(text, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("start", [[], ["--from_scratch"]], ids=["run's encoder", "random"])
+def test_classify_learns_and_saves_a_classifier(run, start, tmp_path, monkeypatch, capsys):
+    """Dates from numbers, held out; half of each, so chance is 50%."""
+    lines = [f"number\t{number_in_words(n, 'en')}" for n in range(100, 160)]
+    lines += [f"date\t{date_in_words(FIRST_DAY.replace(day=d), 'en')}" for d in range(1, 31)] * 2
+    data = write_labelled(tmp_path / "labelled.tsv", "\n".join(lines))
+    saved = tmp_path / "classifier.keras"
+    options = ("--data", data, "--save", saved, "--epochs", 8, "--learning_rate", 0.01)
+    run_example(monkeypatch, "classify.py", "--run_dir", run, *options, *start)
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["labels"] == ["date", "number"]
+    assert result["held_out"] == 25
+    assert result["accuracy"] > 0.9
+    assert {path.name for path in tmp_path.iterdir()} == {"labelled.tsv", "classifier.keras"}
+    # The file alone classifies, padded or not.
+    tokenizer = Tokenizer.load(run / "tokenizer.model")
+    classifier = keras.saving.load_model(saved)
+    for text, label in (("one hundred and twelve", 1), ("January third, nineteen hundred", 0)):
+        ids = tokenizer.encode(text)
+        for row in (ids, [*ids, 0, 0, 0]):
+            assert classifier(np.array([row])).numpy().argmax() == label
+
+
+def test_classify_makes_its_own_texts(run, monkeypatch, capsys):
+    words = ("--run_dir", run, "--examples", 40, "--epochs", 1)
+    run_example(monkeypatch, "classify.py", *words)
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["labels"] == [str(digit) for digit in range(10)]
+    assert result["held_out"] == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tone\nb two\n", "line 2 of {path} has no tab. Write label<TAB>text."),
+        ("a\tone\na\ttwo\n", "{path} needs at least two different labels to tell apart."),
+    ],
+)
+def test_classify_says_what_is_wrong_with_a_file(run, text, message, tmp_path, monkeypatch):
+    path = write_labelled(tmp_path / "labelled.tsv", text)
+    with pytest.raises(SystemExit) as exit_:
+        run_example(monkeypatch, "classify.py", "--run_dir", run, "--data", path)
+    assert exit_.value.code == "error: " + message.format(path=path)
+
+
+def test_classify_refuses_a_file_that_keras_would_not_save(run, monkeypatch, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run_example(monkeypatch, "classify.py", "--run_dir", run, "--save", "model.h5")
+    assert "--save must end in .keras, got model.h5." in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def exported(run, tmp_path_factory):
+    """(translator, folder of its SavedModel)."""
+    translator = Translator.from_run(run)
+    folder = tmp_path_factory.mktemp("exported") / "1"
+    translator.save(folder)
+    return translator, folder
+
+
+def test_keras_pipeline_keeps_what_was_surely_translated(exported, monkeypatch, capsysbinary):
+    translator, folder = exported
+    lines = ["one", "twenty-one", "", "two\u2028three\x85four", "last " * 30, "nul\0in it"]
+    expected = translator(lines)
+    middle = np.exp(np.median([translation.score for translation in expected[:2]]))
+    text = ("\n".join(lines) + "\n").encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    words = ("--saved_model", folder, "--at_least", middle, "--batch_size", 4)
+    run_example(monkeypatch, "keras_pipeline.py", *words)
+    kept = [
+        f"{line}\t{found.text}".replace("\n", " ")
+        for line, found in zip(lines, expected, strict=True)
+        if np.exp(found.score) >= middle
+    ]
+    assert 0 < len(kept) < len(lines)
+    assert capsysbinary.readouterr().out.decode() == "\n".join([*kept, ""])
+
+
+def test_keras_pipeline_is_a_functional_model_with_layers_behind_the_strings(exported):
+    translator, folder = exported
+    pipeline = runpy.run_path(str(ROOT / "examples" / "keras_pipeline.py"))["pipeline"]
+    model = pipeline(str(folder), at_least=0.5)
+    assert not model.trainable_weights
+    lines = ["one", "", "twenty-one"]
+    found = model.predict(np.array(lines, object), verbose=0)
+    expected = translator(lines)
+    assert [text.decode() for text in found["translation"]] == [e.text for e in expected]
+    confidence = np.exp([e.score for e in expected])
+    np.testing.assert_allclose(found["confidence"], confidence, rtol=1e-4)
+    np.testing.assert_array_equal(found["sure"], confidence >= 0.5)
+
+
+def test_keras_pipeline_names_what_is_missing(tmp_path, monkeypatch, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run_example(monkeypatch, "keras_pipeline.py", "--saved_model", tmp_path)
+    expected = f"{tmp_path} is no SavedModel. Make one: python -m export."
+    assert expected in " ".join(capsys.readouterr().err.split())

@@ -1,5 +1,12 @@
 """The whole model: against NumPy, the properties that make it a Transformer, and its sizes."""
 
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -14,6 +21,8 @@ VOCABULARY = 23
 # Two sentences; 0 is padding, and only the source of the second has some.
 SOURCE = np.array([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
 TARGET = np.array([[1, 11, 12, 13, 14, 15, 16], [1, 17, 18, 19, 20, 21, 22]])
+LABELS = np.array([[11, 12, 13, 14, 15, 16, 2], [17, 18, 19, 2, 0, 0, 0]])
+SIZES = {"num_layers": 2, "d_model": 14, "d_ff": 17, "num_heads": 2, "max_length": 13}
 VARIANTS = {
     "post-norm": {},
     "pre-norm": {"norm_first": True},
@@ -25,17 +34,16 @@ VARIANTS = {
 each_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 
 
-def make_model(seed=3, **changes):
+def make_model(seed=3, dtype=None, **changes):
     """A small model with random gains and biases; equal for equal seeds, dropout noise and all."""
-    sizes = {"num_layers": 2, "d_model": 14, "d_ff": 17, "num_heads": 2, "max_length": 13}
     keras.utils.set_random_seed(seed)
-    model = Transformer(VOCABULARY, ModelConfig(**sizes | changes))
+    model = Transformer(VOCABULARY, ModelConfig(**SIZES | changes), dtype=dtype)
     model.build()
     return reference.randomize(model, seed)
 
 
 def logits(model, source, target, training=False):
-    return ops.convert_to_numpy(model((source, target), training=training))
+    return ops.convert_to_numpy(ops.cast(model((source, target), training=training), "float32"))
 
 
 # Against NumPy
@@ -220,8 +228,21 @@ def test_vocabulary_of_nothing_is_an_error():
 
 # Keras
 
+SAVED = VARIANTS | {
+    "source apart": {"tie_embeddings": "target"},
+    "dropout": {
+        "dropout_rate": 0.3,
+        "attention_dropout_rate": 0.2,
+        "feed_forward_dropout_rate": 0.1,
+    },
+    "remat": {"remat": True},
+    "mixed_bfloat16": {"dtype": "mixed_bfloat16"},
+    "mixed_float16": {"dtype": "mixed_float16"},
+    "bfloat16": {"dtype": "bfloat16"},
+}
 
-@each_variant
+
+@pytest.mark.parametrize("variant", SAVED.values(), ids=SAVED)
 def test_saved_and_loaded_model_computes_the_same(variant, tmp_path):
     model = make_model(**variant)
     expected = logits(model, SOURCE, TARGET)
@@ -229,6 +250,159 @@ def test_saved_and_loaded_model_computes_the_same(variant, tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert loaded.config == model.config
     np.testing.assert_array_equal(logits(loaded, SOURCE, TARGET), expected)
+    policies = {layer.dtype_policy.name for layer in loaded._flatten_layers()}
+    assert policies == {model.dtype_policy.name}
+
+
+def test_every_option_of_the_model_is_saved_above():
+    options = set().union(SIZES, *SAVED.values())
+    assert options - {"dtype"} == {field.name for field in dataclasses.fields(ModelConfig)}
+
+
+LOAD = """
+import keras, pathlib, sys
+before = set(sys.modules)
+import tf_transformer
+imported = {name.partition(".")[0] for name in set(sys.modules) - before}
+import numpy as np
+folder = pathlib.Path(sys.argv[1])
+source, target = np.load(folder / "source.npy"), np.load(folder / "target.npy")
+for path in folder.glob("*.keras"):
+    logits = keras.saving.load_model(path)((source, target))
+    np.save(path.with_suffix(".npy"), keras.ops.convert_to_numpy(keras.ops.cast(logits, "float32")))
+print(*imported)
+"""
+
+
+def test_a_fresh_process_loads_models_with_keras_and_this_package_alone(tmp_path):
+    random = np.random.default_rng(1)
+    source, target = (random.integers(1, VOCABULARY, (3, size)) for size in (6, 9))
+    np.save(tmp_path / "source.npy", source)
+    np.save(tmp_path / "target.npy", target)
+    expected = {}
+    for name, variant in SAVED.items():
+        model = make_model(**variant)
+        model.save(tmp_path / f"{name}.keras")
+        expected[name] = logits(model, source, target)
+    root = pathlib.Path(__file__).parents[1]
+    imported = subprocess.run(
+        [sys.executable, "-c", LOAD, tmp_path],
+        env=os.environ | {"PYTHONPATH": str(root), "KERAS_BACKEND": keras.backend.backend()},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "tf_transformer" in imported
+    assert not [n for n in imported if n.startswith("tensorflow") or n == "sentencepiece"]
+    for name, ours in expected.items():
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), ours, err_msg=name)
+
+
+def compiled(model):
+    """The model with a loss over real tokens and an optimizer, as a user's own pipeline has it."""
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+    model.compile(keras.optimizers.Adam(0.01), loss, weighted_metrics=[])
+    return model
+
+
+def fit(model, epochs):
+    """The losses of some updates on one batch."""
+    data = {"x": (SOURCE, TARGET), "y": LABELS}
+    return model.fit(**data, epochs=epochs, shuffle=False, verbose=0).history["loss"]
+
+
+def test_evaluate_gives_the_cross_entropy_of_real_tokens():
+    model = compiled(make_model())
+    surprises = []
+    for source, target, labels in zip(SOURCE, TARGET, LABELS, strict=True):
+        expected = reference.softmax(reference.transformer(model, source[source != 0], target))
+        surprises += [-np.log(row[label]) for row, label in zip(expected, labels, strict=True)]
+    real = np.array(surprises)[LABELS.reshape(-1) != 0]
+    found = model.evaluate((SOURCE, TARGET), LABELS, verbose=0)
+    assert found == pytest.approx(real.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [{}, {"dropout_rate": 0.3, "remat": True}, {"dtype": "mixed_bfloat16"}],
+    ids=["plain", "dropout and remat", "mixed_bfloat16"],
+)
+def test_a_loaded_model_goes_on_in_fit_as_the_saved_one_does(variant, tmp_path):
+    """Optimizer and dropout's random state come along."""
+    model = compiled(make_model(**{"dropout_rate": 0.0} | variant))
+    [first] = fit(model, epochs=1)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    expected, found = fit(model, epochs=8), fit(loaded, epochs=8)
+    assert min(expected) < 0.8 * first
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for ours, other in zip(loaded.weights, model.weights, strict=True):
+        np.testing.assert_allclose(reference.array(ours), reference.array(other), atol=1e-4)
+
+
+# What else Keras does with a model
+
+
+def test_the_model_is_a_layer_of_a_functional_model(tmp_path):
+    model = make_model()
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    functional = keras.Model([source, target], ops.softmax(model((source, target))))
+    assert functional.output_shape == (None, None, VOCABULARY)
+    expected = reference.softmax(logits(model, SOURCE, TARGET).astype("float64"))
+    functional.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for each in (functional, loaded):
+        found = ops.convert_to_numpy(each([SOURCE, TARGET]))
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@each_variant
+def test_the_encoder_comes_out_under_another_head(variant, tmp_path):
+    """Shared, not copied: `fit` moves the encoder's weights, and the decoder is not saved."""
+    model = make_model(**variant)
+    ids = keras.Input((None,), dtype="int32")
+    memory = model.encode(ids)
+    assert tuple(memory.shape) == (None, None, 14)
+    expected = ops.convert_to_numpy(model.encode(SOURCE))
+    found = ops.convert_to_numpy(keras.Model(ids, memory)(SOURCE))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    mean = keras.layers.GlobalAveragePooling1D()(memory, mask=ops.not_equal(ids, 0))
+    classifier = keras.Model(ids, keras.layers.Dense(3)(mean))
+    before = [weight.numpy().copy() for weight in model.encoder.trainable_weights]
+    classifier.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    classifier.fit(SOURCE, np.array([0, 2]), verbose=0)
+    for weight, value in zip(model.encoder.trainable_weights, before, strict=True):
+        assert np.abs(weight.numpy() - value).max() > 1e-5
+    classifier.save(tmp_path / "classifier.keras")
+    loaded = keras.saving.load_model(tmp_path / "classifier.keras")
+    assert loaded.count_params() < model.count_params()
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(loaded(SOURCE)), ops.convert_to_numpy(classifier(SOURCE))
+    )
+
+
+def test_summary_tells_all_shapes():
+    lines = []
+    make_model().summary(line_length=100, print_fn=lines.append)
+    table = "\n".join(map(str, lines))
+    for part in ("encoder", "decoder", "target_embedding", "source_position"):
+        assert part in table
+    assert table.count("(None, None, 14)") == 7
+    assert "?" not in table
+
+
+@pytest.mark.parametrize("wanted", ["graph", "file"])
+def test_the_model_is_drawn(wanted, tmp_path):
+    pytest.importorskip("pydot", reason="Keras draws with pydot")
+    model = make_model()
+    if wanted == "graph":
+        drawn = keras.utils.model_to_dot(model, show_shapes=True, expand_nested=True).to_string()
+        assert "encoder" in drawn
+        return
+    if shutil.which("dot") is None:
+        pytest.skip("Keras writes pictures with Graphviz' dot")
+    keras.utils.plot_model(model, tmp_path / "model.png", show_shapes=True)
+    assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_model_made_from_its_config_has_the_same_weights():

@@ -94,12 +94,14 @@ class Transformer(keras.Model):
 
     def build(self, input_shape=None):
         """Makes all weights; shapes of inputs do not matter to them."""
-        states = (None, None, self.config.d_model)
+        ids, states = (None, None), (None, None, self.config.d_model)
         for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
             if not embedding.built:
-                embedding.build()
+                embedding.build(ids)
         for position in (self.source_position, self.target_position):
             position.build(states)
+        for dropout in (self.source_dropout, self.target_dropout):
+            dropout.build(states)  # no weights, but `summary` tells the shape
         self.encoder.build(states)
         self.decoder.build(states, states)
 

@@ -52,6 +52,9 @@ class Position(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return input_shape
 
+    def get_config(self):  # by itself Keras does not save a layer whose dtype is a policy object
+        return super().get_config()
+
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class SinusoidalPosition(Position):
