@@ -324,12 +324,12 @@ def test_evaluate_gives_the_cross_entropy_of_real_tokens():
 
 @pytest.mark.parametrize(
     "variant",
-    [{}, {"dropout_rate": 0.3, "remat": True}, {"dtype": "mixed_bfloat16"}],
-    ids=["plain", "dropout and remat", "mixed_bfloat16"],
+    [{}, {"remat": True, "dtype": "mixed_bfloat16"}],
+    ids=["plain", "remat in mixed_bfloat16"],
 )
 def test_a_loaded_model_goes_on_in_fit_as_the_saved_one_does(variant, tmp_path):
-    """Optimizer and dropout's random state come along."""
-    model = compiled(make_model(**{"dropout_rate": 0.0} | variant))
+    """The optimizer comes along; the state of dropout's noise does not, in Keras."""
+    model = compiled(make_model(dropout_rate=0.0, **variant))
     [first] = fit(model, epochs=1)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -368,11 +368,11 @@ def test_the_encoder_comes_out_under_another_head(variant, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-6)
     mean = keras.layers.GlobalAveragePooling1D()(memory, mask=ops.not_equal(ids, 0))
     classifier = keras.Model(ids, keras.layers.Dense(3)(mean))
-    before = [weight.numpy().copy() for weight in model.encoder.trainable_weights]
+    before = [reference.array(weight) for weight in model.encoder.trainable_weights]
     classifier.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     classifier.fit(SOURCE, np.array([0, 2]), verbose=0)
     for weight, value in zip(model.encoder.trainable_weights, before, strict=True):
-        assert np.abs(weight.numpy() - value).max() > 1e-5
+        assert np.abs(reference.array(weight) - value).max() > 1e-5
     classifier.save(tmp_path / "classifier.keras")
     loaded = keras.saving.load_model(tmp_path / "classifier.keras")
     assert loaded.count_params() < model.count_params()
@@ -391,18 +391,20 @@ def test_summary_tells_all_shapes():
     assert "?" not in table
 
 
-@pytest.mark.parametrize("wanted", ["graph", "file"])
-def test_the_model_is_drawn(wanted, tmp_path):
+def test_the_encoder_is_drawn(tmp_path):
+    """Of a subclassed model as a whole Keras draws one box."""
     pytest.importorskip("pydot", reason="Keras draws with pydot")
     model = make_model()
-    if wanted == "graph":
-        drawn = keras.utils.model_to_dot(model, show_shapes=True, expand_nested=True).to_string()
-        assert "encoder" in drawn
-        return
+    ids = keras.Input((None,), dtype="int32")
+    encoder = keras.Model(ids, model.encode(ids))
+    drawn = keras.utils.model_to_dot(encoder, show_shapes=True).to_string()
+    for part in ("TokenEmbedding", "SinusoidalPosition", "Encoder", "(None, None, 14)"):
+        assert part in drawn
     if shutil.which("dot") is None:
         pytest.skip("Keras writes pictures with Graphviz' dot")
-    keras.utils.plot_model(model, tmp_path / "model.png", show_shapes=True)
-    assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
+    for each, name in ((encoder, "encoder.png"), (model, "model.png")):
+        keras.utils.plot_model(each, tmp_path / name, show_shapes=True)
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
 def test_model_made_from_its_config_has_the_same_weights():
