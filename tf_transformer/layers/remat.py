@@ -24,6 +24,10 @@ def recomputed(layer: keras.layers.Layer, *inputs: KerasTensor | None, **options
     """
     weights = {id(weight) for weight in layer.weights}
     state = [variable for variable in layer.variables if id(variable) not in weights]
+    # A scope hides the one around it, where Keras' `fit` on JAX has the weights. TensorFlow's
+    # recomputation finds gradients of variables only, not of values they are given here.
+    on_tensorflow = keras.backend.backend() == "tensorflow"
+    given = [] if on_tensorflow else [(weight, weight.value) for weight in layer.weights]
     # Gradients flow to these; TensorFlow's recomputation takes no boolean masks.
     floats = [i for i, tensor in enumerate(inputs) if _is_float(tensor)]
 
@@ -31,7 +35,7 @@ def recomputed(layer: keras.layers.Layer, *inputs: KerasTensor | None, **options
         arguments = list(inputs)
         for i, tensor in zip(floats, tensors, strict=True):
             arguments[i] = tensor
-        with keras.StatelessScope(list(zip(state, values, strict=True))) as scope:
+        with keras.StatelessScope([*given, *zip(state, values, strict=True)]) as scope:
             output = layer(*arguments, **options)
         return [output, *(scope.get_current_value(variable) for variable in state)]
 
