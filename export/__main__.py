@@ -1,10 +1,7 @@
 """Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1."""
 
-import json
 import pathlib
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer import command_line
@@ -14,11 +11,6 @@ if TYPE_CHECKING:
     from tf_transformer.translator import Translator
 
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
-# Batches are padded differently, and rounding with them. It moves scores by less than this,
-SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
-# and decides near ties, of which draws at random have many: how many sentences may differ.
-MAY_DIFFER = {"float32": 0.0, "bfloat16": 0.5}
-MAY_DIFFER_IF_DRAWN = {"float32": 0.1, "bfloat16": 1.0}
 
 
 def main(
@@ -31,7 +23,7 @@ def main(
     """Writes a SavedModel that takes and gives raw strings, and checks it before it counts.
 
     The new model is loaded into a session in a fresh process, as a server does, and must
-    translate sample sentences as translate.py does. Only then it gets its final name.
+    answer in all signatures as the run does. Only then it gets its final name.
 
     Args:
         run_dir: the run's folder.
@@ -42,8 +34,9 @@ def main(
         dtype: of weights and computation.
         **decode_options: fields of DecodeConfig; the run's own where None.
     """
-    from export import warm_up
-    from tf_transformer.serving import compiled_shapes
+    from export import metadata, warm_up
+    from export.check import check
+    from tf_transformer.pieces import compiled_shapes
     from tf_transformer.translator import Translator
 
     final = pathlib.Path(to)
@@ -61,6 +54,8 @@ def main(
             check(partial, each, sentences)
         shapes = compiled_shapes(each.max_source_length) if jit_compile else warm_up.SHAPES
         warm_up.write(partial, warm_up.batches(shapes, each.tokenizer.encode))
+        facts = metadata.describe(pathlib.Path(run_dir), each) | {"jit_compile": jit_compile}
+        metadata.write(partial, facts)
         partial.rename(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -74,39 +69,6 @@ def stages(translator: "Translator") -> "list[Translator]":
     same weights and the same graph in float32 may not.
     """
     return list(dict.fromkeys([translator.with_dtype("float32"), translator]))
-
-
-def check(saved_model: pathlib.Path, translator: "Translator", sentences: list[str]) -> None:
-    """Compares a SavedModel, run in a fresh process, with the translator it came from.
-
-    Raises:
-        RuntimeError: when the process fails or more translations or scores differ than may.
-    """
-    program = pathlib.Path(__file__).with_name("run_in_session.py")
-    process = subprocess.run(
-        [sys.executable, str(program), str(saved_model)],
-        input="".join(sentence + "\n" for sentence in sentences).encode("utf-8"),
-        capture_output=True,
-        check=False,
-    )
-    if process.returncode:
-        raise RuntimeError(f"the export does not run in a session:\n{process.stderr.decode()}")
-    served = [json.loads(line) for line in process.stdout.decode("utf-8").split("\n")[:-1]]
-    dtype = translator.model.compute_dtype
-    pairs = zip(sentences, translator(sentences), served, strict=True)
-    differences = [
-        f"Source: {sentence!r}; run: {expected.text!r} ({expected.score:.4f}); "
-        f"export: {found['translation']!r} ({found['score']:.4f})."
-        for sentence, expected, found in pairs
-        if expected.text != found["translation"]
-        or abs(expected.score - found["score"]) > SCORE_TOLERANCE[dtype]
-    ]
-    may_differ = MAY_DIFFER_IF_DRAWN if translator.config.sampling else MAY_DIFFER
-    if len(differences) > may_differ[dtype] * len(sentences):
-        raise RuntimeError(
-            f"the export differs from the run it came from, {len(differences)} of "
-            f"{len(sentences)} times. {differences[0]}"
-        )
 
 
 def _next_version(path: pathlib.Path) -> pathlib.Path:

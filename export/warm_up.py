@@ -16,13 +16,13 @@ def batches(
 ) -> list[list[str]]:
     """Texts that make batches of the given shapes.
 
-    One sentence of each has the length and the others are empty, so that none takes long.
+    One sentence of each has the length and the others are short, so that none takes long.
 
     Args:
         shapes: (B, S), S in tokens with the end token.
         encode: gives a text's ids with the end token.
     """
-    return [[_sentence(length, encode), *[""] * (rows - 1)] for rows, length in shapes]
+    return [[_sentence(length, encode), *["e"] * (rows - 1)] for rows, length in shapes]
 
 
 def _sentence(length: int, encode: Callable[[str], Sequence[int]]) -> str:
@@ -32,17 +32,27 @@ def _sentence(length: int, encode: Callable[[str], Sequence[int]]) -> str:
 
 
 def write(saved_model: pathlib.Path, requests: Iterable[Sequence[str]]) -> None:
-    """Puts requests to the signature `serving_default` into a SavedModel.
+    """Puts requests to every signature into a SavedModel.
 
     Args:
         saved_model: its folder.
-        requests: a list of texts each.
+        requests: a list of texts each; `score` is asked for the first two, as their own
+            translations, since it has no sizes of its own.
     """
+    requests = list(requests)
     (saved_model / FILE).parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(saved_model / FILE)) as file:
         for texts in requests:
-            request = predict_pb2.PredictRequest()
-            request.model_spec.signature_name = "serving_default"
-            request.inputs["text"].CopyFrom(tf.make_tensor_proto(list(texts), tf.string))
-            log = prediction_log_pb2.PredictLog(request=request)
-            file.write(prediction_log_pb2.PredictionLog(predict_log=log).SerializeToString())
+            for signature in ("serving_default", "n_best"):
+                file.write(_record(signature, text=texts))
+        for texts in requests[:2]:
+            file.write(_record("score", source=texts, target=texts))
+
+
+def _record(signature: str, **inputs: Sequence[str]) -> bytes:
+    request = predict_pb2.PredictRequest()
+    request.model_spec.signature_name = signature
+    for name, texts in inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(list(texts), tf.string))
+    log = prediction_log_pb2.PredictLog(request=request)
+    return prediction_log_pb2.PredictionLog(predict_log=log).SerializeToString()

@@ -13,18 +13,27 @@ PACKAGE = ROOT / "tf_transformer"
 LEVELS = [
     {"errors"},
     {"files", "layers"},
-    {"config", "decoding", "tokenizer"},
+    {"config", "decoding", "tokenizer", "pieces"},
     {"model", "data"},
     {"tasks"},
     {"training", "incremental"},
     {"search"},
-    {"serving"},
+    {"serving", "saved_translator"},
     {"translator", "command_line"},
     {"streaming"},
     {"train.py", "evaluate.py", "translate.py", "export"},
 ]
 MAY_IMPORT_TENSORFLOW = {
-    *("tokenizer", "data", "tasks", "search", "serving", "translator"),
+    *(
+        "tokenizer",
+        "data",
+        "tasks",
+        "search",
+        "pieces",
+        "serving",
+        "saved_translator",
+        "translator",
+    ),
     *("training.strategy", "training.optimizer", "training.learner", "training.standing"),
     *("training.checkpoint", "training.reports", "training.trainer"),
 }

@@ -1,59 +1,121 @@
-"""The shapes that a compiled search is called with."""
+"""The exported graph gives what the translator gives, in every signature, whatever comes in."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_transformer.decoding import Hypotheses
-from tf_transformer.serving import MOST_TOKENS, _in_buckets, compiled_shapes
+from tf_transformer.decoding import NEVER
+from tf_transformer.errors import InputError
+from tf_transformer.translator import Translator
 
-LONGEST = 300
-
-
-class Echo:
-    """In place of a search: gives the source back as its translation, and notes its shape."""
-
-    def __init__(self):
-        self.shapes = set()
-
-    def __call__(self, source: tf.Tensor) -> Hypotheses:
-        self.shapes.add(tuple(source.shape))
-        lengths = tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1, keepdims=True)
-        numbers = tf.cast(lengths, tf.float32)
-        return Hypotheses(source[:, None], lengths, numbers, numbers)
-
-
-def random_source(rows: int, length: int) -> np.ndarray:
-    """Rows of unequal length, the first of full length."""
-    rng = np.random.default_rng(rows)
-    source = rng.integers(1, 99, (rows, length), np.int32)
-    lengths = rng.integers(1, length + 1, (rows, 1))
-    lengths[:1] = length
-    return np.where(np.arange(length) < lengths, source, 0)
+ODD = [
+    "one",
+    "",
+    "  \t ",
+    "two hundred and twelve thousand, nine hundred",
+    "twenty-one\x00\x07\x1b[31m",
+    "\ud800 half a pair \udc00",
+    "שלום 日本語 \U0001f44d\U0001f3fd",
+    "one",
+    "twenty " * 40,
+    "x" * 500,
+]
+BROKEN = [b"\xff\xfe", b"one \xe2\x82", b"\xed\xa0\x80 two", b"\xf4\x90\x80\x80\xc0\x80"]
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 4, 5, 31, 32, 33, 100])
-@pytest.mark.parametrize("length", [1, 8, 9, 64, 200, LONGEST])
-def test_any_batch_is_searched_in_compiled_shapes_and_put_together(rows, length):
-    echo = Echo()
-    source = random_source(rows, length)
-    found = _in_buckets(echo, tf.constant(source), LONGEST)
-    assert echo.shapes <= set(compiled_shapes(LONGEST))
-    np.testing.assert_array_equal(found.ids[:, 0, :length], source)
-    assert not found.ids[:, 0, length:].numpy().any()
-    np.testing.assert_array_equal(found.lengths[:, 0], (source != 0).sum(axis=1))
+@pytest.fixture(scope="module")
+def translator(run):
+    return Translator.from_run(run, beam_size=4, num_hypotheses=3, max_source_length=30)
 
 
-def test_every_compiled_shape_is_its_own_bucket():
-    for shape in compiled_shapes(LONGEST):
-        echo = Echo()
-        _in_buckets(echo, tf.constant(random_source(*shape)), LONGEST)
-        assert echo.shapes == {shape}
+@pytest.fixture(scope="module")
+def saved(translator, tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "1"
+    translator.save(path)
+    return Translator.load(path)
 
 
-@pytest.mark.parametrize("longest", [1, 8, 100, 1024, 10_000])
-def test_compiled_shapes_are_few_and_small(longest):
-    shapes = compiled_shapes(longest)
-    assert len(shapes) <= 40
-    assert max(length for _, length in shapes) == longest
-    assert all(rows * length <= MOST_TOKENS or rows == 1 for rows, length in shapes)
+def call(saved, signature, **texts):
+    return saved._call(signature, **texts)
+
+
+def assert_same(found, expected):
+    assert [t.text for t in found] == [t.text for t in expected]
+    np.testing.assert_allclose([t.score for t in found], [t.score for t in expected], atol=1e-4)
+
+
+def test_a_saved_translator_gives_what_the_translator_gives(translator, saved):
+    assert_same(saved(ODD), translator(ODD))
+
+
+def test_n_best_are_those_of_the_translator(translator, saved):
+    for found, expected in zip(saved.n_best(ODD), translator.n_best(ODD), strict=True):
+        assert_same(found, expected)
+
+
+def test_scores_of_pairs_are_those_of_the_translator(translator, saved):
+    targets = ["eins", "", "zwei", "zweihundert " * 20, *ODD[4:]]
+    found, expected = saved.score(ODD, targets), translator.score(ODD, targets)
+    np.testing.assert_allclose(found, expected, atol=1e-3, rtol=1e-5)
+
+
+def test_what_a_search_did_not_find_is_empty_and_has_a_finite_score(saved):
+    found = call(saved, "n_best", text=["", "one"])
+    assert found["translations"].shape == (2, 3)
+    assert found["translations"][0].tolist() == [b"", b"", b""]
+    assert found["scores"][0].tolist() == [0.0, NEVER, NEVER]
+
+
+def test_broken_utf8_is_what_python_makes_of_it(translator, saved):
+    found = saved._model.signatures["serving_default"](text=tf.constant(BROKEN))
+    expected = translator([text.decode("utf-8", "replace") for text in BROKEN])
+    assert [t.decode() for t in found["translation"].numpy()] == [t.text for t in expected]
+
+
+def test_what_was_cut_is_told(translator, saved):
+    lengths = [len(translator.tokenizer.encode(text)) for text in ODD]
+    too_long = [length > 30 for length in lengths]
+    assert 0 < sum(too_long) < len(ODD)
+    assert call(saved, "serving_default", text=ODD)["truncated"].tolist() == too_long
+    assert call(saved, "n_best", text=ODD)["truncated"].tolist() == too_long
+    for pair in ({"source": ODD, "target": [""] * 10}, {"source": [""] * 10, "target": ODD}):
+        assert call(saved, "score", **pair)["truncated"].tolist() == too_long
+
+
+def test_an_empty_batch_gives_empty_outputs(saved):
+    assert saved([]) == []
+    assert saved.n_best([]) == []
+    assert saved.score([], []) == []
+
+
+def test_a_large_batch_of_unequal_lengths_gives_what_small_ones_give(translator, run, tmp_path):
+    small = Translator.from_run(run, beam_size=2, batch_size=5, batch_tokens=40)
+    small.save(tmp_path / "1")
+    texts = [*ODD, *("one two three " * (n % 7) for n in range(60))]
+    assert_same(Translator.load(tmp_path / "1")(texts), small(texts))
+
+
+def test_pairs_must_be_pairs(saved):
+    with pytest.raises(InputError, match="expected one of translations for each of texts, got 1"):
+        saved.score(["one", "two"], ["eins"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as many targets as sources"):
+        call(saved, "score", source=["one", "two"], target=["eins"])
+
+
+def test_a_folder_without_a_model_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="is no SavedModel: it has no saved_model"):
+        Translator.load(tmp_path)
+
+
+def test_a_model_without_these_signatures_is_an_error(tmp_path):
+    module = tf.Module()
+    signature = tf.function(lambda text: {"translation": text}).get_concrete_function(
+        tf.TensorSpec((None,), tf.string, name="text")
+    )
+    tf.saved_model.save(module, tmp_path, signatures=signature)
+    with pytest.raises(InputError, match=r"has no signature n_best, score\. Export it again"):
+        Translator.load(tmp_path)
+
+
+def test_a_saved_translator_without_metadata_has_none(saved):
+    assert saved.metadata == {}

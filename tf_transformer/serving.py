@@ -2,30 +2,32 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 import keras
 import tensorflow as tf
 
-from tf_transformer.decoding import Hypotheses
+from tf_transformer.decoding import NEVER, Hypotheses
 from tf_transformer.layers import PAD_ID
-from tf_transformer.search import Search
+from tf_transformer.pieces import in_pieces, most_compiled_rows, padded_to_shape
+from tf_transformer.search import Search, score_pairs
 from tf_transformer.tokenizer import EOS_ID, Tokenizer
 
-# A compiled search is compiled once a shape; rounded up to these, shapes stay few.
-LENGTH_BUCKETS = (8, 16, 24, 32, 48, 64, 128, 256, 512)
-BATCH_BUCKETS = (1, 4, 16, 32)
-MOST_TOKENS = 4096  # of a compiled batch, because a compiled cache has its full size at once
+SearchIds = Callable[[tf.Tensor], Hypotheses]
 
 
 class ServingGraph(tf.Module):
-    """A tokenizer and a search as one graph on string tensors.
+    """A tokenizer, a search and a model as one graph on string tensors.
 
-    It holds core TensorFlow ops and tensorflow-text's SentencePiece ops and no others.
+    It holds core TensorFlow ops and tensorflow-text's SentencePiece ops and no others. Batches of
+    any size are worked on in pieces, so that memory is bounded; a row's outputs do not depend
+    on the other rows. `truncated` tells of rows that were longer than the longest source.
 
     Args:
-        search: the search on ids.
+        search: the search on ids; its configuration bounds the pieces, too.
         tokenizer: its tokenizer.
-        max_source_length: longest source in tokens with the end token; the rest is cut off.
+        max_source_length: longest source, or given target, in tokens with the end token; the rest
+            is cut off.
         jit_compile: whether XLA compiles the search, for a few sizes of batch and length that
             others are padded to.
     """
@@ -38,87 +40,123 @@ class ServingGraph(tf.Module):
         import tensorflow_text
 
         self.model = search.model
+        self.config = search.config
         self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
         self._max_source_length = max_source_length
-        self._search: Callable[[tf.Tensor], Hypotheses] = search
-        if jit_compile:
-            compiled = tf.function(search.__call__, jit_compile=True, autograph=False)
-            self._search = lambda source: _in_buckets(compiled, source, max_source_length)
+        self._jit_compile = jit_compile
+        self._search = self._best = self._compiled(search)
+        if self.config.num_hypotheses > 1 and not self.config.sampling:
+            # Whoever wants the best need not wait for the others.
+            of_one = replace(search, config=replace(self.config, num_hypotheses=1))
+            self._best = self._compiled(of_one)
 
     def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Strings (B,) to `translation`, string (B,), and `score`, float32 (B,)."""
-        ids = self._tokenizer.tokenize(text)[:, : self._max_source_length - 1]  # ragged
-        empty = tf.equal(ids.row_lengths(), 0)  # (B,)
-        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
-        source = tf.concat([ids, end], axis=1).to_tensor(PAD_ID)  # (B, S)
-        best = self._search(source)
-        translation = self._detokenize(best.ids[:, 0], best.lengths[:, 0])
+        """Strings (B,) to `translation`, string (B,), `score`, float32, and `truncated`, bool."""
+        translations, scores, truncated = self._hypotheses(text, self._best, count=1)
         return {
-            "translation": tf.where(empty, "", translation),
-            "score": tf.where(empty, 0.0, best.scores[:, 0]),
+            "translation": translations[:, 0],
+            "score": scores[:, 0],
+            "truncated": truncated,
         }
 
-    def _detokenize(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Ids (B, L), of which `lengths` count, to strings (B,)."""
-        inside = tf.sequence_mask(lengths, tf.shape(ids)[1])
+    def n_best(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Strings (B,) to `translations`, string (B, N), best first, with `scores` and `truncated`.
+
+        Where a search finds fewer than N, the others are empty and have the score `NEVER`.
+        """
+        found = self._hypotheses(text, self._search, self.config.num_hypotheses)
+        return dict(zip(("translations", "scores", "truncated"), found, strict=True))
+
+    def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Strings (B,) and translations (B,) to `score` and `log_probability`, float32 (B,)."""
+        same = "expected as many targets as sources."
+        tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
+        (sources, cut), (targets, target_cut) = self._encode(source), self._encode(target)
+
+        def work(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            pair = (_rows_of(sources, rows), _rows_of(targets, rows))
+            return tuple(score_pairs(self.model, *pair, self.config.length_penalty))
+
+        lengths = tf.maximum(_lengths(sources), _lengths(targets))
+        nothing = tf.zeros(tf.shape(source))
+        score, log_probability = in_pieces(work, lengths, self._most_rows, (nothing, nothing))
+        return {
+            "score": score,
+            "log_probability": log_probability,
+            "truncated": tf.logical_or(cut, target_cut),
+        }
+
+    def _compiled(self, search: Search) -> SearchIds:
+        """A search that runs under XLA, if that is wanted, in one of few shapes."""
+        if not self._jit_compile:
+            return search
+        compiled = tf.function(search.__call__, jit_compile=True, autograph=False)
+
+        def search_padded(source: tf.Tensor) -> Hypotheses:
+            found = compiled(padded_to_shape(source, self._max_source_length))
+            return Hypotheses(*(field[: tf.shape(source)[0]] for field in found))
+
+        return search_padded
+
+    def _most_rows(self, length: tf.Tensor) -> tf.Tensor:
+        return tf.clip_by_value(self.config.batch_tokens // length, 1, self.config.batch_size)
+
+    def _hypotheses(self, text: tf.Tensor, search: SearchIds, count: int) -> tuple[tf.Tensor, ...]:
+        """Translations and scores (B, N), and whether the text was cut (B,)."""
+        sources, cut = self._encode(text)
+
+        def work(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            found = search(_rows_of(sources, rows))
+            return self._detokenize(found)[:, :count], found.scores[:, :count]
+
+        def most_rows(length: tf.Tensor) -> tf.Tensor:
+            if self._jit_compile:
+                return most_compiled_rows(length, self._max_source_length)
+            return self._most_rows(length)
+
+        lengths = _lengths(sources)
+        with_text = tf.where(lengths > 1, lengths, 0)
+        score_of_none = tf.constant([0.0] + [NEVER] * (count - 1))
+        batch = tf.shape(text)[0]
+        of_none = tf.fill((batch, count), ""), tf.tile(score_of_none[None], (batch, 1))
+        return (*in_pieces(work, with_text, most_rows, of_none), cut)
+
+    def _encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Ids of strings (B,) with the end token, and whether something was cut off, (B,)."""
+        # Broken UTF-8 becomes what Python's "replace" makes of it, in translate.py for one.
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+        ids = self._tokenizer.tokenize(text)
+        room = self._max_source_length - 1
+        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
+        return tf.concat([ids[:, :room], end], axis=1), ids.row_lengths() > room
+
+    def _detokenize(self, found: Hypotheses) -> tf.Tensor:
+        """The strings (B, N) of hypotheses."""
+        shape = tf.shape(found.lengths)
+        ids = tf.reshape(found.ids, (shape[0] * shape[1], tf.shape(found.ids)[2]))
+        inside = tf.sequence_mask(tf.reshape(found.lengths, [-1]), tf.shape(ids)[1])
         text_ids = tf.logical_and(inside, tf.not_equal(ids, EOS_ID))
-        return self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, text_ids))
+        strings = self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, text_ids))
+        return tf.reshape(strings, shape)
 
 
 def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:
-    """Writes the graph with its variables, stored once, under the signature `serving_default`."""
+    """Writes the graph with its variables, stored once, under its three signatures."""
     archive = keras.export.ExportArchive()
     archive.track(graph)  # without this a session finds neither variables nor tokenizer
-    text = tf.TensorSpec((None,), tf.string, name="text")
+    text, source, target = (
+        tf.TensorSpec((None,), tf.string, name=name) for name in ("text", "source", "target")
+    )
     archive.add_endpoint("serving_default", graph.translate, input_signature=[text])
+    archive.add_endpoint("n_best", graph.n_best, input_signature=[text])
+    archive.add_endpoint("score", graph.score, input_signature=[source, target])
     archive.write_out(str(path), verbose=False)
 
 
-def compiled_shapes(longest: int) -> list[tuple[int, int]]:
-    """All shapes (B, S) that a compiled search pads batches to.
-
-    Args:
-        longest: longest source in tokens with the end token.
-    """
-    return [
-        (rows, length)
-        for length in _length_buckets(longest)
-        for rows in BATCH_BUCKETS
-        if rows <= _most_rows(length)
-    ]
+def _lengths(ids: tf.RaggedTensor) -> tf.Tensor:
+    return tf.cast(ids.row_lengths(), tf.int32)
 
 
-def _length_buckets(longest: int) -> list[int]:
-    return [*(length for length in LENGTH_BUCKETS if length < longest), longest]
-
-
-def _most_rows(length: int) -> int:
-    return max(rows for rows in BATCH_BUCKETS if rows * length <= MOST_TOKENS or rows == 1)
-
-
-def _in_buckets(
-    search: Callable[[tf.Tensor], Hypotheses], source: tf.Tensor, longest: int
-) -> Hypotheses:
-    """Searches a batch of any size in pieces of one of `compiled_shapes`."""
-    batch, length = tf.unstack(tf.shape(source))
-    lengths = _length_buckets(longest)
-    place = tf.searchsorted(lengths, length[None])[0]
-    columns = tf.gather(lengths, place)
-    most_rows = tf.gather([_most_rows(length) for length in lengths], place)
-    piece = tf.minimum(batch, most_rows)
-    rows = tf.gather(BATCH_BUCKETS, tf.searchsorted(BATCH_BUCKETS, piece[None])[0])
-    pieces = tf.maximum(1, (batch + rows - 1) // rows)
-    padding = [[0, pieces * rows - batch], [0, columns - length]]
-    padded = tf.pad(source, padding, constant_values=PAD_ID)
-    found = tf.map_fn(
-        search,
-        tf.reshape(padded, (pieces, rows, columns)),
-        fn_output_signature=Hypotheses(tf.int32, tf.int32, tf.float32, tf.float32),
-        parallel_iterations=1,
-    )
-    return Hypotheses(*(_join(field)[:batch] for field in found))
-
-
-def _join(pieces: tf.Tensor) -> tf.Tensor:
-    """(P, B, ...) to (P·B, ...)."""
-    return tf.reshape(pieces, tf.concat([[-1], tf.shape(pieces)[2:]], axis=0))
+def _rows_of(ids: tf.RaggedTensor, rows: tf.Tensor) -> tf.Tensor:
+    """Some rows (R, S), padded to the longest of them."""
+    return tf.gather(ids, rows).to_tensor(PAD_ID)

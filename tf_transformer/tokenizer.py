@@ -146,11 +146,13 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a line, with the end-of-sentence id."""
-        return [*self._processor.encode(text), EOS_ID]
+        return [*self._processor.encode(well_formed(text)), EOS_ID]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many lines, on all cores."""
-        rows = self._processor.encode(list(texts), num_threads=os.cpu_count() or 1)
+        rows = self._processor.encode(
+            [well_formed(text) for text in texts], num_threads=os.cpu_count() or 1
+        )
         return [[*row, EOS_ID] for row in rows]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -177,6 +179,15 @@ class Tokenizer:
                 "with U+2581 (▁), as in ▁house."
             )
         return token
+
+
+def well_formed(text: str) -> str:
+    """The text with U+FFFD for every half of a surrogate pair, which UTF-8 cannot hold."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:

@@ -13,6 +13,12 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers import PAD_ID
 from tf_transformer.model import Transformer
+from tf_transformer.saved_translator import (
+    PairScore,
+    SavedTranslator,
+    Translation,
+    require_same_length,
+)
 from tf_transformer.search import Search, score_pairs, shift_right
 from tf_transformer.serving import ServingGraph, write_saved_model
 from tf_transformer.tokenizer import EOS_ID, UNK_ID, Tokenizer
@@ -20,20 +26,6 @@ from tf_transformer.training.checkpoint import load_weights
 
 Progress = Callable[[int, int], object]
 """progress(sentences newly done, target tokens in them)."""
-
-
-class Translation(NamedTuple):
-    """A translation and its score: log-probability over length penalty."""
-
-    text: str
-    score: float
-
-
-class PairScore(NamedTuple):
-    """What the model gives a translation: log-probability over length penalty, and without."""
-
-    score: float
-    log_probability: float
 
 
 class Alignment(NamedTuple):
@@ -116,6 +108,15 @@ class Translator:
         load_weights(run_dir, model, decode.average)
         return cls(model, tokenizer, decode).with_dtype(dtype)
 
+    @staticmethod
+    def load(path: str | os.PathLike) -> SavedTranslator:
+        """An exported translator: the SavedModel that `save` or `python -m export` wrote.
+
+        Raises:
+            InputError: when the folder holds no such SavedModel.
+        """
+        return SavedTranslator(path)
+
     def with_dtype(self, dtype: str) -> "Translator":
         """This translator with weights and computation in another type.
 
@@ -168,7 +169,7 @@ class Translator:
         rows = self._encode_all(texts)
         prefix_rows = None
         if prefixes is not None:
-            _require_same_length(texts=texts, prefixes=prefixes)
+            require_same_length(texts=texts, prefixes=prefixes)
             prefix_rows = [self.tokenizer.encode(prefix)[:-1] for prefix in prefixes]
         result = [[Translation("", 0.0)] for _ in texts]
         for indices in self._batches([len(row) if len(row) > 1 else 0 for row in rows]):
@@ -233,8 +234,8 @@ class Translator:
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and gives strings, tokenizer and search included.
 
-        Its signature `serving_default` takes `text`, string (B,), and gives `translation`,
-        string (B,), and `score`, float32 (B,): what calling this translator gives.
+        Its signatures `serving_default`, `n_best` and `score` give what a call, `n_best` and
+        `score` of this translator give; see `ServingGraph`.
 
         Args:
             path: the folder to make.
@@ -265,7 +266,7 @@ class Translator:
         self, texts: Sequence[str], translations: Sequence[str]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
         """Batches of pairs: their indices, source ids and target ids."""
-        _require_same_length(texts=texts, translations=translations)
+        require_same_length(texts=texts, translations=translations)
         sources, targets = self._encode_all(texts), self._encode_all(translations)
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
@@ -296,14 +297,6 @@ def _pad(rows: list[list[int]]) -> np.ndarray:
     for target, row in zip(array, rows, strict=True):
         target[: len(row)] = row
     return array
-
-
-def _require_same_length(**lists: Sequence[str]) -> None:
-    (first, some), (second, others) = lists.items()
-    if len(some) != len(others):
-        raise InputError(
-            f"expected one of {second} for each of {first}, got {len(others)} for {len(some)}."
-        )
 
 
 def greedy_translate(

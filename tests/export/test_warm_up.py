@@ -5,7 +5,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from export import warm_up
-from tf_transformer.serving import compiled_shapes
+from tf_transformer.pieces import compiled_shapes, most_compiled_rows
 
 
 def words(text: str) -> list[int]:
@@ -24,7 +24,10 @@ def test_batches_fall_into_the_buckets_they_are_for(encode):
     below = {length: max([0, *(n for _, n in shapes if n < length)]) for _, length in shapes}
     for (rows, length), texts in zip(shapes, warm_up.batches(shapes, encode), strict=True):
         assert len(texts) == rows
-        assert below[length] < max(len(encode(text)) for text in texts) <= length
+        assert min(len(encode(text)) for text in texts) > 1  # a row without text is left out
+        longest = max(len(encode(text)) for text in texts)
+        assert below[length] < longest <= length
+        assert rows <= most_compiled_rows(tf.constant(longest), 200)  # so it is one piece
 
 
 def test_a_written_file_holds_the_requests(tmp_path):
@@ -35,6 +38,17 @@ def test_a_written_file_holds_the_requests(tmp_path):
         prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
         for record in records
     ]
-    assert [request.model_spec.signature_name for request in requests] == ["serving_default"] * 2
-    texts = [tf.make_ndarray(request.inputs["text"]).tolist() for request in requests]
-    assert texts == [[text.encode() for text in batch] for batch in batches]
+    found = [
+        (request.model_spec.signature_name, name, tf.make_ndarray(request.inputs[name]).tolist())
+        for request in requests
+        for name in sorted(request.inputs)
+    ]
+    first, second = [b"e e"], [b"e", b"", "é".encode()]
+    assert found == [
+        ("serving_default", "text", first),
+        ("n_best", "text", first),
+        ("serving_default", "text", second),
+        ("n_best", "text", second),
+        *(("score", name, first) for name in ("source", "target")),
+        *(("score", name, second) for name in ("source", "target")),
+    ]

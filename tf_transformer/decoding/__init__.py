@@ -3,6 +3,7 @@
 from tf_transformer.decoding.beam import beam_search
 from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import (
+    NEVER,
     Hypotheses,
     SpecialIds,
     StepFunction,
@@ -12,6 +13,7 @@ from tf_transformer.decoding.hypotheses import (
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 
 __all__ = [
+    "NEVER",
     "Constraints",
     "Hypotheses",
     "Sampling",

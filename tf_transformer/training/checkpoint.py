@@ -66,7 +66,7 @@ class Checkpoints:
     def latest(self) -> int:
         """The updates in the checkpoint that the training would go on from; 0 without one."""
         path = tf.train.latest_checkpoint(self._resume.directory)
-        return int(path.rpartition("-")[2]) if path else 0
+        return _update(path) if path else 0
 
     def save(self) -> None:
         """Saves all that the training needs to go on from here."""
@@ -139,15 +139,9 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
     Raises:
         InputError: when the run does not hold what was asked for.
     """
+    paths = _paths(run_dir, average)
     if average == "ema":
-        return _load_moving_average(run_dir, model)
-    folder = pathlib.Path(run_dir) / FOLDER / (BEST if average == "best" else "")
-    state = tf.train.get_checkpoint_state(str(folder))
-    if state is None:
-        raise InputError(
-            f"{folder} holds no checkpoint; train first: python train.py --run_dir {run_dir}"
-        )
-    paths = state.all_model_checkpoint_paths[-1 if average == "best" else -average :]
+        return _load_moving_average(run_dir, paths[0], model)
     checkpoint = tf.train.Checkpoint(weights=_tensors(model.weights))
     mean = [np.zeros(weight.shape, np.float64) for weight in model.weights]
     for path in paths:
@@ -159,9 +153,34 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
     return len(paths)
 
 
-def _load_moving_average(run_dir: str | os.PathLike, model: keras.Model) -> int:
-    latest = tf.train.latest_checkpoint(str(pathlib.Path(run_dir) / FOLDER / RESUME))
-    names = dict(tf.train.list_variables(latest)) if latest else {}
+def updates_of(run_dir: str | os.PathLike, average: Average) -> list[int]:
+    """After which updates the weights were saved that `load_weights` reads, in rising order.
+
+    Raises:
+        InputError: as `load_weights`.
+    """
+    return [_update(path) for path in _paths(run_dir, average)]
+
+
+def _update(path: str) -> int:
+    return int(path.rpartition("-")[2])
+
+
+def _paths(run_dir: str | os.PathLike, average: Average) -> list[str]:
+    """The checkpoints that hold what `average` asks for, oldest first."""
+    subfolder = {"best": BEST, "ema": RESUME}.get(str(average), "")
+    folder = pathlib.Path(run_dir) / FOLDER / subfolder
+    state = tf.train.get_checkpoint_state(str(folder))
+    if state is None:
+        raise InputError(
+            f"{folder} holds no checkpoint; train first: python train.py --run_dir {run_dir}"
+        )
+    newest = average if isinstance(average, int) else 1
+    return list(state.all_model_checkpoint_paths[-newest:])
+
+
+def _load_moving_average(run_dir: str | os.PathLike, latest: str, model: keras.Model) -> int:
+    names = dict(tf.train.list_variables(latest))
     if not any(name.startswith("averages/") for name in names):
         raise InputError(
             f"{run_dir} holds no moving average of weights. Train with --train.average_decay "
