@@ -66,17 +66,17 @@ def predict(
         response = stub.Predict(request, timeout=timeout)
     except grpc.RpcError as error:
         raise ServerError(f"the server answered {error.code().name}: {error.details()}") from error
-    outputs = {name: _plain(tf.make_ndarray(value)) for name, value in response.outputs.items()}
+    outputs = {name: plain(tf.make_ndarray(value)) for name, value in response.outputs.items()}
     return [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
 
 
-def _plain(values: Any) -> Any:
+def plain(values: Any) -> Any:
     """Arrays as lists, bytes as strings."""
     if isinstance(values, bytes):
         return values.decode("utf-8", "replace")
     if hasattr(values, "tolist"):
         values = values.tolist()
-    return list(map(_plain, values)) if isinstance(values, list) else values
+    return list(map(plain, values)) if isinstance(values, list) else values
 
 
 def parser() -> argparse.ArgumentParser:

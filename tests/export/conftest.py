@@ -31,7 +31,7 @@ def served(translator, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def stand_in(served):
-    from export.stand_in_server import StandIn  # tests/export/stand_in_server.py
+    from stand_in_server import StandIn
 
     with StandIn(str(served), NAME) as server:
         yield server
@@ -55,10 +55,11 @@ def command(monkeypatch, capsysbinary):
 
 
 @pytest.fixture(scope="session")
-def free_ports():
-    """Two ports of this machine that nothing listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+def free_port():
+    """Gives a port of this machine that nothing listens on."""
+
+    def find() -> int:
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            return found.getsockname()[1]
+
+    return find

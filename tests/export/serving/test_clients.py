@@ -56,9 +56,9 @@ def test_versions_are_numbers_or_labels(client, interface, stand_in, command):
         (client_grpc, {"server": "REST"}, "UNAVAILABLE"),
     ],
 )
-def test_a_client_says_what_is_wrong(client, options, says, stand_in, free_ports, command):
+def test_a_client_says_what_is_wrong(client, options, says, stand_in, free_port, command):
     servers = {
-        "absent": f"127.0.0.1:{free_ports[0]}",
+        "absent": f"127.0.0.1:{free_port()}",
         "REST": stand_in.rest,
         "gRPC": stand_in.grpc,
     }
@@ -106,8 +106,8 @@ def test_health_is_that_a_version_is_available(
 
 
 @pytest.mark.parametrize("options", [(), ("--grpc",)])
-def test_a_server_that_is_not_there_is_not_healthy(options, free_ports, command):
-    words = ("--model", NAME, "--server", f"127.0.0.1:{free_ports[0]}", *options)
+def test_a_server_that_is_not_there_is_not_healthy(options, free_port, command):
+    words = ("--model", NAME, "--server", f"127.0.0.1:{free_port()}", *options)
     code, output, _ = command(health, *words)
     assert code == 1
     assert "refused" in output or "UNAVAILABLE" in output
