@@ -7,6 +7,7 @@ import threading
 import time
 import urllib.request
 
+import numpy as np
 import pytest
 
 from export.serving import client_grpc, client_rest, health
@@ -83,6 +84,15 @@ def test_an_answer_that_is_none_is_said_to_be(body, says, monkeypatch):
     monkeypatch.setattr(urllib.request, "urlopen", lambda request, timeout: io.BytesIO(body))
     with pytest.raises(client_rest.ServerError, match=says):
         client_rest.predict("localhost:1", NAME, {"text": ["twenty"]})
+
+
+def test_answers_are_read_as_utf8_whatever_is_in_them(monkeypatch):
+    body = b'{"predictions": [{"translation": "\xc3\xa4\xff"}]}'  # as the server would write it
+    monkeypatch.setattr(urllib.request, "urlopen", lambda request, timeout: io.BytesIO(body))
+    rows = client_rest.predict("localhost:1", NAME, {"text": ["twenty"]})
+    assert rows == [{"translation": "ä\ufffd"}]
+    values = np.array([[b"\xc3\xa4", b"\xff"]], object)
+    assert client_grpc.plain(values) == [["ä", "\ufffd"]]
 
 
 @pytest.mark.parametrize("interface", ["rest", "grpc"])
