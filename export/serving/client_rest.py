@@ -72,8 +72,9 @@ def _post(url: str, content: dict[str, Any], timeout: float) -> dict[str, Any]:
         message = error.read().decode("utf-8", "replace").strip()
         raise ServerError(f"{url} answered {error.code}: {message}") from error
     except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or repr(error)
         raise ServerError(
-            f"no answer from {url}: {error!r}. Is the server up, and is this its REST port?"
+            f"no answer from {url}: {reason}. Is the server up, and is this its REST port?"
         ) from error
     except json.JSONDecodeError as error:
         raise ServerError(f"expected JSON from {url}, got {error.doc[:80]!r}.") from error
