@@ -22,8 +22,12 @@ PARSERS = {
 
 def commands(program: str) -> list[list[str]]:
     """The words of each command of the page that begins with `program`."""
-    blocks = re.findall(r"^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    lines = "".join(blocks).replace("\\\n", " ").split("\n")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    lines = (
+        "".join(block for language, block in blocks if not language)
+        .replace("\\\n", " ")
+        .split("\n")
+    )
     inline = re.findall(r"`([^`\n]+)`", PAGE)
     return [shlex.split(line) for line in lines + inline if line.startswith(f"{program} ")]
 

@@ -52,7 +52,7 @@ tf::NameAttrList Answer(const tf::SavedModelBundle& model, const tf::NameAttrLis
   tf::NameAttrList answer;
   answer.set_name(request.name());
   for (size_t i = 0; i < names.size(); ++i) {
-    found[i].AsProtoTensorContent((*answer.mutable_attr())[names[i]].mutable_tensor());
+    found[i].AsProtoField((*answer.mutable_attr())[names[i]].mutable_tensor());
   }
   return answer;
 }
