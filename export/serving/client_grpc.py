@@ -1,0 +1,117 @@
+"""Translates lines with TF Serving over gRPC. Needs tensorflow-serving-api.
+
+    python export/serving/client_grpc.py --model translator < lines.txt > answers.jsonl
+
+Writes a line of JSON for each line read: {"translation": ..., "score": ..., ...}.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import grpc
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+
+class ServerError(Exception):
+    """What keeps the server from answering, and what to do."""
+
+
+def predict(
+    channel: grpc.Channel,
+    model: str,
+    inputs: Mapping[str, Sequence[str | bytes]],
+    signature: str = "serving_default",
+    version: str = "",
+    timeout: float = 60.0,
+) -> list[dict[str, Any]]:
+    """Sends one request.
+
+    Args:
+        channel: to the server's gRPC interface; one serves any number of requests.
+        model: the model's name on the server.
+        inputs: strings (B,) by the names of the signature's inputs; bytes need not be UTF-8.
+        signature: what to ask of the model.
+        version: a version's number or label; the newest when empty.
+        timeout: seconds to wait for an answer.
+
+    Returns:
+        For each of the B rows its outputs by name.
+
+    Raises:
+        ServerError: when no answer comes, or an error.
+
+    Example:
+        with grpc.insecure_channel("localhost:8500") as channel:
+            predict(channel, "translator", {"text": ["twenty-one"]})
+    """
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = model
+    request.model_spec.signature_name = signature
+    if version.isdecimal():
+        request.model_spec.version.value = int(version)
+    elif version:
+        request.model_spec.version_label = version
+    for name, values in inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(list(values), tf.string))
+    stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    try:
+        response = stub.Predict(request, timeout=timeout)
+    except grpc.RpcError as error:
+        raise ServerError(f"the server answered {error.code().name}: {error.details()}") from error
+    outputs = {name: plain(tf.make_ndarray(value)) for name, value in response.outputs.items()}
+    return [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
+
+
+def plain(values: Any) -> Any:
+    """Arrays as lists, bytes as strings."""
+    if isinstance(values, bytes):
+        return values.decode("utf-8", "replace")
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    return list(map(plain, values)) if isinstance(values, list) else values
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of this command."""
+    options = argparse.ArgumentParser(description="Translates stdin with TF Serving over gRPC.")
+    options.add_argument("--server", default="localhost:8500", help="host:port")
+    options.add_argument("--model", required=True, help="its name on the server")
+    options.add_argument("--signature", default="serving_default", help="or n_best")
+    options.add_argument("--version", default="", help="number or label; the newest if not given")
+    options.add_argument("--batch_size", type=int, default=32, help="lines in a request")
+    options.add_argument("--timeout", type=float, default=60.0, help="seconds, of a request")
+    return options
+
+
+def main() -> None:
+    """Answers each line of stdin, as lines come."""
+    options = parser().parse_args()
+    lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)  # these split on "\n" only
+    with grpc.insecure_channel(options.server) as channel:
+        while batch := list(itertools.islice(lines, options.batch_size)):
+            try:
+                rows = predict(
+                    channel,
+                    options.model,
+                    {"text": batch},
+                    options.signature,
+                    options.version,
+                    options.timeout,
+                )
+            except ServerError as error:
+                sys.exit(f"error: {error}")
+            for row in rows:
+                sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
+            sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

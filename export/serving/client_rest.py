@@ -1,0 +1,136 @@
+"""Translates lines with TF Serving over REST. Needs nothing but Python.
+
+    python export/serving/client_rest.py --model translator < lines.txt > answers.jsonl
+
+Writes a line of JSON for each line read: {"translation": ..., "score": ..., ...}.
+"""
+
+import argparse
+import base64
+import http.client
+import itertools
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class ServerError(Exception):
+    """What keeps the server from answering, and what to do."""
+
+
+def predict(
+    server: str,
+    model: str,
+    inputs: Mapping[str, Sequence[str | bytes]],
+    signature: str = "serving_default",
+    version: str = "",
+    timeout: float = 60.0,
+) -> list[dict[str, Any]]:
+    """Sends one request.
+
+    Args:
+        server: host:port of the server's REST interface.
+        model: the model's name on the server.
+        inputs: strings (B,) by the names of the signature's inputs; bytes need not be UTF-8.
+        signature: what to ask of the model.
+        version: a version's number or label; the newest when empty.
+        timeout: seconds to wait for an answer.
+
+    Returns:
+        For each of the B rows its outputs by name.
+
+    Raises:
+        ServerError: when no answer comes, or an error.
+
+    Example:
+        predict("localhost:8501", "translator", {"text": ["twenty-one"]})
+    """
+    url = f"http://{server}/v1/models/{model}{_version_path(version)}:predict"
+    rows = [
+        dict(zip(inputs, map(_json_string, row), strict=True))
+        for row in zip(*inputs.values(), strict=True)
+    ]
+    answer = _post(url, {"signature_name": signature, "instances": rows}, timeout)
+    predictions = answer.get("predictions")
+    if not isinstance(predictions, list) or len(predictions) != len(rows):
+        raise ServerError(f"expected {len(rows)} predictions from {url}, got {str(answer)[:80]}.")
+    return predictions
+
+
+def _post(url: str, content: dict[str, Any], timeout: float) -> dict[str, Any]:
+    """Sends a JSON object and gives the one that comes back."""
+    body = json.dumps(content).encode("ascii")
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            # A model may give bytes that are no UTF-8, and the server sends them as they are.
+            answer = json.loads(response.read().decode("utf-8", "replace"))
+    except urllib.error.HTTPError as error:
+        message = error.read().decode("utf-8", "replace").strip()
+        raise ServerError(f"{url} answered {error.code}: {message}") from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or repr(error)
+        raise ServerError(
+            f"no answer from {url}: {reason}. Is the server up, and is this its REST port?"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise ServerError(f"expected JSON from {url}, got {error.doc[:80]!r}.") from error
+    if not isinstance(answer, dict):
+        raise ServerError(f"expected a JSON object from {url}, got {answer!r}.")
+    return answer
+
+
+def _version_path(version: str) -> str:
+    if not version:
+        return ""
+    return f"/versions/{version}" if version.isdecimal() else f"/labels/{version}"
+
+
+def _json_string(value: str | bytes) -> str | dict[str, str]:
+    """A string as JSON has it, or what TF Serving takes for bytes that are no UTF-8."""
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(value).decode("ascii")}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of this command."""
+    options = argparse.ArgumentParser(description="Translates stdin with TF Serving over REST.")
+    options.add_argument("--server", default="localhost:8501", help="host:port")
+    options.add_argument("--model", required=True, help="its name on the server")
+    options.add_argument("--signature", default="serving_default", help="or n_best")
+    options.add_argument("--version", default="", help="number or label; the newest if not given")
+    options.add_argument("--batch_size", type=int, default=32, help="lines in a request")
+    options.add_argument("--timeout", type=float, default=60.0, help="seconds, of a request")
+    return options
+
+
+def main() -> None:
+    """Answers each line of stdin, as lines come."""
+    options = parser().parse_args()
+    lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)  # these split on "\n" only
+    while batch := list(itertools.islice(lines, options.batch_size)):
+        try:
+            rows = predict(
+                options.server,
+                options.model,
+                {"text": batch},
+                options.signature,
+                options.version,
+                options.timeout,
+            )
+        except ServerError as error:
+            sys.exit(f"error: {error}")
+        for row in rows:
+            sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

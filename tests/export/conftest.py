@@ -1,0 +1,65 @@
+"""What the tests of the export share: a small SavedModel and a server that stands in for one."""
+
+import io
+import socket
+import sys
+
+import pytest
+
+NAME = "translator"  # as in export/serving/models.config
+LONGEST = 64  # tokens of a source; the rest is cut off
+
+
+@pytest.fixture(scope="session")
+def translator(run):
+    """What all that is served is compared with."""
+    from tf_transformer.translator import Translator
+
+    return Translator.from_run(run, num_hypotheses=2, max_source_length=LONGEST)
+
+
+@pytest.fixture(scope="session")
+def served(translator, tmp_path_factory):
+    """Version 1 of a model, with warm-up requests."""
+    from export import warm_up
+
+    path = tmp_path_factory.mktemp("served") / NAME / "1"
+    translator.save(path)
+    warm_up.write(path, warm_up.batches(warm_up.SHAPES, translator.tokenizer.encode))
+    return path
+
+
+@pytest.fixture(scope="session")
+def stand_in(served):
+    from stand_in_server import StandIn
+
+    with StandIn(str(served), NAME) as server:
+        yield server
+
+
+@pytest.fixture
+def command(monkeypatch, capsysbinary):
+    """Runs a command's main() in this process: its exit code, standard output and message."""
+
+    def run_command(module, *words, stdin=b""):
+        monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code, message = 0, ""
+        try:
+            module.main()
+        except SystemExit as exit_:
+            code, message = (exit_.code, "") if isinstance(exit_.code, int) else (1, exit_.code)
+        return code, capsysbinary.readouterr().out.decode("utf-8"), message
+
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def free_port():
+    """Gives a port of this machine that nothing listens on."""
+
+    def find() -> int:
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            return found.getsockname()[1]
+
+    return find

@@ -1,0 +1,256 @@
+"""The same requests through every door to a SavedModel that this machine has.
+
+A session in a fresh process; the C++ loader that TF Serving uses, out of the tensorflow wheel; the
+clients with a stand-in for the server; and the clients with tensorflow_model_server itself where
+it is on the PATH. The names of the tests say which ran; `pytest -rs` says why others did not.
+"""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import grpc
+import pytest
+import tensorflow as tf
+import yaml
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.core.protobuf import saved_model_pb2
+
+from export.serving import client_grpc, client_rest
+from tf_transformer.decoding import NEVER
+from tf_transformer.translator import Translation
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+KIT = ROOT / "export" / "serving"
+NAME = "translator"
+TEXTS = [
+    b"twenty-one",
+    b"",
+    b"  ",
+    "\U0001f44d\U0001f3fd שלום 日本語".encode(),
+    b"June \xff twelfth",
+    "a\tb\u2028c\x85d\r".encode(),
+    b"one hundred and two " * 30,  # more than the longest source
+]
+
+
+@pytest.fixture(scope="module")
+def requests(served):
+    """(signature, strings by input): all texts together and one alone, for every signature."""
+    model = saved_model_pb2.SavedModel.FromString((served / "saved_model.pb").read_bytes())
+    signatures = model.meta_graphs[0].signature_def
+    return [
+        (name, {key: texts[i:] + texts[:i] for i, key in enumerate(sorted(signature.inputs))})
+        for name, signature in sorted(signatures.items())
+        if not name.startswith("__")  # an op that initialises
+        for texts in (TEXTS, TEXTS[:1])
+    ]
+
+
+# What the translator that was exported makes of them.
+
+
+def serving_default(translator, text):
+    found = translator(text)
+    return {
+        "translation": [translation.text for translation in found],
+        "score": [translation.score for translation in found],
+        "truncated": truncated(translator, text),
+    }
+
+
+def n_best(translator, text):
+    nothing = [Translation("", NEVER)] * translator.config.num_hypotheses
+    found = [(row + nothing)[: translator.config.num_hypotheses] for row in translator.n_best(text)]
+    return {
+        "translations": [[translation.text for translation in row] for row in found],
+        "scores": [[translation.score for translation in row] for row in found],
+        "truncated": truncated(translator, text),
+    }
+
+
+def score(translator, source, target):
+    found = translator.score(source, target)
+    cut = zip(truncated(translator, source), truncated(translator, target), strict=True)
+    return {
+        "score": [pair.score for pair in found],
+        "log_probability": [pair.log_probability for pair in found],
+        "truncated": [any(pair) for pair in cut],
+    }
+
+
+def truncated(translator, texts):
+    encode = translator.tokenizer.encode
+    return [len(encode(text)) > translator.max_source_length for text in texts]
+
+
+ORACLES = {oracle.__name__: oracle for oracle in (serving_default, n_best, score)}
+
+
+@pytest.fixture(scope="module")
+def expected(translator, requests):
+    return [
+        ORACLES[signature](
+            translator,
+            **{
+                name: [t.decode("utf-8", "replace") for t in texts]
+                for name, texts in inputs.items()
+            },
+        )
+        for signature, inputs in requests
+    ]
+
+
+# The doors: each takes the requests and gives for each its outputs, {name: list}.
+
+
+def through_files(requests, folder, *command):
+    """Runs a program that reads a file of requests and writes one of answers."""
+    with tf.io.TFRecordWriter(str(folder / "requests")) as writer:
+        for signature, inputs in requests:
+            message = attr_value_pb2.NameAttrList(name=signature)
+            for name, texts in inputs.items():
+                message.attr[name].tensor.CopyFrom(tf.make_tensor_proto(texts, tf.string))
+            writer.write(message.SerializeToString())
+    files = (folder / "requests", folder / "answers")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}  # run_requests.py uses export/
+    process = subprocess.run([*command, *files], env=environment, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    records = tf.data.TFRecordDataset(str(folder / "answers")).as_numpy_iterator()
+    for answer in map(attr_value_pb2.NameAttrList.FromString, records):
+        yield {
+            name: client_grpc.plain(tf.make_ndarray(value.tensor))
+            for name, value in answer.attr.items()
+        }
+
+
+def session(requests, served, tmp_path, request):
+    command = (sys.executable, HERE / "run_requests.py", served)
+    return through_files(requests, tmp_path, *command)
+
+
+def cpp_loader(requests, served, tmp_path, request):
+    ops = sentencepiece_library()
+    return through_files(requests, tmp_path, compiled_loader(request.config), served, ops)
+
+
+def columns(rows):
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def rest(server, requests):
+    for signature, inputs in requests:
+        yield columns(client_rest.predict(server.rest, NAME, inputs, signature))
+
+
+def grpc_(server, requests):
+    with grpc.insecure_channel(server.grpc) as channel:
+        for signature, inputs in requests:
+            yield columns(client_grpc.predict(channel, NAME, inputs, signature))
+
+
+def stand_in_rest(requests, served, tmp_path, request):
+    return rest(request.getfixturevalue("stand_in"), requests)
+
+
+def stand_in_grpc(requests, served, tmp_path, request):
+    return grpc_(request.getfixturevalue("stand_in"), requests)
+
+
+def tensorflow_model_server_rest(requests, served, tmp_path, request):
+    return rest(request.getfixturevalue("model_server"), requests)
+
+
+def tensorflow_model_server_grpc(requests, served, tmp_path, request):
+    return grpc_(request.getfixturevalue("model_server"), requests)
+
+
+DOORS = [
+    session,
+    cpp_loader,
+    stand_in_rest,
+    stand_in_grpc,
+    tensorflow_model_server_rest,
+    tensorflow_model_server_grpc,
+]
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_every_door_gives_what_the_translator_gives(
+    door, requests, expected, served, tmp_path, request, record_property
+):
+    answers = list(door(requests, served, tmp_path, request))
+    record_property("answered_by", door.__name__)
+    assert len(answers) == len(expected)
+    for (signature, _inputs), answer, wanted in zip(requests, answers, expected, strict=True):
+        assert answer.keys() == wanted.keys(), signature
+        for name, values in answer.items():
+            assert values == approximately(wanted[name]), (signature, name)
+
+
+def approximately(values):
+    """Strings and booleans as they are, numbers to 1e-4."""
+    if isinstance(values, list) and values and isinstance(values[0], list):
+        return [approximately(row) for row in values]
+    return pytest.approx(values, abs=1e-4) if isinstance(values[0], float) else values
+
+
+def sentencepiece_library() -> pathlib.Path:
+    import tensorflow_text
+
+    folder = pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops"
+    return folder / "_sentencepiece_tokenizer.so"
+
+
+def compiled_loader(config) -> pathlib.Path:
+    """The program of load_saved_model.cc, compiled once for each TensorFlow and kept."""
+    source = HERE / "load_saved_model.cc"
+    header = pathlib.Path(tf.sysconfig.get_include(), "tensorflow/cc/saved_model/loader.h")
+    if sys.platform != "linux" or not shutil.which("g++") or not header.is_file():
+        pytest.skip("needs Linux, g++ and the headers in the tensorflow wheel")
+    library = tf.sysconfig.get_lib()
+    # Without optimising and without warnings, of which TensorFlow's headers give hundreds.
+    flags = ["-O0", "-w", *tf.sysconfig.get_compile_flags(), f"-L{library}"]
+    flags += [f"-Wl,-rpath,{library}", "-Wl,--no-as-needed"]
+    flags += ["-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"]
+    key = hashlib.sha256(source.read_bytes() + repr((tf.__version__, flags)).encode()).hexdigest()
+    program = config.cache.mkdir("load_saved_model") / key[:16]
+    if not program.is_file():
+        partial = program.with_suffix(".partial")
+        command = ["g++", str(source), "-o", str(partial), *flags]
+        process = subprocess.run(command, capture_output=True, check=False)
+        assert process.returncode == 0, process.stderr.decode()
+        partial.rename(program)
+    return program
+
+
+@pytest.fixture(scope="module")
+def model_server(served, free_port, tmp_path_factory):
+    """tensorflow_model_server with the kit's configurations, batching on."""
+    if not shutil.which("tensorflow_model_server"):
+        pytest.skip("tensorflow_model_server is not on the PATH")
+    config = tmp_path_factory.mktemp("config")
+    shutil.copytree(KIT, config, dirs_exist_ok=True)
+    models = (config / "models.config").read_text().replace("/models/", f"{served.parents[1]}/")
+    (config / "models.config").write_text(models)
+    service = yaml.safe_load((KIT / "compose.yaml").read_text("utf-8"))["services"][NAME]
+    options = [word.replace("/config/", f"{config}/") for word in service["command"]]
+    ports = (free_port(), free_port())
+    command = ["tensorflow_model_server", f"--rest_api_port={ports[0]}", f"--port={ports[1]}"]
+    with (
+        open(config / "log", "w") as log,
+        subprocess.Popen([*command, *options], stdout=log, stderr=log) as process,
+    ):
+        rest_server, grpc_server = (f"127.0.0.1:{port}" for port in ports)
+        healthy = [sys.executable, KIT / "health.py", "--model", NAME, "--wait", "120"]
+        ready = subprocess.run([*healthy, "--server", rest_server], check=False).returncode == 0
+        try:
+            assert ready, (config / "log").read_text()
+            yield SimpleNamespace(rest=rest_server, grpc=grpc_server)
+        finally:
+            process.terminate()
