@@ -16,12 +16,13 @@ import importlib.util
 import json
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import keras
 import ml_dtypes
 import numpy as np
 
+from tf_transformer.command_line import Quantization
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers import LayerNorm, MultiHeadAttention
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
     from tf_transformer.translator import Translator
-
-Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 # What run_in_ctranslate2.py needs to know of a `DecodeConfig`.
 SEARCH_OPTIONS = (
