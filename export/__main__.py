@@ -1,11 +1,14 @@
-"""Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1."""
+"""Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1.
+
+With --format ctranslate2, for CTranslate2.
+"""
 
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer import command_line
 from tf_transformer.errors import InputError
@@ -26,6 +29,8 @@ def main(
     to: str,
     jit_compile: bool = False,
     dtype: command_line.DType = "float32",
+    format: Literal["saved_model", "ctranslate2"] = "saved_model",
+    quantization: command_line.Quantization = "float32",
     **decode_options: Any,
 ) -> None:
     """Writes a SavedModel that takes and gives raw strings, and checks it before it counts.
@@ -40,8 +45,16 @@ def main(
             stock TF Serving needs --xla_cpu_compilation_enabled=true then, and compiles for all
             sizes of batches while it loads.
         dtype: of weights and computation.
+        format: saved_model, or ctranslate2: a folder for CTranslate2, which needs no TensorFlow.
+            export/run_in_ctranslate2.py runs it.
+        quantization: how a ctranslate2 folder keeps its weights.
         **decode_options: fields of DecodeConfig; the run's own where None.
     """
+    if format == "ctranslate2":
+        _export_ctranslate2(run_dir, to, jit_compile, dtype, quantization, **decode_options)
+        return
+    if quantization != "float32":
+        raise InputError("--quantization is of --format ctranslate2; a SavedModel has --dtype.")
     from export import warm_up
     from tf_transformer.serving import compiled_shapes
     from tf_transformer.translator import Translator
@@ -65,6 +78,29 @@ def main(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     print(f"exported {final}: {len(sentences)} sentences checked in a session")
+
+
+def _export_ctranslate2(
+    run_dir: str,
+    to: str,
+    jit_compile: bool,
+    dtype: command_line.DType,
+    quantization: command_line.Quantization,
+    **decode_options: Any,
+) -> None:
+    if jit_compile or dtype != "float32":
+        raise InputError(
+            "--jit_compile and --dtype are of --format saved_model; CTranslate2 has --quantization."
+        )
+    from export import check_ctranslate2
+
+    final = pathlib.Path(to)
+    if final.exists():
+        raise InputError(f"{final} exists; give --to a new version, like {_next_version(final)}.")
+    agreement = check_ctranslate2.export(
+        run_dir, final, quantization, ODD_SENTENCES, **decode_options
+    )
+    print(f"exported {final}: {agreement}")
 
 
 def stages(translator: "Translator") -> "list[Translator]":
