@@ -1,8 +1,12 @@
-"""Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1."""
+"""Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1.
+
+With --format ctranslate2, for CTranslate2.
+"""
 
 import pathlib
 import shutil
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer import command_line
 from tf_transformer.errors import InputError
@@ -18,6 +22,8 @@ def main(
     to: str,
     jit_compile: bool = False,
     dtype: command_line.DType = "float32",
+    format: Literal["saved_model", "ctranslate2"] = "saved_model",
+    quantization: command_line.Quantization = "float32",
     **decode_options: Any,
 ) -> None:
     """Writes a SavedModel that takes and gives raw strings, and checks it before it counts.
@@ -32,34 +38,65 @@ def main(
             stock TF Serving needs --xla_cpu_compilation_enabled=true then, and compiles for all
             sizes of batches while it loads.
         dtype: of weights and computation.
+        format: saved_model, or ctranslate2: a folder for CTranslate2, which needs no TensorFlow.
+            export/run_in_ctranslate2.py runs it.
+        quantization: how a ctranslate2 folder keeps its weights.
         **decode_options: fields of DecodeConfig; the run's own where None.
     """
-    from export import metadata, warm_up
+    final = pathlib.Path(to)
+    if final.exists():
+        raise InputError(f"{final} exists; give --to a new version, like {_next_version(final)}.")
+    # Not a number, so that a server that watches the parent folder takes no notice of it.
+    partial = final.with_name(f".{final.name}.partial")
+    try:
+        if format == "ctranslate2":
+            if jit_compile or dtype != "float32":
+                raise InputError(
+                    "--jit_compile and --dtype are of --format saved_model; CTranslate2 has "
+                    "--quantization."
+                )
+            told = _write_ctranslate2(run_dir, partial, quantization, decode_options)
+        else:
+            if quantization != "float32":
+                raise InputError(
+                    "--quantization is of --format ctranslate2; a SavedModel has --dtype."
+                )
+            told = _write_saved_model(run_dir, partial, jit_compile, dtype, decode_options)
+        partial.rename(final)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    print(f"exported {final}: {told}")
+
+
+def _write_saved_model(
+    run_dir: str,
+    folder: pathlib.Path,
+    jit_compile: bool,
+    dtype: command_line.DType,
+    decode_options: dict[str, Any],
+) -> str:
+    """Writes and checks; returns what was found."""
+    from export import manifest, metadata, warm_up
     from export.check import check
     from tf_transformer.pieces import compiled_shapes
     from tf_transformer.translator import Translator
 
-    final = pathlib.Path(to)
-    if final.exists():
-        raise InputError(f"{final} exists; give --to a new version, like {_next_version(final)}.")
     translator = Translator.from_run(run_dir, dtype, **decode_options)
-    samples = (pathlib.Path(run_dir) / "samples.txt").read_text("utf-8").split("\n")[:-1]
-    sentences = samples + ODD_SENTENCES
-    # Not a number, so that a server that watches the parent folder takes no notice of it.
-    partial = final.with_name(f".{final.name}.partial")
-    try:
-        for each in stages(translator):
-            shutil.rmtree(partial, ignore_errors=True)
-            each.save(partial, jit_compile=jit_compile)
-            check(partial, each, sentences)
-        shapes = compiled_shapes(each.max_source_length) if jit_compile else warm_up.SHAPES
-        warm_up.write(partial, warm_up.batches(shapes, each.tokenizer.encode))
-        facts = metadata.describe(pathlib.Path(run_dir), each) | {"jit_compile": jit_compile}
-        metadata.write(partial, facts)
-        partial.rename(final)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    print(f"exported {final}: {len(sentences)} sentences checked in a session")
+    sentences = samples(run_dir)
+    for each in stages(translator):
+        shutil.rmtree(folder, ignore_errors=True)
+        each.save(folder, jit_compile=jit_compile)
+        requirements = manifest.check(folder, jit_compile)
+        check(folder, each, sentences)
+    shapes = compiled_shapes(each.max_source_length) if jit_compile else warm_up.SHAPES
+    warm_up.write(folder, warm_up.batches(shapes, each.tokenizer.encode))
+    facts = metadata.describe(pathlib.Path(run_dir), each)
+    metadata.write(folder, facts | {"requires": asdict(requirements)})
+    return (
+        f"{len(sentences)} sentences checked in a session; runs in TF Serving "
+        f"{requirements.lowest_server} and later"
+        + " with --xla_cpu_compilation_enabled=true" * jit_compile
+    )
 
 
 def stages(translator: "Translator") -> "list[Translator]":
@@ -69,6 +106,32 @@ def stages(translator: "Translator") -> "list[Translator]":
     same weights and the same graph in float32 may not.
     """
     return list(dict.fromkeys([translator.with_dtype("float32"), translator]))
+
+
+def _write_ctranslate2(
+    run_dir: str,
+    folder: pathlib.Path,
+    quantization: command_line.Quantization,
+    decode_options: dict[str, Any],
+) -> str:
+    """Writes and checks; returns what was found."""
+    from export import check_ctranslate2, to_ctranslate2
+    from tf_transformer.translator import Translator
+
+    to_ctranslate2.require_package()
+    translator = Translator.from_run(run_dir, **decode_options)
+    # Rounded weights give other scores, and a wrong export may, too; the same weights may not.
+    for each in dict.fromkeys(("float32", quantization)):
+        shutil.rmtree(folder, ignore_errors=True)
+        to_ctranslate2.write(translator, folder, each)
+        agreement = check_ctranslate2.check(folder, translator, samples(run_dir), each)
+    return str(agreement)
+
+
+def samples(run_dir: str) -> list[str]:
+    """What an export is checked with: sentences of the run's validation text, and odd ones."""
+    lines = (pathlib.Path(run_dir) / "samples.txt").read_text("utf-8").split("\n")
+    return lines[:-1] + ODD_SENTENCES
 
 
 def _next_version(path: pathlib.Path) -> pathlib.Path:

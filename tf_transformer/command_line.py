@@ -16,6 +16,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 
 DType = Literal["float32", "bfloat16"]
+Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
 def run(main: Callable[..., None]) -> None:

@@ -1,0 +1,251 @@
+"""CTranslate2 folders: the same model, the same search, and what has no place there."""
+
+import importlib
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from export import check_ctranslate2, to_ctranslate2
+from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.errors import InputError
+from tf_transformer.model import Transformer
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.translator import Translator
+
+ROOT = pathlib.Path(__file__).parents[2]
+SIZES = {"num_layers": 1, "d_model": 16, "d_ff": 24, "num_heads": 2}
+TEXTS = ["", "one", "two hundred and three", "  ", "three three three", "né 日本\tx", "seven " * 30]
+VARIANTS = {
+    "paper": {},
+    "pre_norm": {"norm_first": True},
+    "attention_bias": {"attention_bias": True},
+    "learned": {"position": "learned", "max_length": 50},
+    "target_tied": {"tie_embeddings": "target"},
+    "untied": {"tie_embeddings": "none"},
+    "narrow_heads": {"key_dim": 6, "value_dim": 6},
+    "odd_heads": {"key_dim": 5, "value_dim": 5, "num_heads": 3, "d_model": 14},
+    "all": {
+        **{"norm_first": True, "attention_bias": True, "position": "learned", "max_length": 50},
+        **{"tie_embeddings": "none", "key_dim": 6, "value_dim": 6},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    lines = ["one two three four five six seven", "hundred and twenty thousand"]
+    return Tokenizer.train(lines * 3, vocabulary_size=300)
+
+
+@pytest.fixture
+def loaded():
+    """Loads a folder; skipped where CTranslate2 is not installed."""
+    pytest.importorskip("ctranslate2", reason="needs ctranslate2: pip install ctranslate2")
+    from export.run_in_ctranslate2 import Model
+
+    return lambda folder: Model(str(folder), threads=1)
+
+
+def untrained(tokenizer, decode=None, **model_options) -> Translator:
+    """Random weights, biases and gains too, and logits far enough apart that ties are rare.
+
+    Padding and the start token, which this project rules out and a trained model never gives, get
+    embeddings that make them unlikely: opposite to the bias of what goes into the logits.
+    """
+    rng = np.random.default_rng(3)
+    model = Transformer(tokenizer.vocabulary_size, ModelConfig(**(SIZES | model_options)))
+    model.build()
+    for weight in model.weights:
+        scale = 0.5 if len(weight.shape) == 1 else 1.2 * weight.shape[-1] ** -0.5
+        values = rng.normal(scale=scale, size=weight.shape)
+        weight.assign(values + (1 if weight.name == "gamma" else 0))
+    last = model.decoder.final_norm or model.decoder.layers[-1].feed_forward_residual.norm
+    last.beta.assign(np.where(np.arange(last.beta.shape[0]) == 0, 4.0, last.beta))
+    last.gamma.assign(np.where(np.arange(last.beta.shape[0]) == 0, 0.1, last.gamma))
+    output = np.array(model.output_embedding.embeddings)
+    output[:, 0] = 0.0
+    output[:2, 0] = -5.0
+    model.output_embedding.embeddings.assign(output)
+    decode = {"beam_size": 3, "max_extra_length": 6, "max_source_length": 40} | (decode or {})
+    return Translator(model, tokenizer, DecodeConfig(**decode))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_given_translations_have_the_scores_of_the_model(name, tokenizer, loaded, tmp_path):
+    """The oracle is this project's model; the last text is longer than the longest source."""
+    translator = untrained(tokenizer, num_layers=2, **VARIANTS[name])
+    to_ctranslate2.write(translator, tmp_path, "float32")
+    model = loaded(tmp_path)
+    given = [*TEXTS[1:], "two two"]
+    np.testing.assert_allclose(
+        model.score(TEXTS, given), translator.score(TEXTS, given), atol=1e-4, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("decode", "model"),
+    [
+        ({"beam_size": 1}, {"norm_first": True}),
+        ({"beam_size": 3, "length_penalty": 0.0, "max_length": 5}, {}),
+        ({"beam_size": 4, "length_penalty": 2.0, "max_length_ratio": 0.5}, VARIANTS["all"]),
+    ],
+    ids=["greedy", "without penalty", "beam"],
+)
+def test_a_search_finds_what_this_projects_search_finds(decode, model, tokenizer, loaded, tmp_path):
+    translator = untrained(tokenizer, decode, **model)
+    to_ctranslate2.write(translator, tmp_path, "float32")
+    found, expected = loaded(tmp_path)(TEXTS), translator(TEXTS)
+    assert [row.translation for row in found] == [each.text for each in expected]
+    scores = [row.score for row in found], [each.score for each in expected]
+    np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
+
+
+def test_what_rules_tokens_out_gives_the_same_greedy_translations(tokenizer, loaded, tmp_path):
+    """Scores differ there, and with them a beam, because CTranslate2 normalises afterwards."""
+    decode = {"min_length": 9, "min_length_ratio": 1.5, "no_repeat_ngram_size": 1}
+    decode |= {"excluded_tokens": ("t", "h", "▁o"), "avoid_unknown": True, "beam_size": 1}
+    translator = untrained(tokenizer, decode)
+    to_ctranslate2.write(translator, tmp_path, "float32")
+    found = [each.translation for each in loaded(tmp_path)(TEXTS)]
+    assert found == [each.text for each in translator(TEXTS)]
+    assert not any(piece in text for piece in "th" for text in found)
+
+
+@pytest.mark.parametrize(
+    ("quantization", "bytes_a_weight", "tolerance"),
+    [("bfloat16", 2, 0.1), ("float16", 2, 0.02), ("int8", 1, 0.5), ("int8_float16", 1, 0.5)],
+)
+def test_smaller_weights_give_nearly_the_same_scores(
+    quantization, bytes_a_weight, tolerance, tokenizer, loaded, tmp_path
+):
+    translator = untrained(tokenizer)
+    to_ctranslate2.write(translator, tmp_path / "whole", "float32")
+    to_ctranslate2.write(translator, tmp_path / "small", quantization)
+    whole, small = ((tmp_path / name / "model.bin").stat().st_size for name in ("whole", "small"))
+    assert small < whole * (bytes_a_weight / 4 + 0.25)
+    model = loaded(tmp_path / "small")
+    assert len(model(TEXTS)) == len(TEXTS)
+    given = [*TEXTS[1:], "two two"]
+    found, expected = model.score(TEXTS, given), translator.score(TEXTS, given)
+    relative = [
+        abs(a.log_probability / b.log_probability - 1) for a, b in zip(found, expected, strict=True)
+    ]
+    assert max(relative) < tolerance
+    assert max(relative) > 0
+
+
+def test_a_folder_holds_the_pieces_in_the_order_of_their_ids(tokenizer, tmp_path):
+    pytest.importorskip("ctranslate2")
+    to_ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
+    pieces = json.loads((tmp_path / "shared_vocabulary.json").read_text("utf-8"))
+    assert pieces == [tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)]
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    assert [config[f"{name}_token"] for name in ("bos", "eos", "unk", "decoder_start")] == [
+        *("<s>", "</s>", "<unk>", "<s>")
+    ]
+    assert config["add_source_eos"]
+    assert config["layer_norm_epsilon"] == 1e-6
+
+
+def test_positions_are_enough_for_the_longest_source_and_its_translation(tokenizer):
+    """By hand: 40 · 2 + 6 target tokens."""
+    assert to_ctranslate2.positions(untrained(tokenizer, {"max_length_ratio": 2.0})) == 86
+    learned = {"position": "learned", "max_length": 30}
+    assert to_ctranslate2.positions(untrained(tokenizer, **learned)) == 30
+
+
+@pytest.mark.parametrize(
+    ("model", "decode", "message"),
+    [
+        ({"key_dim": 8, "value_dim": 6}, {}, "model.key_dim 8 and model.value_dim 6"),
+        ({}, {"sampling": True}, "decode.sampling=True .*--sampling false"),
+        ({}, {"coverage_penalty": 0.2}, "decode.coverage_penalty=0.2 .*--coverage_penalty 0.0"),
+        ({}, {"repetition_penalty": 1.2}, "decode.repetition_penalty=1.2 .*--format saved_model"),
+    ],
+)
+def test_what_ctranslate2_has_no_place_for_is_refused(model, decode, message):
+    with pytest.raises(InputError, match=message):
+        to_ctranslate2.require_expressible(ModelConfig(**model), DecodeConfig(**decode))
+
+
+def export(run_dir, to, **options):
+    importlib.import_module("export.__main__").main(str(run_dir), str(to), **options)
+
+
+def test_a_missing_package_is_named_before_a_run_is_read(monkeypatch, tmp_path):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "ctranslate2" else find(name)
+    )
+    with pytest.raises(InputError, match=r"pip install 'tf_transformer\[ctranslate2\]'"):
+        export(tmp_path / "no run", tmp_path / "out", format="ctranslate2")
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_of_the_other_format_are_refused(tmp_path):
+    with pytest.raises(InputError, match="--jit_compile and --dtype are of --format saved_model"):
+        export("run", tmp_path / "1", format="ctranslate2", dtype="bfloat16")
+    with pytest.raises(InputError, match="--quantization is of --format ctranslate2"):
+        export("run", tmp_path / "1", quantization="int8")
+
+
+def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_path, capsys):
+    """The folder is run by a process of its own, which has neither TensorFlow nor this project."""
+    pytest.importorskip("ctranslate2")
+    to = tmp_path / "small"
+    export(run, to, format="ctranslate2", quantization="int8")
+    assert "translations differ from the run's" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+    with pytest.raises(InputError, match="exists; give --to a new version"):
+        export(run, to, format="ctranslate2")
+
+
+def test_a_wrong_folder_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2")
+    write = to_ctranslate2.write
+
+    def wrong(translator, folder, quantization):
+        write(translator, folder, quantization)
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"add_source_eos": False}))
+
+    monkeypatch.setattr(to_ctranslate2, "write", wrong)
+    with pytest.raises(
+        RuntimeError, match=r"the run it came from\. Source: .*its score in the run"
+    ):
+        export(run, tmp_path / "x", format="ctranslate2")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_program_that_runs_a_folder_needs_nothing_of_this_project():
+    program = (ROOT / "export" / "run_in_ctranslate2.py").read_text("utf-8")
+    for name in ("tf_transformer", "tensorflow", "keras"):
+        assert f"import {name}" not in program
+        assert f"from {name}" not in program
+
+
+def test_a_line_in_is_a_line_out(tokenizer, tmp_path):
+    pytest.importorskip("ctranslate2")
+    to_ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
+    odd = "one\n\n  \ntwo\u2028three\x85four\n\r\nbroken ".encode() + b"\xff\xfe\nlast"
+    process = subprocess.run(
+        [sys.executable, "export/run_in_ctranslate2.py", str(tmp_path)],
+        input=odd,
+        capture_output=True,
+        cwd=ROOT,
+        check=True,
+    )
+    rows = [json.loads(line) for line in process.stdout.decode().splitlines()]
+    assert len(rows) == 7
+    assert rows[1] == rows[2] == {"translation": "", "score": 0.0}
+
+
+def test_a_folder_that_does_not_run_is_an_error(tmp_path):
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(RuntimeError, match="the export does not run in CTranslate2:"):
+        check_ctranslate2.run(tmp_path, ["one"])
