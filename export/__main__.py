@@ -95,7 +95,8 @@ def _write_saved_model(
     return (
         f"{len(sentences)} sentences checked in a session; runs in TF Serving "
         f"{requirements.lowest_server} and later"
-        + " with --xla_cpu_compilation_enabled=true" * jit_compile
+        + " with --xla_cpu_compilation_enabled=true"
+        * jit_compile
     )
 
 

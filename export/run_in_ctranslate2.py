@@ -73,8 +73,7 @@ class Model:
         self.tokenizer = sentencepiece.SentencePieceProcessor(
             model_proto=(path / "tokenizer.model").read_bytes()
         )
-        options = {"device": device, "compute_type": compute_type, "intra_threads": threads}
-        self.translator = load(folder, **options)
+        self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
 
     def __call__(self, texts: Sequence[str]) -> list[Translation]:
         """The best translation of each text."""

@@ -171,7 +171,7 @@ class Filling:
         for part, layer in zip(spec.layer, model.encoder.layers, strict=True):
             self.attention(part.self_attention, layer.self_attention, layer.attention_residual.norm)
             self.feed_forward(part.ffn, layer)
-        if model.config.norm_first:
+        if model.encoder.final_norm is not None:
             self.norm(spec.layer_norm, model.encoder.final_norm)
 
     def decoder(self, spec: Any, model: Transformer, count: int) -> None:
@@ -183,7 +183,7 @@ class Filling:
             self.attention(part.self_attention, layer.self_attention, layer.self_residual.norm)
             self.attention(part.attention, layer.cross_attention, layer.cross_residual.norm)
             self.feed_forward(part.ffn, layer)
-        if model.config.norm_first:
+        if model.decoder.final_norm is not None:  # before the logits, where norms come first
             self.norm(spec.layer_norm, model.decoder.final_norm)
         spec.projection.weight = self.array(model.output_embedding.embeddings)
 
