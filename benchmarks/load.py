@@ -24,7 +24,7 @@ from tf_transformer import command_line
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_lines
 
-ODD = [b"", b" \t ", b"\xff\xfe\x00", "שלום 日本語 👍🏽".encode(), b"word " * 60, b"x" * 2000]
+ODD = [b"", b" \t ", b"\xff\xfe\x00", "שלום 日本語 👍🏽".encode(), b"word " * 60, b"x" * 100]
 ODD_SHARE = 0.05
 SCORE_TOLERANCE = 1e-3
 
