@@ -8,9 +8,8 @@ from keras import KerasTensor
 
 from tf_transformer.layers.attention import KeyValue, MultiHeadAttention, attention_weights
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.remat import recomputed
 from tf_transformer.layers.residual import Residual
+from tf_transformer.layers.stack import Stack
 
 
 class Step(NamedTuple):
@@ -204,7 +203,7 @@ class DecoderLayer(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Decoder(keras.layers.Layer):
+class Decoder(Stack):
     """A stack of `num_layers` decoder layers, with a final norm under pre-norm.
 
     Args:
@@ -215,32 +214,10 @@ class Decoder(keras.layers.Layer):
     Call arguments and returns are those of `DecoderLayer`.
     """
 
-    def __init__(
-        self,
-        num_layers: int,
-        remat: bool = False,
-        name=None,
-        dtype=None,
-        trainable=True,
-        **layer_options,
-    ):
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.num_layers = num_layers
-        self.remat = remat
-        self.layer_options = layer_options
-        self.layers = [
-            DecoderLayer(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
-            for i in range(num_layers)
-        ]
-        self.final_norm = (
-            LayerNorm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
-        )
+    layer_class = DecoderLayer
 
     def build(self, x_shape, memory_shape=None):
-        for layer in self.layers:
-            layer.build(x_shape, memory_shape)
-        if self.final_norm is not None:
-            self.final_norm.build(x_shape)
+        self.build_all(x_shape, memory_shape)
 
     def call(
         self,
@@ -250,13 +227,7 @@ class Decoder(keras.layers.Layer):
         cross_attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        inputs = (memory, attention_mask, cross_attention_mask)
-        for layer in self.layers:
-            if self.remat and training:
-                x = recomputed(layer, x, *inputs, training=training)
-            else:
-                x = layer(x, *inputs, training=training)
-        return x if self.final_norm is None else self.final_norm(x)
+        return self.through(x, memory, attention_mask, cross_attention_mask, training=training)
 
     def cross_attention_weights(
         self,
@@ -298,11 +269,7 @@ class Decoder(keras.layers.Layer):
             )
             x = step.output
             pasts.append(step.past)
-        return step._replace(output=x if self.final_norm is None else self.final_norm(x)), pasts
+        return step._replace(output=self.normalized(x)), pasts
 
     def compute_output_shape(self, x_shape, memory_shape=None):
         return x_shape
-
-    def get_config(self):
-        sizes = {"num_layers": self.num_layers, "remat": self.remat}
-        return super().get_config() | sizes | self.layer_options

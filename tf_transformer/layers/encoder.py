@@ -5,9 +5,8 @@ from keras import KerasTensor
 
 from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.remat import recomputed
 from tf_transformer.layers.residual import Residual
+from tf_transformer.layers.stack import Stack
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -106,7 +105,7 @@ class EncoderLayer(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Encoder(keras.layers.Layer):
+class Encoder(Stack):
     """A stack of `num_layers` encoder layers, with a final norm under pre-norm.
 
     Args:
@@ -117,32 +116,10 @@ class Encoder(keras.layers.Layer):
     Call arguments and returns are those of `EncoderLayer`.
     """
 
-    def __init__(
-        self,
-        num_layers: int,
-        remat: bool = False,
-        name=None,
-        dtype=None,
-        trainable=True,
-        **layer_options,
-    ):
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.num_layers = num_layers
-        self.remat = remat
-        self.layer_options = layer_options
-        self.layers = [
-            EncoderLayer(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
-            for i in range(num_layers)
-        ]
-        self.final_norm = (
-            LayerNorm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
-        )
+    layer_class = EncoderLayer
 
     def build(self, input_shape):
-        for layer in self.layers:
-            layer.build(input_shape)
-        if self.final_norm is not None:
-            self.final_norm.build(input_shape)
+        self.build_all(input_shape)
 
     def call(
         self,
@@ -150,16 +127,7 @@ class Encoder(keras.layers.Layer):
         attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        for layer in self.layers:
-            if self.remat and training:
-                x = recomputed(layer, x, attention_mask, training=training)
-            else:
-                x = layer(x, attention_mask, training=training)
-        return x if self.final_norm is None else self.final_norm(x)
+        return self.through(x, attention_mask, training=training)
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        sizes = {"num_layers": self.num_layers, "remat": self.remat}
-        return super().get_config() | sizes | self.layer_options
