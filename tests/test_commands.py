@@ -346,6 +346,24 @@ def test_a_wrong_export_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch
     assert list((tmp_path / "served").iterdir()) == []
 
 
+def test_a_server_that_watches_the_folder_sees_whole_versions_only(
+    run, tmp_path, monkeypatch, export
+):
+    """Metadata are written last; until then there is no folder whose name is a number."""
+    from export import metadata
+
+    write, seen = metadata.write, []
+
+    def write_and_look(folder, facts):
+        write(folder, facts)
+        seen.append([path.name for path in tmp_path.iterdir()])
+
+    monkeypatch.setattr(metadata, "write", write_and_look)
+    export.main(str(run), str(tmp_path / "1"))
+    assert seen == [[".1.partial"]]
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
+
+
 def test_in_bfloat16_the_same_graph_is_checked_in_float32_first(run, export):
     from tf_transformer.translator import Translator
 
