@@ -280,8 +280,8 @@ def test_a_fresh_process_loads_models_with_keras_and_this_package_alone(tmp_path
     np.save(tmp_path / "source.npy", source)
     np.save(tmp_path / "target.npy", target)
     expected = {}
-    for name, variant in SAVED.items():
-        model = make_model(**variant)
+    for name in ("post-norm", "learned", "untied", "dropout", "mixed_bfloat16"):
+        model = make_model(**SAVED[name])
         model.save(tmp_path / f"{name}.keras")
         expected[name] = logits(model, source, target)
     root = pathlib.Path(__file__).parents[1]
@@ -356,7 +356,7 @@ def test_the_model_is_a_layer_of_a_functional_model(tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@each_variant
+@pytest.mark.parametrize("variant", [{}, {"tie_embeddings": "none", "position": "learned"}])
 def test_the_encoder_comes_out_under_another_head(variant, tmp_path):
     """Shared, not copied: `fit` moves the encoder's weights, and the decoder is not saved."""
     model = make_model(**variant)

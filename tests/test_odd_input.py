@@ -90,7 +90,7 @@ def tries(count: int):
     )
 
 
-@tries(60)
+@tries(30)
 @given(st.lists(LINES, min_size=1, max_size=20))
 def test_any_batch_is_answered_row_by_row(signatures, translator, lines):
     check(signatures, translator, lines)
