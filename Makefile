@@ -9,6 +9,8 @@ SYSTEM_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := .venv/bin/python
 KERAS_ONLY := tests/layers tests/decoding tests/test_model.py \
     tests/training/test_loss.py tests/training/test_metrics.py tests/training/test_schedule.py
+# Most of a test is Python tracing a small graph, on one core: files take turns on two.
+SIDE_BY_SIDE := --numprocesses 2 --dist loadfile
 export TF_CPP_MIN_LOG_LEVEL := 3
 
 .PHONY: demo test test-all check lint types format clean
@@ -35,8 +37,8 @@ demo: .venv/installed
 	    'June twelfth, twenty seventeen' | $(PYTHON) export/run_in_session.py served/demo/1
 
 test: .venv/installed-dev lint types
-	$(PYTHON) -m pytest
-	KERAS_BACKEND=jax $(PYTHON) -m pytest $(KERAS_ONLY)
+	$(PYTHON) -m pytest $(SIDE_BY_SIDE)
+	KERAS_BACKEND=jax $(PYTHON) -m pytest $(SIDE_BY_SIDE) $(KERAS_ONLY)
 
 test-all: test
 	$(PYTHON) -m pytest -m slow
