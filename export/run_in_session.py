@@ -70,8 +70,9 @@ def main(path: str, requests: bool) -> None:
         return
     for start in range(0, len(lines), BATCH_SIZE):
         found = model("serving_default", {"text": lines[start : start + BATCH_SIZE]})
-        for values in zip(*map(readable, found.values()), strict=True):
-            print(json.dumps(dict(zip(found, values, strict=True)), ensure_ascii=False))
+        names = sorted(found, key=lambda name: (found[name].dtype != object, name))  # text first
+        for values in zip(*(readable(found[name]) for name in names), strict=True):
+            print(json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False))
 
 
 if __name__ == "__main__":

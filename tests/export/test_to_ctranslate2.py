@@ -14,7 +14,7 @@ from export import check_ctranslate2, to_ctranslate2
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.model import Transformer
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.tokenizer import EOS_ID, Tokenizer
 from tf_transformer.translator import Translator
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def loaded():
     return lambda folder: Model(str(folder), threads=1)
 
 
-def untrained(tokenizer, decode=None, **model_options) -> Translator:
+def untrained(tokenizer, decode=None, end=0.0, **model_options) -> Translator:
     """Random weights, biases and gains too, and logits far enough apart that ties are rare.
 
     Padding and the start token, which this project rules out and a trained model never gives, get
@@ -70,6 +70,7 @@ def untrained(tokenizer, decode=None, **model_options) -> Translator:
     output = np.array(model.output_embedding.embeddings)
     output[:, 0] = 0.0
     output[:2, 0] = -5.0
+    output[EOS_ID, 0] = end  # the larger, the earlier translations end
     model.output_embedding.embeddings.assign(output)
     decode = {"beam_size": 3, "max_extra_length": 6, "max_source_length": 40} | (decode or {})
     return Translator(model, tokenizer, DecodeConfig(**decode))
@@ -106,20 +107,20 @@ def test_a_search_finds_what_this_projects_search_finds(decode, model, tokenizer
 
 
 @pytest.mark.parametrize(
-    "ruled_out",
+    ("ruled_out", "end"),
     [
-        {"min_length": 9, "min_length_ratio": 1.5, "max_length_ratio": 2.0},
-        {"no_repeat_ngram_size": 1},
-        {"excluded_tokens": tuple(f"<0x{byte:02X}>" for byte in range(256))},
+        ({"min_length": 9}, 2.0),
+        ({"no_repeat_ngram_size": 1}, 0.0),
+        ({"excluded_tokens": tuple(f"<0x{byte:02X}>" for byte in range(256))}, 0.0),
     ],
     ids=["short", "repeated", "excluded"],
 )
 def test_what_rules_tokens_out_gives_the_same_greedy_translations(
-    ruled_out, tokenizer, loaded, tmp_path
+    ruled_out, end, tokenizer, loaded, tmp_path
 ):
     """Scores differ there, and with them a beam, because CTranslate2 normalises afterwards."""
-    free = [each.text for each in untrained(tokenizer, {"beam_size": 1})(TEXTS)]
-    translator = untrained(tokenizer, {"beam_size": 1} | ruled_out)
+    free = [each.text for each in untrained(tokenizer, {"beam_size": 1}, end)(TEXTS)]
+    translator = untrained(tokenizer, {"beam_size": 1} | ruled_out, end)
     to_ctranslate2.write(translator, tmp_path, "float32")
     found = [each.translation for each in loaded(tmp_path)(TEXTS)]
     assert found == [each.text for each in translator(TEXTS)]

@@ -1,10 +1,12 @@
 """Recomputed layers give what layers give, and draw what they would have drawn."""
 
+import importlib
+
 import keras
 import numpy as np
 import pytest
 
-from tf_transformer.layers import DecoderLayer, EncoderLayer, causal_mask, padding_mask
+from tf_transformer.layers import DecoderLayer, Encoder, EncoderLayer, causal_mask, padding_mask
 from tf_transformer.layers.remat import recomputed
 
 MEMORY = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
@@ -40,3 +42,21 @@ def test_two_calls_draw_two_masks():
     layer = seeded(lambda: EncoderLayer(2, 4, 12, dropout_rate=0.5))
     first, second = (np.asarray(recomputed(layer, X, training=True)) for _ in range(2))
     assert np.abs(first - second).max() > 0.1
+
+
+def test_a_stack_recomputes_its_layers_in_training_alone(monkeypatch):
+    stack = importlib.import_module("tf_transformer.layers.stack")
+    recomputed_layers = []
+
+    def noted(layer, *inputs, **options):
+        recomputed_layers.append(layer)
+        return layer(*inputs, **options)
+
+    monkeypatch.setattr(stack, "recomputed", noted)
+    x = np.ones((2, 3, 6), "float32")
+    for remat in (False, True):
+        encoder = Encoder(2, remat=remat, num_heads=2, key_dim=3, d_ff=5)
+        encoder(x, training=False)
+        assert recomputed_layers == []
+        encoder(x, training=True)
+        assert recomputed_layers == (list(encoder.layers) if remat else [])
