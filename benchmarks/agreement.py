@@ -1,4 +1,4 @@
-"""Compares CTranslate2 with a run: python benchmarks/agreement.py --run_dir R --source F.
+"""Compares CTranslate2 with a run: python -m benchmarks.agreement --run_dir R --source F.
 
 Exports a run for CTranslate2 in several forms, translates the same lines with each and with the
 run, and prints how many translations differ; then those that differ with what both systems give
@@ -14,12 +14,12 @@ divides by length^α where the run divides by ((5 + length) / 6)^α. See run_in_
 
 import itertools
 import pathlib
-import sys
 import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tf_transformer import command_line
+from tf_transformer.files import read_lines
 
 if TYPE_CHECKING:
     from export.run_in_ctranslate2 import Model
@@ -61,7 +61,6 @@ def main(
         sentences: how many of the file's lines.
         beam_size: hypotheses kept a sentence.
     """
-    sys.path.append(str(pathlib.Path(__file__).parents[1]))  # where export/ is
     from export import to_ctranslate2
     from export.run_in_ctranslate2 import Model
     from tf_transformer.translator import Translator
@@ -90,9 +89,9 @@ def main(
 
 
 def first_lines(path: str, count: int) -> list[str]:
-    """The first lines of a file, which only newlines end."""
-    with pathlib.Path(path).open(encoding="utf-8", newline="\n") as file:
-        return [line.removesuffix("\n") for line in itertools.islice(file, count)]
+    """The first lines of a file; broken UTF-8 is replaced."""
+    lines = itertools.islice(read_lines(path), count)
+    return [line.decode("utf-8", "replace") for line in lines]
 
 
 def own_choice(model: "Model", texts: Sequence[str]) -> list[str]:

@@ -47,21 +47,20 @@ def describe(run_dir: pathlib.Path, translator: "Translator") -> dict[str, Any]:
             "vocabulary_size": tokenizer.vocabulary_size,
             "normalization": config.data.normalization,
         },
-        "training": training(run_dir, translator),
+        "training": training(run_dir, config, translator),
         "decoding": asdict(translator.config) | {"max_source_length": translator.max_source_length},
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
 
 
-def training(run_dir: pathlib.Path, translator: "Translator") -> dict[str, Any]:
+def training(run_dir: pathlib.Path, config: Config, translator: "Translator") -> dict[str, Any]:
     """Which checkpoints the weights come from, and the last validation before they were saved."""
     from tf_transformer.tasks import translation
     from tf_transformer.training.checkpoint import updates_of
+    from tf_transformer.training.reports import journal_up_to
 
-    config = Config.load(run_dir)
     updates = updates_of(run_dir, translator.config.average)
-    lines = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines()
-    before = [row for row in map(json.loads, lines) if row["step"] <= updates[-1]]
+    before = journal_up_to(run_dir, updates[-1])
     scored = [row for row in before if "val_bleu" in row][-1:]
     return {
         "update": updates[-1],

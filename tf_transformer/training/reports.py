@@ -1,5 +1,6 @@
 """What a training shows and writes down while it runs."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ from tf_transformer.files import write_whole
 from tf_transformer.training.learner import Learner
 
 REFRESH = 2.0  # seconds; reading the loss makes a GPU wait, so not more often
+JOURNAL = "metrics.jsonl"
 
 
 class ProgressBar:
@@ -68,12 +70,11 @@ class Journal:
     """
 
     def __init__(self, run_dir: str | os.PathLike, done: int):
-        self._path = pathlib.Path(run_dir) / "metrics.jsonl"
+        self._path = pathlib.Path(run_dir) / JOURNAL
         self._writer = tf.summary.create_file_writer(str(pathlib.Path(run_dir) / "logs"))
         if self._path.exists():
-            lines = self._path.read_text("utf-8").splitlines()
-            kept = [line for line in lines if _is_up_to(done, line)]
-            write_whole(self._path, "".join(line + "\n" for line in kept))
+            kept = journal_up_to(run_dir, done)
+            write_whole(self._path, "".join(json.dumps(row) + "\n" for row in kept))
 
     def write(self, step: int, figures: dict[str, float]) -> None:
         """Writes the figures of the round that ended with update number `step`."""
@@ -96,8 +97,11 @@ class Journal:
         tqdm.write(f"update {step}: {', '.join(shown)}")
 
 
-def _is_up_to(done: int, line: str) -> bool:
-    try:
-        return json.loads(line)["step"] <= done
-    except ValueError:  # a line cut short by a kill
-        return False
+def journal_up_to(run_dir: str | os.PathLike, update: int) -> list[dict[str, float]]:
+    """The rounds in a run's metrics.jsonl that ended with this update or before."""
+    path = pathlib.Path(run_dir) / JOURNAL
+    rows = []
+    for line in path.read_text("utf-8").splitlines() if path.exists() else []:
+        with contextlib.suppress(ValueError):  # a line cut short by a kill
+            rows.append(json.loads(line))
+    return [row for row in rows if row["step"] <= update]
