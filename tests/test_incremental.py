@@ -141,6 +141,15 @@ def test_every_cached_step_equals_decoding_the_whole(variant, beam, fixed_size):
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
 
 
+def test_so_it_does_in_a_single_row():
+    """It is multiplied with the output embedding as that lies, several with its transpose."""
+    model, hypothesis = make_model(), random_tokens(1, 1, STEPS)
+    step = IncrementalDecoder(model, SOURCE[:1], 1, ROOM, fixed_size=True)
+    logits, _ = stepped_logits(step, hypothesis)
+    expected = whole_logits(model, SOURCE[:1], hypothesis)
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
+
+
 def check_reordering(model, beam, fixed_size):
     step = IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size)
     seen = random_search(step, beam)
@@ -167,14 +176,26 @@ def test_past_is_not_reordered_but_grows_by_the_newest_rows(fixed_size):
     """What was written stays where it was; that is what makes reordering cheap."""
     model, beam = make_model(key_dim=3, value_dim=5), 3
     seen = random_search(IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size), beam)
-    before = [np.zeros((2, 2, 0, size)) for size in (3, 5, 3, 5)]
-    for index, after in enumerate(seen.pasts):
+    axes = [-1 if fixed_size else -2, -2] * 2  # of rows, in keys and values of two layers
+    before = [()] * 4
+    for index, pasts in enumerate(seen.pasts):
         written = (index + 1) * beam
+        after = [np.moveaxis(past, axis, 0) for past, axis in zip(pasts, axes, strict=True)]
         for old, new in zip(before, after, strict=True):
-            assert new.shape[2] == (ROOM * beam if fixed_size else written)
-            np.testing.assert_array_equal(new[:, :, : old.shape[2]], old)
-            assert not new[:, :, written:].any()
-        before = [new[:, :, :written] for new in after]
+            assert len(new) == (ROOM * beam if fixed_size else written)
+            assert np.array_equal(new[: len(old)], old) or index == 0
+            assert not new[written:].any()
+        before = [new[:written] for new in after]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_past_of_fixed_size_is_laid_out_for_xla(beam):
+    """A cache that XLA has to reshape before it multiplies is copied at every step."""
+    step = IncrementalDecoder(make_model(key_dim=3, value_dim=5), SOURCE, beam, ROOM, True)
+    heads = len(SOURCE) * 2
+    for key, value in step.start.shared.past:
+        assert key.shape == (heads, 3, ROOM * beam)
+        assert value.shape == (heads, ROOM * beam, 5)
 
 
 @only_tensorflow

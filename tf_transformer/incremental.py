@@ -6,7 +6,13 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding import StepState
-from tf_transformer.layers import KeyValue, attention_weights, padding_mask
+from tf_transformer.layers import (
+    KeyValue,
+    attention_weights,
+    laid_out_weights,
+    lay_out,
+    padding_mask,
+)
 from tf_transformer.layers.rows import from_rows, to_rows
 from tf_transformer.model import Transformer
 
@@ -21,7 +27,7 @@ class Own(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What the hypotheses of a sentence have in common."""
+    """What the hypotheses of a sentence have in common; at a fixed size, as `lay_out` gives it."""
 
     past: list[KeyValue]  # a layer: (B, H, R, K), of chosen tokens
     memory: list[KeyValue]  # a layer: (B, H, S, K), of the source
@@ -96,6 +102,8 @@ class IncrementalDecoder:
 
         memory = self._model.decoder.project_memory(self._model.encode(source))
         past = [KeyValue(*map(zeros, self._model.config.head_dims)) for _ in memory]
+        if self._fixed_size:
+            memory, past = (list(map(lay_out, layers)) for layers in (memory, past))
         sees = ops.zeros((batch, self._beam_size, rows), "bool")
         coverage: KerasTensor | tuple = ()
         if self._track_coverage:
@@ -117,31 +125,57 @@ class IncrementalDecoder:
         own_row = ops.broadcast_to(
             ops.eye(self._beam_size, dtype="bool"), (ops.shape(ids)[0], *[self._beam_size] * 2)
         )
-        sees = self._append(sees, own_row, index)  # (B, W, R)
+        start = index * self._beam_size  # of this position's rows, in a past of fixed size
+        if self._fixed_size:
+            sees = ops.slice_update(sees, (0, 0, start), own_row)  # (B, W, R)
+        else:
+            sees = ops.concatenate([sees, own_row], axis=2)
         # Alone in its past, a hypothesis sees all of it.
         mask = None if self._beam_size == 1 and not self._fixed_size else sees[:, None]
 
         def append(past: KeyValue, new: KeyValue) -> KeyValue:
-            return KeyValue(
-                *(self._append(old, rows, index) for old, rows in zip(past, new, strict=True))
-            )
+            return _written(past, lay_out(new), start) if self._fixed_size else _grown(past, new)
 
         step, past = self._model.decoder.step(
             *(x, past, append, memory, mask, memory_mask), compiled=self._fixed_size
         )
-        logits = ops.matmul(to_rows(step.output), self._output_projection)
-        logits = from_rows(logits, like=step.output)
         if self._track_coverage:
             # Of the last layer, (B, H, W, S).
-            weights = attention_weights(step.memory_query, memory[-1].key, memory_mask)
+            weights_of = laid_out_weights if self._fixed_size else attention_weights
+            weights = weights_of(step.memory_query, memory[-1].key, memory_mask)
             coverage = coverage + ops.cast(ops.mean(weights, axis=1), "float32")
-        return logits, StepState(Own(sees, coverage), Shared(past, memory, memory_mask))
+        return self._logits(step.output), StepState(
+            Own(sees, coverage), Shared(past, memory, memory_mask)
+        )
 
-    def _append(self, past: KerasTensor, new: KerasTensor, index: KerasTensor) -> KerasTensor:
-        """The past (B, X, R, ...) with this position's rows (B, X, W, ...) in it."""
-        if not self._fixed_size:
-            return ops.concatenate([past, new], axis=2)
-        return ops.slice_update(past, (0, 0, index * self._beam_size, 0)[: len(past.shape)], new)
+    def _logits(self, x: KerasTensor) -> KerasTensor:
+        """(B, W, D) to (B, W, V)."""
+
+        def with_matrix_laid_out():
+            return from_rows(ops.matmul(to_rows(x), self._output_projection), like=x)
+
+        def with_matrix_as_it_is():
+            return self._model.output_embedding.logits(x)
+
+        if not self._fixed_size or self._beam_size > 1:
+            return with_matrix_laid_out()
+        # To a single row both ways are as fast, and without the first there is nothing to lay out.
+        # XLA, which knows the size, sees that and leaves it out.
+        alone = ops.equal(ops.shape(x)[0], 1)
+        return ops.cond(alone, with_matrix_as_it_is, with_matrix_laid_out)
+
+
+def _grown(past: KeyValue, new: KeyValue) -> KeyValue:
+    """The past (B, H, R, K) and this position's rows (B, H, W, K) after it."""
+    return KeyValue(*(ops.concatenate(pair, axis=2) for pair in zip(past, new, strict=True)))
+
+
+def _written(past: KeyValue, new: KeyValue, start: KerasTensor) -> KeyValue:
+    """The past with this position's rows written into it, both laid out."""
+    return KeyValue(
+        ops.slice_update(past.key, (0, 0, start), new.key),
+        ops.slice_update(past.value, (0, start, 0), new.value),
+    )
 
 
 def _drop_dead_rows(sees: KerasTensor, past: list[KeyValue]) -> tuple[KerasTensor, list[KeyValue]]:

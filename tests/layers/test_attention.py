@@ -11,6 +11,7 @@ from tf_transformer.layers import (
     attention,
     attention_weights,
     causal_mask,
+    lay_out,
     scaled_dot_product_attention,
 )
 from tf_transformer.layers.attention import attend_by_sums
@@ -158,6 +159,24 @@ def test_attending_by_sums_equals_attending(queries, masked):
             ops.convert_to_numpy(scaled_dot_product_attention(*arguments)),
             atol=1e-6,
         )
+
+
+@pytest.mark.parametrize(
+    "mask_rows", [0, 1, TARGET], ids=["no mask", "one for all", "each its own"]
+)
+def test_attending_to_what_is_laid_out_equals_attending(mask_rows):
+    layer = MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM)
+    layer.build((None, None, D_MODEL))
+    mask = random_mask(BATCH, 1, mask_rows, TARGET) if mask_rows else None
+    query, key_value = layer.project(normal(BATCH, TARGET, D_MODEL))
+    laid_out = lay_out(key_value)
+    assert laid_out.key.shape == (BATCH * HEADS, KEY_DIM, TARGET)
+    assert laid_out.value.shape == (BATCH * HEADS, TARGET, VALUE_DIM)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(layer.attend_laid_out(query, laid_out, mask)),
+        ops.convert_to_numpy(layer.attend(query, key_value, mask)),
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("limit", [0, 10**9], ids=["by products", "by sums"])

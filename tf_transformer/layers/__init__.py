@@ -4,6 +4,8 @@ from tf_transformer.layers.attention import (
     KeyValue,
     MultiHeadAttention,
     attention_weights,
+    laid_out_weights,
+    lay_out,
     scaled_dot_product_attention,
 )
 from tf_transformer.layers.decoder import Decoder, DecoderLayer
@@ -34,6 +36,8 @@ __all__ = [
     "attention_weights",
     "causal_mask",
     "combine_masks",
+    "laid_out_weights",
+    "lay_out",
     "padding_mask",
     "scaled_dot_product_attention",
     "sinusoids",

@@ -159,7 +159,7 @@ class DecoderLayer(keras.layers.Layer):
                 computed in a way that starts faster.
         """
         attend_to_past, attend_to_memory = (
-            attention.attend if compiled else attention.attend_in_step
+            attention.attend_laid_out if compiled else attention.attend_in_step
             for attention in (self.self_attention, self.cross_attention)
         )
         pasts = []  # handed out of the closure below
