@@ -3,14 +3,17 @@
 import keras
 from keras import KerasTensor, ops
 
+STEPS = 2048  # 2¹¹
+
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Dropout(keras.layers.Layer):
-    """x · floor(u) / (1 - rate), u uniform in [1 - rate, 2 - rate).
+    """x · floor(u + 1 - rate) / (1 - rate), u uniform in [0, 1).
 
     That floor is 1 with probability 1 - rate, else 0. It takes three cheap operations forward and
-    one backward, where `keras.layers.Dropout` compares and selects, forward and backward: on a
-    CPU a third less time.
+    one backward, where `keras.layers.Dropout` compares and selects, forward and backward. And two
+    u come from each random number, which is what takes most of the time: from the 23 bits that
+    a float has, one gets 11 and one 12. So the rate is the nearest multiple of 1/2048.
 
     Args:
         rate: share of the elements that become 0.
@@ -38,10 +41,20 @@ class Dropout(keras.layers.Layer):
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
         if not training or not self.rate:
             return x
-        kept = 1.0 - self.rate
-        # In float32 whatever x is: bfloat16 has too few numbers to hit the rate.
-        u = keras.random.uniform(ops.shape(x), kept, 1.0 + kept, "float32", self.seed_generator)
-        return x * ops.cast(ops.floor(u) * (1.0 / kept), x.dtype)
+        # Exact in float32, which the numbers are whatever x is: what is kept and what it is divided
+        # by are the same.
+        kept = 1.0 - min(max(round(self.rate * STEPS), 1), STEPS - 1) / STEPS
+        mask = ops.floor(self._uniform(x) + kept) * (1.0 / kept)
+        return x * ops.cast(mask, x.dtype)
+
+    def _uniform(self, like: KerasTensor) -> KerasTensor:
+        """Numbers in [0, 1), float32, in the shape of `like`, multiples of 1/2048 or finer."""
+        *leading, size = ops.shape(like)
+        half = (*leading, (size + 1) // 2)
+        drawn = keras.random.uniform(half, dtype="float32", seed=self.seed_generator) * STEPS
+        whole = ops.floor(drawn)
+        both = ops.concatenate([whole * (1.0 / STEPS), drawn - whole], axis=-1)
+        return both if like.shape[-1] == both.shape[-1] else both[..., :size]
 
     def compute_output_shape(self, input_shape):
         return input_shape
