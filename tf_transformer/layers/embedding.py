@@ -50,7 +50,9 @@ class TokenEmbedding(keras.layers.Layer):
     def logits(self, x: KerasTensor) -> KerasTensor:
         """(..., D) to unnormalised log-probabilities (..., V)."""
         rows = to_rows(ops.cast(x, self.compute_dtype))
-        return from_rows(ops.matmul(rows, self.projection()), like=x)
+        # Not by `projection`: the gradient of a transposed matrix would be transposed back.
+        matrix = ops.cast(self.embeddings, self.compute_dtype)
+        return from_rows(ops.einsum("rd,vd->rv", rows, matrix), like=x)
 
     def projection(self) -> KerasTensor:
         """The matrix (D, V) that `logits` multiplies with.
