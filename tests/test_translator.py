@@ -233,7 +233,7 @@ def test_a_draw_depends_on_the_sentence_and_the_seed_alone(translator):
     assert together == alone
     assert texts_of(with_options(translator, sampling=True, seed=3)(SENTENCES)) == together
     assert texts_of(with_options(translator, sampling=True, seed=4)(SENTENCES)) != together
-    assert len(set(drawing(["one"] * 3))) == 1
+    assert len(set(texts_of(drawing(["one"] * 3)))) == 1
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
