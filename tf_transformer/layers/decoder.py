@@ -155,8 +155,8 @@ class DecoderLayer(keras.layers.Layer):
             attention_mask: bool tensor (B, 1, W, R): which rows of the longer past each
                 hypothesis sees.
             cross_attention_mask: bool tensor that broadcasts to (B, 1, W, S).
-            compiled: whether a compiler will see the step; without one, small attention is
-                computed in a way that starts faster.
+            compiled: whether a compiler will see the step. Past and memory are then as `lay_out`
+                gives them; without one, small attention is computed in a way that starts faster.
         """
         attend_to_past, attend_to_memory = (
             attention.attend_laid_out if compiled else attention.attend_in_step
