@@ -29,6 +29,21 @@ def randomize(layer, seed: int = 1):
     return layer
 
 
+def gradients(function, *arrays) -> list[np.ndarray]:
+    """The gradients of a function's only number, by the backend's automatic differentiation."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return [array(found) for found in jax.grad(function, range(len(arrays)))(*arrays)]
+    import tensorflow as tf
+
+    tensors = [tf.constant(x) for x in arrays]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        value = function(*tensors)
+    return [array(found) for found in tape.gradient(value, tensors)]
+
+
 def softmax(scores):
     exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)

@@ -8,6 +8,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.layers.dropout import Dropout
+from tf_transformer.layers.gradient import times_transposed
 from tf_transformer.layers.rows import to_rows
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
@@ -40,7 +41,7 @@ def attention_weights(
         float tensor (B, H, T, S) in the dtype of `query`; rows sum to 1. The softmax runs in
         float32 whatever the inputs.
     """
-    scores = ops.matmul(_scaled(query), ops.transpose(key, (0, 1, 3, 2)))  # (B, H, T, S)
+    scores = times_transposed(_scaled(query), key)  # (B, H, T, S)
     return _masked_softmax(scores, mask)
 
 

@@ -12,8 +12,9 @@ class Dropout(keras.layers.Layer):
 
     That floor is 1 with probability 1 - rate, else 0. It takes three cheap operations forward and
     one backward, where `keras.layers.Dropout` compares and selects, forward and backward. And two
-    u come from each random number, which is what takes most of the time: from the 23 bits that
-    a float has, one gets 11 and one 12. So the rate is the nearest multiple of 1/2048.
+    u come from each random number, which is what takes most of the time: of the 23 bits that a
+    float has, the first 11 decide one element, the other 12 another. So the rate is the
+    nearest multiple of 1/2048.
 
     Args:
         rate: share of the elements that become 0.
@@ -48,12 +49,12 @@ class Dropout(keras.layers.Layer):
         return x * ops.cast(mask, x.dtype)
 
     def _uniform(self, like: KerasTensor) -> KerasTensor:
-        """Numbers in [0, 1), float32, in the shape of `like`, multiples of 1/2048 or finer."""
+        """Numbers in [0, 1), float32, in the shape of `like`, independent to 11 bits."""
         *leading, size = ops.shape(like)
         half = (*leading, (size + 1) // 2)
-        drawn = keras.random.uniform(half, dtype="float32", seed=self.seed_generator) * STEPS
-        whole = ops.floor(drawn)
-        both = ops.concatenate([whole * (1.0 / STEPS), drawn - whole], axis=-1)
+        drawn = keras.random.uniform(half, dtype="float32", seed=self.seed_generator)
+        steps = drawn * STEPS
+        both = ops.concatenate([drawn, steps - ops.floor(steps)], axis=-1)
         return both if like.shape[-1] == both.shape[-1] else both[..., :size]
 
     def compute_output_shape(self, input_shape):

@@ -5,6 +5,7 @@ import math
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer.layers.gradient import times_transposed
 from tf_transformer.layers.rows import from_rows, to_rows
 
 
@@ -50,9 +51,8 @@ class TokenEmbedding(keras.layers.Layer):
     def logits(self, x: KerasTensor) -> KerasTensor:
         """(..., D) to unnormalised log-probabilities (..., V)."""
         rows = to_rows(ops.cast(x, self.compute_dtype))
-        # Not by `projection`: the gradient of a transposed matrix would be transposed back.
         matrix = ops.cast(self.embeddings, self.compute_dtype)
-        return from_rows(ops.einsum("rd,vd->rv", rows, matrix), like=x)
+        return from_rows(times_transposed(rows, matrix), like=x)
 
     def projection(self) -> KerasTensor:
         """The matrix (D, V) that `logits` multiplies with.

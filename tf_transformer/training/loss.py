@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from keras import KerasTensor, ops, tree
+from keras import KerasTensor, ops
+
+from tf_transformer.layers.gradient import with_gradient
 
 
 class TokenLosses(NamedTuple):
@@ -69,7 +71,7 @@ def smoothed_cross_entropy(
     """
     share = label_smoothing / logits.shape[-1]
 
-    @ops.custom_gradient
+    @with_gradient
     def losses_and_figures(logits):
         p = ops.softmax(logits, axis=-1)  # (N, V)
         highest = ops.max(logits, axis=-1)  # (N,)
@@ -80,11 +82,10 @@ def smoothed_cross_entropy(
         if label_smoothing:
             losses += label_smoothing * (normalizer - ops.mean(logits, axis=-1))
 
-        def gradient(*upstreams, upstream=None):
-            # One array an output, or one tuple of them, or by name: backends differ.
-            upstream = tree.flatten(upstreams if upstream is None else upstream)[0]  # (N,)
+        def gradient(upstream, *_):  # (N,), of the losses
             dense = (p - share) * upstream[:, None]  # (N, V)
-            at_labels = (_at(labels, p) - share - (1 - label_smoothing)) * upstream
+            # Not read from p, which TensorFlow overwrites with `dense` when nothing else needs it.
+            at_labels = (ops.exp(-nll) - share - (1 - label_smoothing)) * upstream
             return ops.scatter_update(dense, _label_positions(labels), at_labels)
 
         correct = ops.cast(of_labels >= highest, "float32")
