@@ -6,7 +6,7 @@ from keras import KerasTensor, ops, tree
 
 
 def with_gradient(function: Callable) -> Callable:
-    """`keras.ops.custom_gradient` for every backend, each of which hands gradients over differently.
+    """`keras.ops.custom_gradient`, whichever way the backend hands gradients over.
 
     Args:
         function: from tensors to (outputs, gradient). `gradient` is given the gradient of each
@@ -37,9 +37,14 @@ def with_gradient(function: Callable) -> Callable:
 
 @with_gradient
 def times_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
-    """a · bᵀ: (..., M, K) and (..., N, K), with the same leading axes, to (..., M, N).
+    """The product a · bᵀ, whose derived gradient would be one of bᵀ and be transposed back.
 
-    The derived gradient is one of bᵀ, (..., K, N), which then has to be transposed.
+    Args:
+        a: float tensor (..., M, K).
+        b: float tensor (..., N, K), with the same leading axes.
+
+    Returns:
+        float tensor (..., M, N).
     """
 
     def gradient(upstream):
