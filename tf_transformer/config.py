@@ -239,7 +239,7 @@ class TrainConfig:
         max_skipped: stop when so many updates in a row had gradients that are not finite.
         strategy: one device; all GPUs of this machine (mirrored); the processes of TF_CONFIG
             (multi_worker); auto: the most of these that is there.
-        jit_compile: compile the training step with XLA.
+        jit_compile: compile losses and gradients of training with XLA.
         deterministic: only operations that give the same bits every time; slower.
         seed: of weights, dropout, held-out pairs and the order of batches.
     """
