@@ -50,8 +50,8 @@ class LayerNorm(keras.layers.Layer):
 def normalize(x: KerasTensor, gamma: KerasTensor, beta: KerasTensor, epsilon: float) -> KerasTensor:
     """(x - mean) / √(variance + ε) · γ + β, with a gradient of its own.
 
-    The derived gradient goes back through mean and variance one operation after the other, and
-    reads and writes all of x twice as often.
+    The derived gradient goes back through mean and variance one operation after the other, each
+    a pass over all of x.
 
     Args:
         x: float tensor (..., D).

@@ -84,7 +84,7 @@ def smoothed_cross_entropy(
 
         def gradient(upstream, *_):  # (N,), of the losses
             dense = (p - share) * upstream[:, None]  # (N, V)
-            # Not read from p, which TensorFlow overwrites with `dense` when nothing else needs it.
+            # Not read from p, which TensorFlow may overwrite once nothing else needs it.
             at_labels = (ops.exp(-nll) - share - (1 - label_smoothing)) * upstream
             return ops.scatter_update(dense, _label_positions(labels), at_labels)
 
