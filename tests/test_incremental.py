@@ -13,6 +13,7 @@ from tf_transformer import incremental
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding import StepState
 from tf_transformer.incremental import IncrementalDecoder, Own, Shared, coverage_penalty
+from tf_transformer.layers import Folded
 from tf_transformer.model import Transformer
 
 VOCABULARY = 23
@@ -141,13 +142,30 @@ def test_every_cached_step_equals_decoding_the_whole(variant, beam, fixed_size):
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
 
 
-def test_so_it_does_in_a_single_row():
-    """It is multiplied with the output embedding as that lies, several with its transpose."""
-    model, hypothesis = make_model(), random_tokens(1, 1, STEPS)
-    step = IncrementalDecoder(model, SOURCE[:1], 1, ROOM, fixed_size=True)
-    logits, _ = stepped_logits(step, hypothesis)
-    expected = whole_logits(model, SOURCE[:1], hypothesis)
+@each_size
+@pytest.mark.parametrize("beam", [1, 3])
+@each_variant
+def test_so_it_does_for_a_sentence_by_itself(variant, beam, fixed_size):
+    """Its memory is folded, and one row is multiplied with the output embedding as that lies."""
+    model, hypotheses = make_model(**variant), random_tokens(1, beam, STEPS)
+    source = SOURCE[1:]  # with padding
+    step = IncrementalDecoder(model, source, beam, ROOM, fixed_size, alone=True)
+    is_folded = isinstance(step.start.shared.memory[0], Folded)
+    assert is_folded != variant.get("attention_bias", False)
+    logits, _ = stepped_logits(step, hypotheses)
+    expected = whole_logits(model, source, hypotheses)
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
+
+
+@each_size
+def test_attention_is_tracked_for_a_sentence_by_itself_too(fixed_size):
+    model, hypotheses = make_model(), random_tokens(1, 3, STEPS)
+    steps = [
+        IncrementalDecoder(model, SOURCE[:1], 3, ROOM, fixed_size, True, alone)
+        for alone in (False, True)
+    ]
+    found = [stepped_logits(step, hypotheses)[1].own.coverage for step in steps]
+    np.testing.assert_allclose(*map(ops.convert_to_numpy, found), rtol=0, atol=1e-5)
 
 
 def check_reordering(model, beam, fixed_size):
@@ -242,7 +260,7 @@ def test_more_room_than_the_learned_positions_is_an_error():
 
 def test_all_sizes_are_fixed_where_the_backend_needs_it():
     step = IncrementalDecoder(make_model(), SOURCE, 3, ROOM)
-    rows = {leaf.shape[2] for leaf in tree.flatten(step.start.shared.past)}
+    rows = {keys.shape[2] for keys, _ in step.start.shared.past}
     assert rows == {0 if ON_TENSORFLOW else ROOM * 3}
 
 

@@ -390,11 +390,30 @@ def test_a_sentence_is_translated_the_same_whatever_its_batch(model, options):
     together = translate(SENTENCES)
     for row, sentence in enumerate(SENTENCES):
         assert_same(translate([sentence, sentence]), rows_of(together, [row, row]))
+        assert_same(translate([sentence]), rows_of(together, [row]))
         assert_same(translate([sentence], columns=11), rows_of(together, [row]))
     order = np.random.default_rng(9).permutation(len(SENTENCES))
     assert_same(translate([SENTENCES[row] for row in order]), rows_of(together, order))
     assert_same(translate(SENTENCES, columns=12), together)
     assert_same(search(model, batch_of(SENTENCES), **options), together)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"), [(1, 4, True), (1, 5, False), (2, 4, False)]
+)
+def test_a_short_sentence_by_itself_is_searched_in_a_way_of_its_own(
+    model, monkeypatch, rows, columns, expected
+):
+    """Short: of no more tokens than a head is large, which is 4 here."""
+    ways = []
+
+    def recording(*arguments, alone, **options):
+        ways.append(alone)
+        return IncrementalDecoder(*arguments, alone=alone, **options)
+
+    monkeypatch.setattr("tf_transformer.search.IncrementalDecoder", recording)
+    search(model, batch_of([[9, 10, EOS_ID]] * rows, columns))
+    assert ways == [expected]
 
 
 @pytest.mark.parametrize(
@@ -406,10 +425,13 @@ def test_a_sentence_is_translated_the_same_whatever_its_batch(model, options):
     ],
 )
 def test_compiled_by_xla_translations_are_the_same(model, options):
-    source = batch_of(SENTENCES)
     run = Search(model, DecodeConfig(max_extra_length=4, **options), fixed_size=True)
-    found = tf.function(run.__call__, jit_compile=True, autograph=False)(source)
-    assert_same(type(found)(*map(np.asarray, found)), search(model, source, **options))
+    ids = tf.TensorSpec((None, None), tf.int32)
+    compiled = tf.function(run.__call__, [ids], jit_compile=True, autograph=False)
+    together = search(model, batch_of(SENTENCES), **options)
+    for rows in (range(len(SENTENCES)), [1]):  # the second has few tokens
+        found = compiled(batch_of([SENTENCES[row] for row in rows]))
+        assert_same(type(found)(*map(np.asarray, found)), rows_of(together, [*rows]))
 
 
 # Sampling

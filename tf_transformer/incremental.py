@@ -7,6 +7,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.decoding import StepState
 from tf_transformer.layers import (
+    Folded,
     KeyValue,
     attention_weights,
     laid_out_weights,
@@ -30,7 +31,7 @@ class Shared(NamedTuple):
     """What the hypotheses of a sentence have in common; at a fixed size, as `lay_out` gives it."""
 
     past: list[KeyValue]  # a layer: (B, H, R, K), of chosen tokens
-    memory: list[KeyValue]  # a layer: (B, H, S, K), of the source
+    memory: list[KeyValue] | list[Folded]  # a layer: (B, H, S, K), of the source
     memory_mask: KerasTensor  # bool (B, 1, 1, S), True for source tokens that are no padding
 
 
@@ -54,6 +55,8 @@ class IncrementalDecoder:
         fixed_size: whether the past has its full size from the start, as XLA and JAX need it;
             else it grows by a position a step, and no step costs more than it must.
         track_coverage: whether the state holds how much attention each source token got.
+        alone: whether the batch is a single sentence, of no more tokens than a head is large.
+            Steps then read as few weights as they can.
 
     Call arguments:
         ids: int32 tensor (B, W), the tokens at position `index`.
@@ -80,13 +83,17 @@ class IncrementalDecoder:
         max_length: int | KerasTensor,
         fixed_size: bool | None = None,
         track_coverage: bool = False,
+        alone: bool = False,
     ):
         self._model = model
         self._beam_size = beam_size
         self._track_coverage = track_coverage
+        self._alone = alone
         self._fixed_size = keras.backend.backend() == "jax" if fixed_size is None else fixed_size
         self._positions = model.target_position.encodings(max_length, model.config.d_model)
-        self._output_projection = model.output_embedding.projection()
+        # To a single row a compiled product with the matrix as it lies is as fast.
+        as_it_lies = alone and beam_size == 1
+        self._output_projection = None if as_it_lies else model.output_embedding.projection()
         self.start = self._start(source, max_length)
 
     def _start(self, source: KerasTensor, max_length) -> StepState:
@@ -103,7 +110,11 @@ class IncrementalDecoder:
         memory = self._model.decoder.project_memory(self._model.encode(source))
         past = [KeyValue(*map(zeros, self._model.config.head_dims)) for _ in memory]
         if self._fixed_size:
-            memory, past = (list(map(lay_out, layers)) for layers in (memory, past))
+            past = list(map(lay_out, past))
+        if self._alone and not (self._track_coverage or self._model.config.attention_bias):
+            memory = self._model.decoder.fold_memory(memory)
+        elif self._fixed_size:
+            memory = list(map(lay_out, memory))
         sees = ops.zeros((batch, self._beam_size, rows), "bool")
         coverage: KerasTensor | tuple = ()
         if self._track_coverage:
@@ -150,19 +161,9 @@ class IncrementalDecoder:
 
     def _logits(self, x: KerasTensor) -> KerasTensor:
         """(B, W, D) to (B, W, V)."""
-
-        def with_matrix_laid_out():
-            return from_rows(ops.matmul(to_rows(x), self._output_projection), like=x)
-
-        def with_matrix_as_it_is():
+        if self._output_projection is None:
             return self._model.output_embedding.logits(x)
-
-        if not self._fixed_size or self._beam_size > 1:
-            return with_matrix_laid_out()
-        # To a single row both ways are as fast, and without the first there is nothing to lay out.
-        # XLA, which knows the size, sees that and leaves it out.
-        alone = ops.equal(ops.shape(x)[0], 1)
-        return ops.cond(alone, with_matrix_as_it_is, with_matrix_laid_out)
+        return from_rows(ops.matmul(to_rows(x), self._output_projection), like=x)
 
 
 def _grown(past: KeyValue, new: KeyValue) -> KeyValue:

@@ -77,29 +77,45 @@ class Search:
             no_repeat_ngram_size=config.no_repeat_ngram_size,
             repetition_penalty=config.repetition_penalty,
         )
+        rows, length = ops.shape(source)
+        alone = ops.logical_and(
+            ops.equal(rows, 1), ops.less_equal(length, self.model.config.head_dims[0])
+        )
+
+        def run(alone: bool) -> Hypotheses:
+            return self._run(source, limits, max_length, constraints, alone)
+
+        return ops.cond(alone, lambda: run(alone=True), lambda: run(alone=False))
+
+    def _run(self, source, limits, max_length, constraints: Constraints, alone: bool) -> Hypotheses:
+        """The search; `alone`: in the way that is faster for one sentence, and a short one."""
+        config = self.config
         rows = config.num_hypotheses if config.sampling else config.beam_size
         step = IncrementalDecoder(
-            self.model, source, rows, max_length, self.fixed_size, config.coverage_penalty > 0
+            *(self.model, source, rows, max_length, self.fixed_size),
+            track_coverage=config.coverage_penalty > 0,
+            alone=alone,
         )
         common = (step, step.start, limits, max_length, SPECIAL)
-        alpha = config.length_penalty
-        # Where the batch's size is known, a graph is made for that size.
-        shrink = not self.fixed_size and source.shape[0] is None
+        how = {
+            "alpha": config.length_penalty,
+            "constraints": constraints,
+            # Where the batch's size is known, a graph is made for that size.
+            "shrink": not (self.fixed_size or alone) and source.shape[0] is None,
+            "compiled": self.fixed_size,
+        }
         if config.sampling:
             numbers = random_numbers(source, rows, max_length, config.seed)
             sampling = Sampling(config.temperature, config.top_k, config.top_p)
-            size = self.model.vocabulary_size
-            return sample(*common, numbers, size, sampling, alpha, constraints, shrink)
+            return sample(*common, numbers, self.model.vocabulary_size, sampling, **how)
         if rows == 1 and not config.coverage_penalty:
-            return greedy_search(*common, alpha, constraints, shrink)
+            return greedy_search(*common, **how)
         return beam_search(
             *common,
             beam_size=rows,
-            alpha=alpha,
             num_hypotheses=config.num_hypotheses,
-            constraints=constraints,
             bonus=self._coverage if config.coverage_penalty else None,
-            shrink=shrink,
+            **how,
         )
 
     def _coverage(self, state: StepState) -> tf.Tensor:

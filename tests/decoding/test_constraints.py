@@ -295,11 +295,15 @@ def test_a_minimum_beyond_the_limit_is_the_limit(tables):
 # One step
 
 
-def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL):
+each_way = pytest.mark.parametrize("compiled", [False, True], ids="compiled={}".format)
+
+
+def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL, compiled=False):
     """{token: log-probability} of those that may follow one hypothesis, in their order."""
     row = np.int32([[[*ids, *[special.pad] * 3]]])
     found = rank_next(
-        ops.convert_to_tensor(np.float32([[logits]])), count, row, len(ids), special, constraints
+        *(ops.convert_to_tensor(np.float32([[logits]])), count, row, len(ids)),
+        *(special, constraints, compiled),
     )
     values, tokens = (ops.convert_to_numpy(field)[0, 0] for field in found)
     return {
@@ -324,11 +328,12 @@ def test_excluded_tokens_take_no_probability_from_the_others(constraints):
     }
 
 
-def test_tokens_are_ranked_by_the_models_log_probability():
+@each_way
+def test_tokens_are_ranked_by_the_models_log_probability(compiled):
     logits = [1.0, 0.0, 3.0, 2.5, -1.0, 4.0]
     log_p = reference_search.log_softmax(logits)
     expected = {token: pytest.approx(log_p[token], rel=1e-6) for token in (5, 2, 3, 4)}
-    found = ranked(logits, 6)
+    found = ranked(logits, 6, compiled=compiled)
     assert found == expected
     assert list(found) == [5, 2, 3, 4]
 
@@ -351,10 +356,12 @@ def test_no_more_are_ranked_than_there_are(fields):
 
 @pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["plain", "constrained"])
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
-def test_log_probability_is_never_positive(fields, size):
+@each_way
+def test_log_probability_is_never_positive(fields, size, compiled):
     logits = size * np.random.default_rng(25).normal(size=(20, 5, 300)).astype("float32")
     ids = ops.zeros((20, 5, 4), "int32")
-    found = rank_next(ops.convert_to_tensor(logits), 300, ids, 0, SPECIAL, Constraints(**fields))
+    constraints = Constraints(**fields)
+    found = rank_next(ops.convert_to_tensor(logits), 300, ids, 0, SPECIAL, constraints, compiled)
     log_p = ops.convert_to_numpy(found.log_probabilities)
     assert log_p.max() <= 0
     assert np.isfinite(log_p).all()

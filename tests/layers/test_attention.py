@@ -179,6 +179,25 @@ def test_attending_to_what_is_laid_out_equals_attending(mask_rows):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_attending_to_a_folded_memory_equals_attending(dtype):
+    layer = MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM, dtype=dtype)
+    layer.build((None, None, D_MODEL), (None, None, D_MODEL))
+    x, memory = normal(1, TARGET, D_MODEL), normal(1, SOURCE, D_MODEL, seed=1)
+    x, memory = (ops.cast(y, dtype) for y in (x, memory))
+    mask = random_mask(1, 1, 1, SOURCE)
+    folded = layer.fold(layer.project_key_value(memory))
+    assert folded.key.shape == (D_MODEL, HEADS * SOURCE)
+    assert folded.value.shape == (HEADS * SOURCE, D_MODEL)
+    np.testing.assert_allclose(
+        *(
+            ops.convert_to_numpy(ops.cast(y, "float32"))
+            for y in (layer.attend_folded(x, folded, mask), layer(x, memory, mask))
+        ),
+        atol=1e-5 if dtype == "float32" else 0.05,
+    )
+
+
 @pytest.mark.parametrize("limit", [0, 10**9], ids=["by products", "by sums"])
 def test_attending_in_a_step_equals_attending(limit, monkeypatch):
     monkeypatch.setattr(attention, "MOST_MULTIPLICATIONS_BY_SUMS", limit)

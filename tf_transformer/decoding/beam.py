@@ -64,6 +64,7 @@ def beam_search(
     constraints: Constraints | None = None,
     bonus: Callable[[StepState], KerasTensor] | None = None,
     shrink: bool = False,
+    compiled: bool = False,
 ) -> Hypotheses:
     """The N best of the hypotheses that a beam of W finds.
 
@@ -81,6 +82,7 @@ def beam_search(
         bonus: from the state to what is added to the score of a hypothesis that ends with this
             step, (B, W), never above 0. None: nothing is.
         shrink: leave out sentences that are done; see `run_to_the_end`.
+        compiled: whether a compiler will see the search; another way to the same results.
 
     Returns:
         `Hypotheses`, sorted by score.
@@ -101,7 +103,7 @@ def beam_search(
     def extend(now: BeamState) -> BeamState:
         logits, state = step(now.tokens, now.state, now.index)
         allowed = now.given.into(constraints)
-        ranked = rank_next(logits, 2 * beam_size, now.ids, now.index, special, allowed)
+        ranked = rank_next(logits, 2 * beam_size, now.ids, now.index, special, allowed, compiled)
         candidates = _candidates(now, ranked, special.end)
         bonuses = None if bonus is None else bonus(state)
         finished = _finish(now, candidates, alpha, bonuses)

@@ -72,11 +72,12 @@ def rank_next(
     index: KerasTensor,
     special: SpecialIds,
     constraints: Constraints,
+    compiled: bool = False,
 ) -> Ranked:
     """At least the `count` likeliest tokens that may follow, of equal ones the lower id first.
 
-    Log-probabilities are only computed for the ranked: `top_k` runs on logits, and the softmax's
-    one number a row comes from its largest value.
+    Log-probabilities are only computed for the ranked: `top_k` runs on logits, and the softmax
+    gives one number a row.
 
     Args:
         logits: float tensor (B, W, V).
@@ -85,23 +86,31 @@ def rank_next(
         index: int32 scalar, how many tokens that is.
         special: ids of padding, start and end.
         constraints: what else is ruled out.
+        compiled: whether a compiler will see this.
     """
     logits = ops.cast(logits, "float32")
     if _changes_all(constraints):
         log_p = constrained(ops.log_softmax(logits, axis=-1), ids, index, special, constraints)
-        values, tokens = _widest(log_p, count)
+        values, tokens = _widest(log_p, count, compiled)
     else:
-        values, tokens = _widest(logits, count)
-        # The likeliest token's probability is 1 / Σ exp(logit - max): the fused softmax's maximum.
-        highest = ops.max(ops.softmax(logits, axis=-1), axis=-1, keepdims=True)  # (B, W, 1)
-        values = values - values[..., :1] + ops.log(highest)
+        values, tokens = _widest(logits, count, compiled)
+        highest = values[..., :1]  # (B, W, 1)
+        values = values - highest - _log_of_sum(logits, highest, compiled)
     values = ops.where(_ruled_out(tokens, index, special, constraints), NEVER, values)
     return Ranked(values, tokens)
 
 
-def _widest(values: KerasTensor, count: int) -> tuple[KerasTensor, KerasTensor]:
+def _widest(values: KerasTensor, count: int, compiled: bool) -> tuple[KerasTensor, KerasTensor]:
     # Three more than asked for, because padding, start and end may be ruled out afterwards.
-    return top_k(values, min(count + 3, values.shape[-1]))
+    return top_k(values, min(count + 3, values.shape[-1]), compiled)
+
+
+def _log_of_sum(logits: KerasTensor, highest: KerasTensor, compiled: bool) -> KerasTensor:
+    """Log Σ exp(logit - highest) over the last axis, (B, W, 1)."""
+    if compiled:  # into one pass over the logits
+        return ops.log(ops.sum(ops.exp(logits - highest), axis=-1, keepdims=True))
+    # The likeliest token's probability is one over that sum, and a softmax is one operation.
+    return -ops.log(ops.max(ops.softmax(logits, axis=-1), axis=-1, keepdims=True))
 
 
 def _ruled_out(tokens, index, special: SpecialIds, constraints: Constraints) -> KerasTensor:

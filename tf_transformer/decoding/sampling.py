@@ -76,6 +76,7 @@ def greedy_search(
     alpha: float = 0.6,
     constraints: Constraints | None = None,
     shrink: bool = False,
+    compiled: bool = False,
 ) -> Hypotheses:
     """Takes the likeliest next token until the end token, or the sentence's limit.
 
@@ -88,6 +89,7 @@ def greedy_search(
         alpha: exponent of the length penalty, which only scales the score here.
         constraints: what may not be chosen.
         shrink: leave out sentences that are done; see `run_to_the_end`.
+        compiled: whether a compiler will see the search; another way to the same results.
 
     Returns:
         `Hypotheses` with N = 1. Of equally likely tokens the one with the lowest id wins.
@@ -98,7 +100,7 @@ def greedy_search(
         return _take(ranked.tokens, best), ops.max(ranked.log_probabilities, axis=-1)
 
     start = _start(state, limits, max_length, special, 1, (), constraints)
-    extend = _extension(step, special, 1, constraints, likeliest)
+    extend = _extension(step, special, 1, constraints, likeliest, compiled)
     return _run(extend, start, max_length, special, alpha, shrink)
 
 
@@ -114,6 +116,7 @@ def sample(
     alpha: float = 0.6,
     constraints: Constraints | None = None,
     shrink: bool = False,
+    compiled: bool = False,
 ) -> Hypotheses:
     """Draws each next token at random, for N hypotheses a sentence.
 
@@ -132,6 +135,7 @@ def sample(
         alpha: exponent of the length penalty, which only scales the score here.
         constraints: what may not be chosen.
         shrink: leave out sentences that are done; see `run_to_the_end`.
+        compiled: whether a compiler will see the search; another way to the same results.
 
     Returns:
         `Hypotheses`, sorted by score; some may be equal. Log-probabilities are the model's own,
@@ -151,7 +155,7 @@ def sample(
         return _take(ranked.tokens, drawn), _take(ranked.log_probabilities, drawn)
 
     start = _start(state, limits, max_length, special, hypotheses, uniforms, constraints)
-    extend = _extension(step, special, count, constraints, draw)
+    extend = _extension(step, special, count, constraints, draw, compiled)
     found = _run(extend, start, max_length, special, alpha, shrink)
     _, order = ops.top_k(found.scores, hypotheses)  # (B, N)
     return Hypotheses(*(_in_order(field, order) for field in found))
@@ -197,13 +201,14 @@ def _extension(
     count: int,
     constraints: Constraints | None,
     choose: Choose,
+    compiled: bool,
 ) -> Callable[[Growing], Growing]:
     """The step that gives every hypothesis the token that `choose` takes of the `count` best."""
 
     def extend(now: Growing) -> Growing:
         logits, state = step(now.tokens, now.state, now.index)
         allowed = now.given.into(constraints or Constraints())
-        ranked = rank_next(logits, count, now.ids, now.index, special, allowed)
+        ranked = rank_next(logits, count, now.ids, now.index, special, allowed, compiled)
         numbers = () if isinstance(now.uniforms, tuple) else _column(now.uniforms, now.index)
         tokens, log_p = choose(ranked, numbers)
         live = ops.logical_not(now.finished)

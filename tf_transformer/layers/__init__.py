@@ -1,6 +1,7 @@
 """The Transformer's parts as Keras layers: `keras.ops` only, so any Keras backend runs them."""
 
 from tf_transformer.layers.attention import (
+    Folded,
     KeyValue,
     MultiHeadAttention,
     attention_weights,
@@ -26,6 +27,7 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "Folded",
     "KeyValue",
     "LayerNorm",
     "LearnedPosition",

@@ -9,7 +9,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.gradient import times_transposed
-from tf_transformer.layers.rows import to_rows
+from tf_transformer.layers.rows import from_rows, to_rows
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
 # nothing to attend to gets the mean of the values, not NaN.
@@ -25,6 +25,13 @@ class KeyValue(NamedTuple):
 
     key: KerasTensor  # (B, H, S, K)
     value: KerasTensor  # (B, H, S, K)
+
+
+class Folded(NamedTuple):
+    """The keys and values of one sentence's memory, W^Q and W^O multiplied in."""
+
+    key: KerasTensor  # (D, H·S)
+    value: KerasTensor  # (H·S, D)
 
 
 def attention_weights(
@@ -47,6 +54,17 @@ def attention_weights(
 
 def _scaled(query: KerasTensor) -> KerasTensor:
     return query * (1.0 / math.sqrt(query.shape[-1]))
+
+
+def _masked_softmax_by_sums(
+    scores: KerasTensor, mask: KerasTensor | None, axis: int
+) -> KerasTensor:
+    """`_masked_softmax` of few scores, over an axis, in operations that start fast."""
+    dtype, scores = scores.dtype, ops.cast(scores, "float32")
+    if mask is not None:
+        scores = ops.where(mask, scores, MASKED_SCORE)
+    exponentials = ops.exp(scores - ops.max(scores, axis=axis, keepdims=True))
+    return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), dtype)
 
 
 def _masked_softmax(scores: KerasTensor, mask: KerasTensor | None) -> KerasTensor:
@@ -104,13 +122,11 @@ def attend_by_sums(
     heads = []
     for t in range(query.shape[2]):
         scores = ops.sum(query[:, :, t : t + 1] * key, axis=-1, keepdims=True)  # (B, H, S, 1)
-        scores = ops.cast(scores, "float32")
+        row = None
         if mask is not None:
             row = mask[:, :, t if mask.shape[2] != 1 else 0, :, None]  # (B, 1, S, 1)
-            scores = ops.where(row, scores, MASKED_SCORE)
-        exponentials = ops.exp(scores - ops.max(scores, axis=2, keepdims=True))
-        weights = exponentials / ops.sum(exponentials, axis=2, keepdims=True)
-        heads.append(ops.sum(ops.cast(weights, value.dtype) * value, axis=2, keepdims=True))
+        weights = _masked_softmax_by_sums(scores, row, axis=2)
+        heads.append(ops.sum(weights * value, axis=2, keepdims=True))
     return ops.concatenate(heads, axis=2) if len(heads) > 1 else heads[0]
 
 
@@ -333,6 +349,49 @@ class MultiHeadAttention(keras.layers.Layer):
         multiplications = ops.size(key_value.key) * query.shape[2]
         few = multiplications <= MOST_MULTIPLICATIONS_BY_SUMS
         return self._concatenate(ops.cond(few, by_sums, by_products))
+
+    def fold(self, key_value: KeyValue) -> Folded:
+        """Cross-attention's W^Q and W^O multiplied into the keys and values of one sentence.
+
+        Scores are (x W^Q) Kᵀ = x (W^Q Kᵀ), and of weights A the output is (A V) W^O = A (V W^O).
+        Fewer source tokens than a head is large make these products smaller than W^Q and W^O, which
+        a step of one sentence spends its time on reading.
+
+        Args:
+            key_value: keys and values (1, H, S, K) of a layer without biases.
+        """
+        query, output = (
+            ops.cast(projection.kernel, self.compute_dtype)
+            for projection in (self.query_projection, self.output_projection)
+        )
+        key, value = (x[0] for x in key_value)  # (H, S, K)
+        by_head = ops.reshape(query, (-1, self.num_heads, self.key_dim))
+        key = ops.einsum("dhk,hsk->dhs", _scaled(by_head), key)
+        by_head = ops.reshape(output, (self.num_heads, self.value_dim, -1))
+        value = ops.einsum("hsk,hkd->hsd", value, by_head)
+        return Folded(
+            ops.reshape(key, (query.shape[0], -1)), ops.reshape(value, (-1, output.shape[1]))
+        )
+
+    def attend_folded(
+        self, x: KerasTensor, memory: Folded, attention_mask: KerasTensor
+    ) -> KerasTensor:
+        """Cross-attention to what `fold` gave.
+
+        Args:
+            x: float tensor (1, T, D), T known.
+            memory: of S source tokens.
+            attention_mask: bool tensor (1, 1, 1, S), True = may attend.
+
+        Returns:
+            float tensor (1, T, D).
+        """
+        heads, columns = self.num_heads, ops.shape(memory.key)[1]
+        scores = ops.matmul(to_rows(x), memory.key)  # (T, H·S)
+        scores = ops.reshape(scores, (-1, x.shape[1], heads, columns // heads))  # (1, T, H, S)
+        weights = _masked_softmax_by_sums(scores, attention_mask, axis=3)
+        weights = ops.reshape(weights, (-1, columns))
+        return from_rows(ops.matmul(weights, memory.value), like=x)
 
     def _concatenate(self, heads: KerasTensor) -> KerasTensor:
         """Heads (B, H, T, K), side by side and projected: (B, T, D)."""

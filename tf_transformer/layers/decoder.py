@@ -6,7 +6,12 @@ from typing import NamedTuple
 import keras
 from keras import KerasTensor
 
-from tf_transformer.layers.attention import KeyValue, MultiHeadAttention, attention_weights
+from tf_transformer.layers.attention import (
+    Folded,
+    KeyValue,
+    MultiHeadAttention,
+    attention_weights,
+)
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.residual import Residual
 from tf_transformer.layers.stack import Stack
@@ -16,7 +21,7 @@ class Step(NamedTuple):
     """What a decoder layer gives for one position of W hypotheses a sentence."""
 
     output: KerasTensor  # (B, W, D)
-    memory_query: KerasTensor  # (B, H, W, K), what the memory was asked
+    memory_query: KerasTensor | None  # (B, H, W, K), what a memory that is not folded was asked
     past: KeyValue  # (B, H, R, K), this position's rows included
 
 
@@ -122,21 +127,29 @@ class DecoderLayer(keras.layers.Layer):
     def _whole(
         self, x, memory: KeyValue, attention_mask, cross_attention_mask, training=None
     ) -> tuple[KerasTensor, KerasTensor]:
-        return self._sublayers(
+        """The output (B, T, D), and the queries (B, H, T, K) the memory was asked."""
+        queries = []  # handed out of the closure below
+
+        def cross_attention(y):  # (B, T, D)
+            queries.append(self.cross_attention.project_query(y))
+            return self.cross_attention.attend(
+                queries[0], memory, cross_attention_mask, training=training
+            )
+
+        x = self._sublayers(
             x,
             lambda y: self.self_attention(y, attention_mask=attention_mask, training=training),
-            lambda query: self.cross_attention.attend(
-                query, memory, cross_attention_mask, training=training
-            ),
+            cross_attention,
             training,
         )
+        return x, queries[0]
 
     def step(
         self,
         x: KerasTensor,
         past: KeyValue,
         append: Callable[[KeyValue, KeyValue], KeyValue],
-        memory: KeyValue,
+        memory: KeyValue | Folded,
         attention_mask: KerasTensor | None = None,
         cross_attention_mask: KerasTensor | None = None,
         compiled: bool = False,
@@ -151,7 +164,8 @@ class DecoderLayer(keras.layers.Layer):
             x: float tensor (B, W, D), the embeddings at this position.
             past: keys and values (B, H, R, K) of earlier positions of all hypotheses.
             append: (past, keys and values of this position (B, H, W, K)) to the longer past.
-            memory: keys and values (B, H, S, K), from `cross_attention.project_key_value`.
+            memory: keys and values (B, H, S, K), from `cross_attention.project_key_value`, or
+                what `cross_attention.fold` made of those of one sentence.
             attention_mask: bool tensor (B, 1, W, R): which rows of the longer past each
                 hypothesis sees.
             cross_attention_mask: bool tensor that broadcasts to (B, 1, W, S).
@@ -162,38 +176,34 @@ class DecoderLayer(keras.layers.Layer):
             attention.attend_laid_out if compiled else attention.attend_in_step
             for attention in (self.self_attention, self.cross_attention)
         )
-        pasts = []  # handed out of the closure below
+        pasts, queries = [], [None]  # handed out of the closures below
 
         def self_attention(y):  # (B, W, D)
             query, new = self.self_attention.project(y)
             pasts.append(append(past, new))
             return attend_to_past(query, pasts[0], attention_mask)
 
-        x, query = self._sublayers(
-            x, self_attention, lambda query: attend_to_memory(query, memory, cross_attention_mask)
-        )
-        return Step(x, query, pasts[0])
+        def cross_attention(y):  # (B, W, D)
+            if isinstance(memory, Folded):
+                return self.cross_attention.attend_folded(y, memory, cross_attention_mask)
+            queries.append(self.cross_attention.project_query(y))
+            return attend_to_memory(queries[-1], memory, cross_attention_mask)
+
+        x = self._sublayers(x, self_attention, cross_attention)
+        return Step(x, queries[-1], pasts[0])
 
     def _sublayers(
         self,
         x: KerasTensor,
         self_attention: Callable[[KerasTensor], KerasTensor],
-        attend_to_memory: Callable[[KerasTensor], KerasTensor],
+        cross_attention: Callable[[KerasTensor], KerasTensor],
         training: bool | None = None,
-    ) -> tuple[KerasTensor, KerasTensor]:
-        """The output (B, T, D), and the queries (B, H, T, K) the memory was asked."""
-        queries = []  # handed out of the closure below
-
-        def cross_attention(y):  # (B, T, D)
-            queries.append(self.cross_attention.project_query(y))
-            return attend_to_memory(queries[0])
-
+    ) -> KerasTensor:
         x = self.self_residual(x, sublayer=self_attention, training=training)
         x = self.cross_residual(x, sublayer=cross_attention, training=training)
-        x = self.feed_forward_residual(
+        return self.feed_forward_residual(
             x, sublayer=lambda y: self.feed_forward(y, training=training), training=training
         )
-        return x, queries[0]
 
     def compute_output_shape(self, x_shape, memory_shape=None):
         return x_shape
@@ -247,12 +257,17 @@ class Decoder(Stack):
         """The memory's keys and values (B, H, S, K) for every layer, once for a whole search."""
         return [layer.cross_attention.project_key_value(memory) for layer in self.layers]
 
+    def fold_memory(self, memory: list[KeyValue]) -> list[Folded]:
+        """What `project_memory` gave for one sentence, with W^Q and W^O multiplied in."""
+        pairs = zip(self.layers, memory, strict=True)
+        return [layer.cross_attention.fold(key_value) for layer, key_value in pairs]
+
     def step(
         self,
         x: KerasTensor,
         past: list[KeyValue],
         append: Callable[[KeyValue, KeyValue], KeyValue],
-        memory: list[KeyValue],
+        memory: list[KeyValue] | list[Folded],
         attention_mask: KerasTensor | None = None,
         cross_attention_mask: KerasTensor | None = None,
         compiled: bool = False,
