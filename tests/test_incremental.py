@@ -168,6 +168,24 @@ def test_attention_is_tracked_for_a_sentence_by_itself_too(fixed_size):
     np.testing.assert_allclose(*map(ops.convert_to_numpy, found), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_so_it_does_when_a_past_of_fixed_size_is_widened_on_the_way(beam):
+    model, hypotheses = make_model(key_dim=3, value_dim=5), random_tokens(2, beam, STEPS)
+    step = IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size=True, room=2)
+    assert step.growth.lengths == (2, ROOM)
+    state, logits = step.start, []
+    for index in range(STEPS):
+        room = 2 if index < 2 else ROOM
+        state = step.growth.widen(state, room)
+        one, state = take_step(step, hypotheses[:, :, index], state, index)
+        logits.append(one)
+        assert state.own.sees.shape[2] == room * beam
+        for key, value in state.shared.past:
+            assert key.shape[2] == value.shape[1] == room * beam
+    expected = whole_logits(model, SOURCE, hypotheses)
+    np.testing.assert_allclose(np.stack(logits, axis=2), expected, rtol=0, atol=1e-5)
+
+
 def check_reordering(model, beam, fixed_size):
     step = IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size)
     seen = random_search(step, beam)

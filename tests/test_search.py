@@ -434,6 +434,18 @@ def test_compiled_by_xla_translations_are_the_same(model, options):
         assert_same(type(found)(*map(np.asarray, found)), rows_of(together, [*rows]))
 
 
+@pytest.mark.parametrize("options", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("rows", [[0, 1, 2], [1]], ids=["several", "alone"])
+def test_the_state_of_a_search_of_fixed_size_grows_with_it(never_ending, options, rows):
+    """Translations that take all the room there is, in a state that starts with a third of it."""
+    source = batch_of([SENTENCES[row] for row in rows])
+    run = Search(never_ending, DecodeConfig(max_extra_length=7, **options), fixed_size=True)
+    found = run(tf.constant(source))
+    expected = search(never_ending, source, max_extra_length=7, **options)
+    assert (np.asarray(expected.lengths)[:, 0] > source.shape[1]).all()
+    assert_same(type(found)(*map(np.asarray, found)), expected)
+
+
 # Sampling
 
 

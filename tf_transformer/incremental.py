@@ -5,7 +5,7 @@ from typing import NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding import StepState
+from tf_transformer.decoding import Growth, StepState
 from tf_transformer.layers import (
     Folded,
     KeyValue,
@@ -52,11 +52,13 @@ class IncrementalDecoder:
         source: int tensor (B, S) of ids.
         beam_size: hypotheses a sentence, W.
         max_length: the most steps, L.
-        fixed_size: whether the past has its full size from the start, as XLA and JAX need it;
+        fixed_size: whether the past keeps its size from step to step, as XLA and JAX need it;
             else it grows by a position a step, and no step costs more than it must.
         track_coverage: whether the state holds how much attention each source token got.
         alone: whether the batch is a single sentence, of no more tokens than a head is large.
             Steps then read as few weights as they can.
+        room: how many positions a past of fixed size has room for until `growth` widens it; all
+            L when None.
 
     Call arguments:
         ids: int32 tensor (B, W), the tokens at position `index`.
@@ -84,6 +86,7 @@ class IncrementalDecoder:
         fixed_size: bool | None = None,
         track_coverage: bool = False,
         alone: bool = False,
+        room: int | KerasTensor | None = None,
     ):
         self._model = model
         self._beam_size = beam_size
@@ -91,14 +94,16 @@ class IncrementalDecoder:
         self._alone = alone
         self._fixed_size = keras.backend.backend() == "jax" if fixed_size is None else fixed_size
         self._positions = model.target_position.encodings(max_length, model.config.d_model)
-        # To a single row a compiled product with the matrix as it lies is as fast.
+        # To a single row a product with the matrix as it lies is about as fast.
         as_it_lies = alone and beam_size == 1
         self._output_projection = None if as_it_lies else model.output_embedding.projection()
-        self.start = self._start(source, max_length)
+        room = max_length if room is None else room
+        self.start = self._start(source, room)
+        self.growth = Growth((room, max_length), self._widen) if self._fixed_size else None
 
-    def _start(self, source: KerasTensor, max_length) -> StepState:
+    def _start(self, source: KerasTensor, room) -> StepState:
         batch, source_length = ops.shape(source)
-        rows = max_length * self._beam_size
+        rows = room * self._beam_size
         if not self._fixed_size:
             # 0, but worked out, so that TensorFlow takes the size for one that may change.
             rows = ops.cast(0 * ops.sum(source), "int32")
@@ -107,19 +112,21 @@ class IncrementalDecoder:
         def zeros(size: int) -> KerasTensor:
             return ops.zeros((batch, heads, rows, size), dtype)
 
-        memory = self._model.decoder.project_memory(self._model.encode(source))
+        memory = self._memory(source)
         past = [KeyValue(*map(zeros, self._model.config.head_dims)) for _ in memory]
         if self._fixed_size:
             past = list(map(lay_out, past))
-        if self._alone and not (self._track_coverage or self._model.config.attention_bias):
-            memory = self._model.decoder.fold_memory(memory)
-        elif self._fixed_size:
-            memory = list(map(lay_out, memory))
         sees = ops.zeros((batch, self._beam_size, rows), "bool")
         coverage: KerasTensor | tuple = ()
         if self._track_coverage:
             coverage = ops.zeros((batch, self._beam_size, source_length), "float32")
         return StepState(Own(sees, coverage), Shared(past, memory, padding_mask(source)))
+
+    def _memory(self, source: KerasTensor) -> list[KeyValue] | list[Folded]:
+        memory = self._model.decoder.project_memory(self._model.encode(source))
+        if self._alone and not (self._track_coverage or self._model.config.attention_bias):
+            return self._model.decoder.fold_memory(memory)
+        return list(map(lay_out, memory)) if self._fixed_size else memory
 
     def __call__(
         self, ids: KerasTensor, state: StepState, index: KerasTensor
@@ -159,6 +166,13 @@ class IncrementalDecoder:
             Own(sees, coverage), Shared(past, memory, memory_mask)
         )
 
+    def _widen(self, state: StepState, room) -> StepState:
+        """The state with room for so many positions, in a past of fixed size."""
+        (sees, coverage), (past, memory, memory_mask) = state
+        rows = room * self._beam_size
+        past = [KeyValue(_padded(key, rows, 2), _padded(value, rows, 1)) for key, value in past]
+        return StepState(Own(_padded(sees, rows, 2), coverage), Shared(past, memory, memory_mask))
+
     def _logits(self, x: KerasTensor) -> KerasTensor:
         """(B, W, D) to (B, W, V)."""
         if self._output_projection is None:
@@ -177,6 +191,13 @@ def _written(past: KeyValue, new: KeyValue, start: KerasTensor) -> KeyValue:
         ops.slice_update(past.key, (0, 0, start), new.key),
         ops.slice_update(past.value, (0, start, 0), new.value),
     )
+
+
+def _padded(x: KerasTensor, size, axis: int) -> KerasTensor:
+    """`x` with zeros after it, up to a size along an axis."""
+    shape = list(ops.shape(x))
+    shape[axis] = size - shape[axis]
+    return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)
 
 
 def _drop_dead_rows(sees: KerasTensor, past: list[KeyValue]) -> tuple[KerasTensor, list[KeyValue]]:

@@ -1,7 +1,7 @@
 """A model, a batch of ids and a `DecodeConfig`: the search that the configuration asks for."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from keras import ops
@@ -95,14 +95,17 @@ class Search:
             *(self.model, source, rows, max_length, self.fixed_size),
             track_coverage=config.coverage_penalty > 0,
             alone=alone,
+            # Half of the most tokens there may be are nearly always enough.
+            room=(max_length + 2) // 3,
         )
         common = (step, step.start, limits, max_length, SPECIAL)
-        how = {
+        how: dict[str, Any] = {
             "alpha": config.length_penalty,
             "constraints": constraints,
             # Where the batch's size is known, a graph is made for that size.
             "shrink": not (self.fixed_size or alone) and source.shape[0] is None,
             "compiled": self.fixed_size,
+            "growth": step.growth,
         }
         if config.sampling:
             numbers = random_numbers(source, rows, max_length, config.seed)

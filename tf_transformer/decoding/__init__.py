@@ -4,6 +4,7 @@ from tf_transformer.decoding.beam import beam_search
 from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import (
     NEVER,
+    Growth,
     Hypotheses,
     SpecialIds,
     StepFunction,
@@ -15,6 +16,7 @@ from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 __all__ = [
     "NEVER",
     "Constraints",
+    "Growth",
     "Hypotheses",
     "Sampling",
     "SpecialIds",

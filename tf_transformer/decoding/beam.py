@@ -18,6 +18,7 @@ from keras import KerasTensor, ops, tree
 from tf_transformer.decoding.constraints import Constraints, Ranked, rank_next
 from tf_transformer.decoding.hypotheses import (
     NEVER,
+    Growth,
     Hypotheses,
     SpecialIds,
     StepFunction,
@@ -65,6 +66,7 @@ def beam_search(
     bonus: Callable[[StepState], KerasTensor] | None = None,
     shrink: bool = False,
     compiled: bool = False,
+    growth: Growth | None = None,
 ) -> Hypotheses:
     """The N best of the hypotheses that a beam of W finds.
 
@@ -83,6 +85,7 @@ def beam_search(
             step, (B, W), never above 0. None: nothing is.
         shrink: leave out sentences that are done; see `run_to_the_end`.
         compiled: whether a compiler will see the search; another way to the same results.
+        growth: how the state gets room as hypotheses grow. None: it has room.
 
     Returns:
         `Hypotheses`, sorted by score.
@@ -112,7 +115,8 @@ def beam_search(
     worst = num_hypotheses - 1  # of the finished that are asked for
     start = _start(state, Given.of(limits, constraints), beam_size, max_length, special)
     finished = run_to_the_end(
-        extend, start, lambda now: now.done, lambda now: now.finished, max_length, shrink
+        *(extend, start, lambda now: now.done, lambda now: now.finished, max_length, shrink),
+        growth,
     )
     best = Hypotheses(*(field[:, :num_hypotheses] for field in finished))
     return best._replace(ids=ops.where(best.lengths[..., None] > 0, best.ids, special.pad))

@@ -3,7 +3,7 @@
 A search knows a step function, not a model: anything that gives logits for next tokens.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
@@ -25,6 +25,16 @@ StepFunction = Callable[[KerasTensor, StepState, KerasTensor], tuple[KerasTensor
 `ids` are the newest tokens, at position `index` (int32 scalar, the start token being at 0); the
 logits are those of the tokens that follow.
 """
+
+
+class Growth(NamedTuple):
+    """How a state whose tensors keep their size gets room for more tokens as a search goes on.
+
+    A step costs as much as there is room, and most searches end long before the longest may.
+    """
+
+    lengths: Sequence[int | KerasTensor]  # rising: what there is room for at first, then next, ...
+    widen: Callable[[StepState, int | KerasTensor], StepState]  # a state, to one of these lengths
 
 
 class SpecialIds(NamedTuple):

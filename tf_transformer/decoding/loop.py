@@ -1,14 +1,15 @@
 """The loop that every search runs: step after step, until all sentences are done."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from keras import KerasTensor, ops, tree
 
 from tf_transformer.decoding.constraints import Constraints
-from tf_transformer.decoding.hypotheses import Hypotheses
+from tf_transformer.decoding.hypotheses import Growth, Hypotheses
 
-Now = TypeVar("Now")  # a NamedTuple with `index`, a scalar; all else is batch-major
+Now = TypeVar("Now", bound=Any)  # a NamedTuple with `state`, and `index`, a scalar; rows a sentence
 
 
 class Given(NamedTuple):
@@ -42,6 +43,7 @@ def run_to_the_end(
     result: Callable[[Now], Hypotheses],
     max_length: int | KerasTensor,
     shrink: bool,
+    growth: Growth | None = None,
 ) -> Hypotheses:
     """Extends all sentences until none is left, or `max_length` is reached.
 
@@ -54,14 +56,21 @@ def run_to_the_end(
         shrink: whether sentences that are done leave the batch whenever they are half of it, so
             that steps are spent on live ones. The batch's size must be allowed to change: not
             under XLA or JAX, nor in a TensorFlow graph that knows the size.
+        growth: how the state gets room as hypotheses grow, without `shrink`. None: it has room.
     """
 
-    def unfinished(now):
-        return ops.logical_and(now.index < max_length, ops.logical_not(ops.all(is_done(now))))
+    def unfinished(now, length=max_length):
+        return ops.logical_and(now.index < length, ops.logical_not(ops.all(is_done(now))))
 
     if not shrink:
-        (end,) = ops.while_loop(unfinished, lambda now: (extend(now),), (start,))
-        return result(end)
+        now = start
+        for length in [max_length] if growth is None else growth.lengths:
+            if growth is not None:
+                now = now._replace(state=growth.widen(now.state, length))
+            (now,) = ops.while_loop(
+                functools.partial(unfinished, length=length), lambda now: (extend(now),), (now,)
+            )
+        return result(now)
 
     def mostly_live(now):
         live = ops.sum(ops.cast(ops.logical_not(is_done(now)), "int32"))

@@ -9,6 +9,7 @@ from keras import KerasTensor, ops
 from tf_transformer.decoding.constraints import Constraints, Ranked, rank_next
 from tf_transformer.decoding.hypotheses import (
     NEVER,
+    Growth,
     Hypotheses,
     SpecialIds,
     StepFunction,
@@ -77,6 +78,7 @@ def greedy_search(
     constraints: Constraints | None = None,
     shrink: bool = False,
     compiled: bool = False,
+    growth: Growth | None = None,
 ) -> Hypotheses:
     """Takes the likeliest next token until the end token, or the sentence's limit.
 
@@ -90,6 +92,7 @@ def greedy_search(
         constraints: what may not be chosen.
         shrink: leave out sentences that are done; see `run_to_the_end`.
         compiled: whether a compiler will see the search; another way to the same results.
+        growth: how the state gets room as hypotheses grow. None: it has room.
 
     Returns:
         `Hypotheses` with N = 1. Of equally likely tokens the one with the lowest id wins.
@@ -101,7 +104,7 @@ def greedy_search(
 
     start = _start(state, limits, max_length, special, 1, (), constraints)
     extend = _extension(step, special, 1, constraints, likeliest, compiled)
-    return _run(extend, start, max_length, special, alpha, shrink)
+    return _run(extend, start, max_length, special, alpha, shrink, growth)
 
 
 def sample(
@@ -117,6 +120,7 @@ def sample(
     constraints: Constraints | None = None,
     shrink: bool = False,
     compiled: bool = False,
+    growth: Growth | None = None,
 ) -> Hypotheses:
     """Draws each next token at random, for N hypotheses a sentence.
 
@@ -136,6 +140,7 @@ def sample(
         constraints: what may not be chosen.
         shrink: leave out sentences that are done; see `run_to_the_end`.
         compiled: whether a compiler will see the search; another way to the same results.
+        growth: how the state gets room as hypotheses grow. None: it has room.
 
     Returns:
         `Hypotheses`, sorted by score; some may be equal. Log-probabilities are the model's own,
@@ -156,7 +161,7 @@ def sample(
 
     start = _start(state, limits, max_length, special, hypotheses, uniforms, constraints)
     extend = _extension(step, special, count, constraints, draw, compiled)
-    found = _run(extend, start, max_length, special, alpha, shrink)
+    found = _run(extend, start, max_length, special, alpha, shrink, growth)
     _, order = ops.top_k(found.scores, hypotheses)  # (B, N)
     return Hypotheses(*(_in_order(field, order) for field in found))
 
@@ -229,7 +234,9 @@ def _extension(
     return extend
 
 
-def _run(extend, start: Growing, max_length, special, alpha: float, shrink: bool) -> Hypotheses:
+def _run(
+    extend, start: Growing, max_length, special, alpha: float, shrink: bool, growth: Growth | None
+) -> Hypotheses:
     return run_to_the_end(
         extend,
         start,
@@ -237,6 +244,7 @@ def _run(extend, start: Growing, max_length, special, alpha: float, shrink: bool
         lambda now: _hypotheses(now, special, alpha),
         max_length,
         shrink,
+        growth,
     )
 
 
