@@ -95,7 +95,7 @@ class Search:
             *(self.model, source, rows, max_length, self.fixed_size),
             track_coverage=config.coverage_penalty > 0,
             alone=alone,
-            # Half of the most tokens there may be are nearly always enough.
+            # A third of the most tokens there may be is nearly always enough.
             room=(max_length + 2) // 3,
         )
         common = (step, step.start, limits, max_length, SPECIAL)

@@ -198,6 +198,14 @@ def test_attending_to_a_folded_memory_equals_attending(dtype):
     )
 
 
+def test_a_layer_with_biases_folds_no_memory():
+    layer = MultiHeadAttention(HEADS, KEY_DIM, use_bias=True, name="attention")
+    layer.build((None, None, D_MODEL), (None, None, D_MODEL))
+    memory = layer.project_key_value(normal(1, SOURCE, D_MODEL))
+    with pytest.raises(ValueError, match="attention has biases, so its memory cannot be folded"):
+        layer.fold(memory)
+
+
 @pytest.mark.parametrize("limit", [0, 10**9], ids=["by products", "by sums"])
 def test_attending_in_a_step_equals_attending(limit, monkeypatch):
     monkeypatch.setattr(attention, "MOST_MULTIPLICATIONS_BY_SUMS", limit)

@@ -358,8 +358,15 @@ class MultiHeadAttention(keras.layers.Layer):
         a step of one sentence spends its time on reading.
 
         Args:
-            key_value: keys and values (1, H, S, K) of a layer without biases.
+            key_value: keys and values (1, H, S, K).
+
+        Raises:
+            ValueError: when the layer has biases, which would have to be added in between.
         """
+        if self.use_bias:
+            raise ValueError(
+                f"{self.name} has biases, so its memory cannot be folded: attend to it as it is."
+            )
         query, output = (
             ops.cast(projection.kernel, self.compute_dtype)
             for projection in (self.query_projection, self.output_projection)
