@@ -94,7 +94,8 @@ class IncrementalDecoder:
         self._alone = alone
         self._fixed_size = keras.backend.backend() == "jax" if fixed_size is None else fixed_size
         self._positions = model.target_position.encodings(max_length, model.config.d_model)
-        # To a single row a product with the matrix as it lies is about as fast.
+        # A single row loses less with the matrix as it lies than it takes to transpose that, unless
+        # the translation is long.
         as_it_lies = alone and beam_size == 1
         self._output_projection = None if as_it_lies else model.output_embedding.projection()
         room = max_length if room is None else room

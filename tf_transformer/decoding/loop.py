@@ -63,13 +63,12 @@ def run_to_the_end(
         return ops.logical_and(now.index < length, ops.logical_not(ops.all(is_done(now))))
 
     if not shrink:
+        growth = growth or Growth((max_length,), lambda state, _: state)
         now = start
-        for length in [max_length] if growth is None else growth.lengths:
-            if growth is not None:
-                now = now._replace(state=growth.widen(now.state, length))
-            (now,) = ops.while_loop(
-                functools.partial(unfinished, length=length), lambda now: (extend(now),), (now,)
-            )
+        for length in growth.lengths:
+            now = now._replace(state=growth.widen(now.state, length))
+            goes_on = functools.partial(unfinished, length=length)
+            (now,) = ops.while_loop(goes_on, lambda now: (extend(now),), (now,))
         return result(now)
 
     def mostly_live(now):

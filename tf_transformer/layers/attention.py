@@ -60,19 +60,20 @@ def _masked_softmax_by_sums(
     scores: KerasTensor, mask: KerasTensor | None, axis: int
 ) -> KerasTensor:
     """`_masked_softmax` of few scores, over an axis, in operations that start fast."""
-    dtype, scores = scores.dtype, ops.cast(scores, "float32")
-    if mask is not None:
-        scores = ops.where(mask, scores, MASKED_SCORE)
-    exponentials = ops.exp(scores - ops.max(scores, axis=axis, keepdims=True))
-    return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), dtype)
+    visible = _masked(scores, mask)
+    exponentials = ops.exp(visible - ops.max(visible, axis=axis, keepdims=True))
+    return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), scores.dtype)
 
 
 def _masked_softmax(scores: KerasTensor, mask: KerasTensor | None) -> KerasTensor:
     """The softmax of scores (B, H, T, S) over what the mask shows, computed in float32."""
-    dtype, scores = scores.dtype, ops.cast(scores, "float32")
-    if mask is not None:
-        scores = ops.where(mask, scores, MASKED_SCORE)
-    return ops.cast(ops.softmax(scores, axis=-1), dtype)
+    return ops.cast(ops.softmax(_masked(scores, mask), axis=-1), scores.dtype)
+
+
+def _masked(scores: KerasTensor, mask: KerasTensor | None) -> KerasTensor:
+    """Scores in float32, `MASKED_SCORE` where the mask hides."""
+    scores = ops.cast(scores, "float32")
+    return scores if mask is None else ops.where(mask, scores, MASKED_SCORE)
 
 
 def scaled_dot_product_attention(
