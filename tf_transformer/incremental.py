@@ -59,6 +59,8 @@ class IncrementalDecoder:
             Steps then read as few weights as they can.
         room: how many positions a past of fixed size has room for until `growth` widens it; all
             L when None.
+        output_projection: `TokenEmbedding.projection` of the output embedding, (D, V), where that
+            is at hand; else it is worked out.
 
     Call arguments:
         ids: int32 tensor (B, W), the tokens at position `index`.
@@ -87,6 +89,7 @@ class IncrementalDecoder:
         track_coverage: bool = False,
         alone: bool = False,
         room: int | KerasTensor | None = None,
+        output_projection: KerasTensor | None = None,
     ):
         self._model = model
         self._beam_size = beam_size
@@ -97,7 +100,9 @@ class IncrementalDecoder:
         # A single row loses less with the matrix as it lies than it takes to transpose that, unless
         # the translation is long.
         as_it_lies = alone and beam_size == 1
-        self._output_projection = None if as_it_lies else model.output_embedding.projection()
+        if output_projection is None and not as_it_lies:
+            output_projection = model.output_embedding.projection()
+        self._output_projection = output_projection
         room = max_length if room is None else room
         self.start = self._start(source, room)
         self.growth = Growth((room, max_length), self._widen) if self._fixed_size else None

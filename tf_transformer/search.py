@@ -49,6 +49,8 @@ class Search:
             end id alone, or of nothing, cost one step.
         prefix: int32 tensor (B, P) of ids that translations start with, then padding; P may be 0.
             Cut where a learned position table ends.
+        output_projection: `TokenEmbedding.projection` of the output embedding, (D, V), where that
+            is at hand; else each call works it out.
 
     Returns:
         `Hypotheses`, `config.num_hypotheses` a sentence.
@@ -59,7 +61,12 @@ class Search:
     excluded: tuple[int, ...] = ()
     fixed_size: bool = False
 
-    def __call__(self, source: tf.Tensor, prefix: tf.Tensor | None = None) -> Hypotheses:
+    def __call__(
+        self,
+        source: tf.Tensor,
+        prefix: tf.Tensor | None = None,
+        output_projection: tf.Tensor | None = None,
+    ) -> Hypotheses:
         config = self.config
         lengths = token_counts(source)
         limits = longest(lengths, config, self.model.config)
@@ -83,11 +90,13 @@ class Search:
         )
 
         def run(alone: bool) -> Hypotheses:
-            return self._run(source, limits, max_length, constraints, alone)
+            return self._run(source, limits, max_length, constraints, alone, output_projection)
 
         return ops.cond(alone, lambda: run(alone=True), lambda: run(alone=False))
 
-    def _run(self, source, limits, max_length, constraints: Constraints, alone: bool) -> Hypotheses:
+    def _run(
+        self, source, limits, max_length, constraints: Constraints, alone: bool, output_projection
+    ) -> Hypotheses:
         """The search; `alone`: in the way that is faster for one sentence, and a short one."""
         config = self.config
         rows = config.num_hypotheses if config.sampling else config.beam_size
@@ -97,6 +106,7 @@ class Search:
             alone=alone,
             # A third of the most tokens there may be is nearly always enough.
             room=(max_length + 2) // 3,
+            output_projection=output_projection,
         )
         common = (step, step.start, limits, max_length, SPECIAL)
         how: dict[str, Any] = {

@@ -44,6 +44,11 @@ class ServingGraph(tf.Module):
         self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
         self._max_source_length = max_source_length
         self._jit_compile = jit_compile
+        if jit_compile:
+            # XLA takes up to three times as long with the matrix as it lies, and to transpose it
+            # at every call takes as long as several steps. So the export has it twice.
+            projection = self.model.output_embedding.projection()
+            self._output_projection = tf.Variable(projection, trainable=False)
         self._search = self._best = self._compiled(search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
             # Whoever wants the best need not wait for the others.
@@ -93,7 +98,8 @@ class ServingGraph(tf.Module):
         compiled = tf.function(search.__call__, jit_compile=True, autograph=False)
 
         def search_padded(source: tf.Tensor) -> Hypotheses:
-            found = compiled(padded_to_shape(source, self._max_source_length))
+            source_in_shape = padded_to_shape(source, self._max_source_length)
+            found = compiled(source_in_shape, output_projection=self._output_projection.value())
             return Hypotheses(*(field[: tf.shape(source)[0]] for field in found))
 
         return search_padded

@@ -11,7 +11,7 @@ from keras import ops
 from reference_search import PrefixTables, Rules, arrays, assert_found, hypotheses_of
 
 from tf_transformer.decoding import Constraints, SpecialIds, beam_search, greedy_search
-from tf_transformer.decoding.constraints import rank_next
+from tf_transformer.decoding.constraints import rank_next, rank_together
 from tf_transformer.decoding.hypotheses import NEVER
 from tf_transformer.errors import InputError
 
@@ -365,6 +365,52 @@ def test_log_probability_is_never_positive(fields, size, compiled):
     log_p = ops.convert_to_numpy(found.log_probabilities)
     assert log_p.max() <= 0
     assert np.isfinite(log_p).all()
+
+
+@pytest.mark.parametrize("size", [7, 640], ids="vocabulary={}".format)
+@pytest.mark.parametrize(
+    "constraints",
+    [Constraints(), Constraints(excluded=(4,)), Constraints(min_lengths=np.int32([5, 1, 5]))],
+    ids=["special", "excluded", "end too early"],
+)
+@each_way
+def test_extensions_of_a_sentence_are_ranked_together(constraints, size, compiled):
+    """Against a sort of all of them; logits and totals are few numbers, so many are equal."""
+    random = np.random.default_rng(26)
+    logits = random.integers(0, 4, (3, 4, size)).astype("float32")
+    logits[..., SPECIAL] = 9  # the likeliest
+    totals = -random.integers(0, 3, (3, 4)).astype("float32")
+    log_p = np.apply_along_axis(reference_search.log_softmax, -1, logits) + totals[..., None]
+    log_p[..., [SPECIAL.pad, SPECIAL.start, *constraints.excluded]] = -np.inf
+    if constraints.min_lengths is not None:
+        log_p[constraints.min_lengths > 1, :, SPECIAL.end] = -np.inf
+    # To six digits: what is equal but for rounding here comes in the order of hypothesis and token.
+    expected = np.argsort(-log_p.reshape(3, -1).round(6), axis=-1, kind="stable")[:, :8]
+
+    ids = ops.zeros((3, 4, 4), "int32")
+    ranked, parents = rank_together(
+        *(ops.convert_to_tensor(logits), ops.convert_to_tensor(totals), 8),
+        *(ids, 0, SPECIAL, constraints, compiled),
+    )
+    values, tokens, parents = map(ops.convert_to_numpy, (*ranked, parents))
+    for sentence in range(3):
+        may_follow = values[sentence] > NEVER / 2
+        places = parents[sentence] * size + tokens[sentence]
+        np.testing.assert_array_equal(places[may_follow][:8], expected[sentence])
+        np.testing.assert_allclose(
+            values[sentence][may_follow][:8],
+            log_p[sentence].ravel()[expected[sentence]],
+            rtol=1e-6,
+        )
+
+
+@pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["plain", "constrained"])
+def test_no_more_are_ranked_together_than_there_are(fields):
+    ranked, parents = rank_together(
+        *(ops.zeros((2, 3, 6)), ops.zeros((2, 3)), 99, ops.zeros((2, 3, 4), "int32"), 0),
+        *(SPECIAL, Constraints(**fields)),
+    )
+    assert ranked.tokens.shape == ranked.log_probabilities.shape == parents.shape == (2, 18)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

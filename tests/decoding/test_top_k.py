@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from tf_transformer.decoding.hypotheses import NEVER
-from tf_transformer.decoding.top_k import top_k
+from tf_transformer.decoding.top_k import Blocks, top_k
 
 # Rows that fall into blocks of 64, 56, 16 and 64; one of a single block; and one of none.
 SIZES = [8000, 7000, 2096, 640, 37, 131]
@@ -52,6 +52,28 @@ def test_what_is_impossible_comes_last(size, k, impossible):
     check(np.where(possible, values, np.float32(impossible)), k)
 
 
+@pytest.mark.parametrize("kinds", [2, 40, None], ids="kinds={}".format)
+@pytest.mark.parametrize("k", [1, 5, 20])
+@pytest.mark.parametrize("size", SIZES)
+def test_rows_of_a_group_compete(size, k, kinds):
+    """Each row with two terms of its own, added in turn: sums round as they do in NumPy."""
+    random = np.random.default_rng(size + k)
+    values = (
+        random.normal(size=(3, 4, size))
+        if kinds is None
+        else random.integers(0, kinds, (3, 4, size))
+    )
+    values = values.astype("float32")
+    terms = random.integers(0, 3, (2, 3, 4)).astype("float32") * np.float32([[[1e3]], [[0.1]]])
+    sums = ((values + terms[0, ..., None]) + terms[1, ..., None]).reshape(3, -1)
+    expected = np.argsort(-sums, axis=-1, kind="stable")[:, :k]
+    for compiled in (False, True):
+        found = Blocks.of(ops.convert_to_tensor(values), k).top_k(k, tuple(terms), compiled)
+        best, indices = map(ops.convert_to_numpy, found)
+        np.testing.assert_array_equal(indices, expected)
+        np.testing.assert_array_equal(best, np.take_along_axis(sums, expected, axis=-1))
+
+
 @pytest.mark.parametrize("size", [37, 64])
 def test_all_of_a_row_are_sorted(size):
     check(random_values(size), size)
@@ -62,21 +84,32 @@ def test_any_leading_axes(shape):
     check(np.random.default_rng(1).normal(size=shape).astype("float32"), 5)
 
 
+@pytest.fixture
+def sorted_sizes(monkeypatch) -> list[int]:
+    """How many values a row had, in each call of Keras' top k."""
+    sizes = []
+    of_keras = ops.top_k
+
+    def recording(values, k):
+        sizes.append(values.shape[-1])
+        return of_keras(values, k)
+
+    monkeypatch.setattr(ops, "top_k", recording)
+    return sizes
+
+
 @pytest.mark.parametrize(
     ("size", "k", "compiled", "widest"),
     [(8000, 11, False, 11 * 64), (8000, 11, True, 11 * 16), (7000, 3, True, 3 * 56)],
 )
-def test_a_long_row_is_never_sorted_whole(monkeypatch, size, k, compiled, widest):
-    sorted_sizes = []
-    of_keras = ops.top_k
-
-    def recording(values, k):
-        sorted_sizes.append(values.shape[-1])
-        return of_keras(values, k)
-
-    monkeypatch.setattr(ops, "top_k", recording)
+def test_a_long_row_is_never_sorted_whole(sorted_sizes, size, k, compiled, widest):
     top_k(ops.zeros((2, size)), k, compiled)
     assert max(sorted_sizes) == widest
+
+
+def test_rows_of_a_group_are_never_sorted_whole(sorted_sizes):
+    Blocks.of(ops.zeros((2, 4, 8000)), 20).top_k(20)
+    assert sorted_sizes == [4 * 125, 20 * 64]
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="graphs of TensorFlow")

@@ -7,7 +7,7 @@ not end live on. A sentence is done when W hypotheses are finished, or when no l
 still reach the N best, however it goes on.
 
 Equal scores: the hypothesis finished earlier wins, then the one whose parent ranked higher,
-then the one whose last token is likelier, then the one whose last token has the lower id.
+then the one whose last token has the lower id.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from keras import KerasTensor, ops, tree
 
-from tf_transformer.decoding.constraints import Constraints, Ranked, rank_next
+from tf_transformer.decoding.constraints import Constraints, Ranked, rank_together
 from tf_transformer.decoding.hypotheses import (
     NEVER,
     Growth,
@@ -106,8 +106,11 @@ def beam_search(
     def extend(now: BeamState) -> BeamState:
         logits, state = step(now.tokens, now.state, now.index)
         allowed = now.given.into(constraints)
-        ranked = rank_next(logits, 2 * beam_size, now.ids, now.index, special, allowed, compiled)
-        candidates = _candidates(now, ranked, special.end)
+        ranked, parents = rank_together(
+            *(logits, now.log_probabilities, 2 * beam_size, now.ids, now.index),
+            *(special, allowed, compiled),
+        )
+        candidates = _candidates(now, ranked, parents, special.end)
         bonuses = None if bonus is None else bonus(state)
         finished = _finish(now, candidates, alpha, bonuses)
         return _live_on(now, candidates, finished, state, alpha, worst, early_stop)
@@ -149,20 +152,17 @@ def _start(
     )
 
 
-def _candidates(now: BeamState, ranked: Ranked, end_id: int) -> Candidates:
-    """Of the best extensions of each hypothesis the 2W best of the sentence.
+def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: int) -> Candidates:
+    """The 2W best of the ranked extensions.
 
     A live hypothesis has one extension by the end token, so at most W of the 2W are those, and
     at least W do not end by themselves.
     """
-    beam_size, count = ranked.tokens.shape[1:]
-    totals = now.log_probabilities[:, :, None] + ranked.log_probabilities  # (B, W, k)
-    best, place = ops.top_k(ops.reshape(totals, (-1, beam_size * count)), 2 * beam_size)
-    place = ops.cast(place, "int32")  # (B, 2W)
-    tokens = _pick(ops.reshape(ranked.tokens, (-1, beam_size * count)), place)
+    best, place = ops.top_k(ranked.log_probabilities, 2 * now.tokens.shape[1])
+    tokens = _pick(ranked.tokens, place)  # (B, 2W)
     at_limit = now.index + 1 >= now.given.limits  # (B,)
     return Candidates(
-        parents=place // count,
+        parents=_pick(parents, place),
         tokens=tokens,
         log_probabilities=best,
         ended=ops.logical_or(ops.equal(tokens, end_id), at_limit[:, None]),

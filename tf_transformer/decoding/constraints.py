@@ -10,8 +10,10 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding.hypotheses import NEVER, SpecialIds
-from tf_transformer.decoding.top_k import top_k
+from tf_transformer.decoding.top_k import Blocks, top_k
 from tf_transformer.errors import InputError
+
+MAY_BE_RULED_OUT = 3  # tokens a hypothesis, after it is ranked: padding, start and end
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class Constraints:
 class Ranked(NamedTuple):
     """The likeliest next tokens, likeliest first, among them some that are ruled out."""
 
-    log_probabilities: KerasTensor  # float32 (B, W, k); `NEVER` for what is ruled out
-    tokens: KerasTensor  # int32 (B, W, k)
+    log_probabilities: KerasTensor  # float32 (..., k); `NEVER` for what is ruled out
+    tokens: KerasTensor  # int32 (..., k)
 
 
 def rank_next(
@@ -74,35 +76,81 @@ def rank_next(
     constraints: Constraints,
     compiled: bool = False,
 ) -> Ranked:
-    """At least the `count` likeliest tokens that may follow, of equal ones the lower id first.
+    """At least the `count` likeliest next tokens of each hypothesis, of equals the lower id first.
 
     Log-probabilities are only computed for the ranked: `top_k` runs on logits, and the softmax
     gives one number a row.
 
     Args:
-        logits: float tensor (B, W, V).
+        logits: float tensor (B, W, V), W and V known.
         count: how many; at most V are given.
         ids: int32 tensor (B, W, L), tokens of the hypotheses so far.
         index: int32 scalar, how many tokens that is.
         special: ids of padding, start and end.
         constraints: what else is ruled out.
         compiled: whether a compiler will see this.
+
+    Returns:
+        fields (B, W, k).
     """
     logits = ops.cast(logits, "float32")
+    count = min(count + MAY_BE_RULED_OUT, logits.shape[-1])
     if _changes_all(constraints):
-        log_p = constrained(ops.log_softmax(logits, axis=-1), ids, index, special, constraints)
-        values, tokens = _widest(log_p, count, compiled)
+        log_p = ops.log_softmax(logits, axis=-1)
+        allowed = constrained(log_p, ids, index, special, constraints)
+        values, tokens = top_k(allowed, count, compiled)
     else:
-        values, tokens = _widest(logits, count, compiled)
+        values, tokens = top_k(logits, count, compiled)
         highest = values[..., :1]  # (B, W, 1)
         values = values - highest - _log_of_sum(logits, highest, compiled)
-    values = ops.where(_ruled_out(tokens, index, special, constraints), NEVER, values)
-    return Ranked(values, tokens)
+    out = _ruled_out(tokens, index, special, constraints)
+    return Ranked(ops.where(out, NEVER, values), tokens)
 
 
-def _widest(values: KerasTensor, count: int, compiled: bool) -> tuple[KerasTensor, KerasTensor]:
-    # Three more than asked for, because padding, start and end may be ruled out afterwards.
-    return top_k(values, min(count + 3, values.shape[-1]), compiled)
+def rank_together(
+    logits: KerasTensor,
+    totals: KerasTensor,
+    count: int,
+    ids: KerasTensor,
+    index: KerasTensor,
+    special: SpecialIds,
+    constraints: Constraints,
+    compiled: bool = False,
+) -> tuple[Ranked, KerasTensor]:
+    """At least the `count` likeliest extensions of a sentence's hypotheses by one token.
+
+    Of equal ones that of the first hypothesis comes first, then that by the lower id.
+
+    Args:
+        logits: float tensor (B, W, V), W and V known.
+        totals: float32 tensor (B, W), log-probabilities of the hypotheses so far.
+        count: how many; at most W·V are given.
+        ids: int32 tensor (B, W, L), tokens of the hypotheses so far.
+        index: int32 scalar, how many tokens that is.
+        special: ids of padding, start and end.
+        constraints: what else is ruled out.
+        compiled: whether a compiler will see this.
+
+    Returns:
+        fields (B, k), totals included in the log-probabilities, and which hypothesis each
+        extends, int32 (B, k).
+    """
+    logits = ops.cast(logits, "float32")
+    _, beam_size, size = logits.shape
+    count = min(count + MAY_BE_RULED_OUT * beam_size, beam_size * size)
+    if _changes_all(constraints):
+        log_p = ops.log_softmax(logits, axis=-1)
+        allowed = constrained(log_p, ids, index, special, constraints)
+        values, places = Blocks.of(allowed, count).top_k(count, (totals,), compiled)
+    else:
+        blocks = Blocks.of(logits, count)
+        highest = ops.max(blocks.maxima, axis=-1, keepdims=True)  # (B, W, 1)
+        rest = totals - _log_of_sum(logits, highest, compiled)[..., 0]
+        # The highest logit is taken away first: logits may be large, and what is left is not.
+        values, places = blocks.top_k(count, (-highest[..., 0], rest), compiled)
+    tokens = places % size
+    out = _ruled_out(tokens[:, None], index, special, constraints)[:, 0]
+    return Ranked(ops.where(out, NEVER, values), tokens), places // size
 
 
 def _log_of_sum(logits: KerasTensor, highest: KerasTensor, compiled: bool) -> KerasTensor:
