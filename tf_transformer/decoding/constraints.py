@@ -96,8 +96,7 @@ def rank_next(
     logits = ops.cast(logits, "float32")
     count = min(count + MAY_BE_RULED_OUT, logits.shape[-1])
     if _changes_all(constraints):
-        log_p = ops.log_softmax(logits, axis=-1)
-        allowed = constrained(log_p, ids, index, special, constraints)
+        allowed = constrained(logits, ids, index, special, constraints)
         values, tokens = top_k(allowed, count, compiled)
     else:
         values, tokens = top_k(logits, count, compiled)
@@ -139,8 +138,7 @@ def rank_together(
     _, beam_size, size = logits.shape
     count = min(count + MAY_BE_RULED_OUT * beam_size, beam_size * size)
     if _changes_all(constraints):
-        log_p = ops.log_softmax(logits, axis=-1)
-        allowed = constrained(log_p, ids, index, special, constraints)
+        allowed = constrained(logits, ids, index, special, constraints)
         values, places = Blocks.of(allowed, count).top_k(count, (totals,), compiled)
     else:
         blocks = Blocks.of(logits, count)
@@ -184,14 +182,14 @@ def _changes_all(constraints: Constraints) -> bool:
 
 
 def constrained(
-    log_p: KerasTensor,
+    logits: KerasTensor,
     ids: KerasTensor,
     index: KerasTensor,
     special: SpecialIds,
     constraints: Constraints,
 ) -> KerasTensor:
     """Log-probabilities (B, W, V) of next tokens, `NEVER` for those that are ruled out."""
-    free = log_p
+    free = log_p = ops.log_softmax(logits, axis=-1)
     tokens = ops.arange(log_p.shape[-1], dtype="int32")  # (V,)
     if constraints.repetition_penalty != 1:
         held = _mark(ids, ops.arange(ops.shape(ids)[2]) < index, log_p.shape[-1])
