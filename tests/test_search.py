@@ -422,6 +422,7 @@ def test_a_short_sentence_by_itself_is_searched_in_a_way_of_its_own(
         pytest.param(GRAPHS["greedy"], id="greedy", marks=pytest.mark.slow),
         pytest.param(GRAPHS["beam"], id="beam", marks=pytest.mark.slow),
         pytest.param(GRAPHS["constrained"], id="constrained"),
+        pytest.param(GRAPHS["sampling"], id="sampling"),
     ],
 )
 def test_compiled_by_xla_translations_are_the_same(model, options):
@@ -481,10 +482,29 @@ def test_random_numbers_depend_on_the_sentence_and_the_seed_and_on_nothing_else(
     assert (np.asarray(random_numbers(source, 3, 9, seed=5)) != numbers).all()
 
 
-def test_sentences_of_the_same_digits_are_told_apart():
-    """5 6 and 56 would be one text without something between ids."""
-    one, other = (random_numbers(np.int32([ids]), 1, 5, seed=0) for ids in ([5, 6, 2], [56, 2, 0]))
+def test_sentences_of_the_same_ids_in_another_order_are_told_apart():
+    one, other = (random_numbers(np.int32([ids]), 1, 5, seed=0) for ids in ([5, 6, 2], [6, 5, 2]))
     assert (np.asarray(one) != np.asarray(other)).all()
+
+
+def test_neighbouring_numbers_have_nothing_to_do_with_each_other():
+    """From step to step, hypothesis to hypothesis, sentence to sentence, and seed to seed."""
+    sentences = np.int32([[5 + n, 2] for n in range(60)])
+    numbers, of_next_seed = (np.asarray(random_numbers(sentences, 60, 60, seed)) for seed in (0, 1))
+    around_0 = numbers - 1 / 2
+    pairs = [(np.delete(around_0, 0, axis), np.delete(around_0, -1, axis)) for axis in range(3)]
+    for one, other in [*pairs, (around_0, of_next_seed - 1 / 2)]:
+        assert abs((one * other).mean() * 12) < 5 / np.sqrt(one.size)  # in standard errors
+    counts = np.histogram(numbers, 1000, (0, 1))[0]
+    expected = numbers.size / 1000
+    chi_squared = ((counts - expected) ** 2 / expected).sum()  # mean 999, variance 2 · 999
+    assert abs(chi_squared - 999) < 5 * np.sqrt(2 * 999)
+
+
+def test_compiled_by_xla_random_numbers_are_the_same():
+    source = tf.constant(batch_of(SENTENCES))
+    compiled = tf.function(lambda ids: random_numbers(ids, 3, 9, seed=-1), jit_compile=True)
+    np.testing.assert_array_equal(compiled(source), random_numbers(source, 3, 9, seed=-1))
 
 
 # Attention

@@ -24,6 +24,7 @@ from tf_transformer.model import Transformer
 from tf_transformer.tokenizer import BOS_ID, EOS_ID
 
 ROUNDING = 1e-3  # so that 100 · 0.53, a little under 53 in float32, is 53
+_WEYL = 0x9E3779B97F4A7C15  # odd, 2⁶⁴ over the golden ratio: the step of SplitMix64
 SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
 
 
@@ -187,13 +188,26 @@ def shortest(lengths, limits, config: DecodeConfig):
 def random_numbers(source: tf.Tensor, rows: int, length: tf.Tensor, seed: int) -> tf.Tensor:
     """Numbers (B, N, L), uniform in [0, 1), that depend on the seed and a sentence's own ids.
 
-    So a sentence draws the same whatever batch it is in, and however far that is padded.
+    So a sentence draws the same whatever batch it is in, and however far that is padded; and under
+    XLA, where TensorFlow's own generators draw other numbers, too.
     """
-    words = tf.where(tf.equal(source, PAD_ID), "", tf.strings.as_string(source) + " ")
-    keys = tf.strings.to_hash_bucket_fast(tf.strings.reduce_join(words, axis=1), 2**62)
+    ids = tf.cast(source, tf.uint64)
+    powers = tf.math.cumprod(tf.fill(tf.shape(ids)[1:], _unsigned(_WEYL)), exclusive=True)
+    sentences = _mixed(tf.reduce_sum(ids * powers, axis=1))  # (B,): padding, id 0, adds nothing
+    starts = _mixed(sentences + _unsigned(seed % 2**64))
+    steps = tf.cast(tf.range(length), tf.uint64)
+    places = tf.cast(tf.range(rows), tf.uint64)[:, None] * _unsigned(2**32) + steps  # (N, L)
+    bits = _mixed(starts[:, None, None] + places * _unsigned(_WEYL))
+    return tf.cast(tf.bitwise.right_shift(bits, _unsigned(40)), tf.float32) / 2**24
 
-    def of_one(key: tf.Tensor) -> tf.Tensor:
-        return tf.random.stateless_uniform(tf.stack([length, rows]), tf.stack([key, seed]))
 
-    numbers = tf.map_fn(of_one, keys, fn_output_signature=tf.TensorSpec((None, rows)))
-    return tf.transpose(numbers, (0, 2, 1))
+def _mixed(x: tf.Tensor) -> tf.Tensor:
+    """SplitMix64's bijection of uint64 (Steele et al. 2014): every bit moves every other."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        shifted = tf.bitwise.right_shift(x, _unsigned(shift))
+        x = tf.bitwise.bitwise_xor(x, shifted) * _unsigned(factor)
+    return x
+
+
+def _unsigned(number: int) -> tf.Tensor:
+    return tf.constant(number, tf.uint64)
