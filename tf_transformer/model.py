@@ -129,19 +129,31 @@ class Transformer(keras.Model):
         Returns:
             float tensor (B, T, V).
         """
+        return self.output_embedding.logits(self._decoded(target, memory, memory_mask, training))
+
+    def _decoded(self, target, memory, memory_mask, training: bool | None) -> KerasTensor:
         x = self.target_position(self.target_embedding(target))
         x = self.target_dropout(x, training=training)
         # Targets are padded at the end only, so the causal mask hides padding from real tokens.
         causal = causal_mask(ops.shape(target)[1])
-        x = self.decoder(x, memory, causal, memory_mask, training=training)
-        return self.output_embedding.logits(x)
+        return self.decoder(x, memory, causal, memory_mask, training=training)
+
+    def states(
+        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
+    ) -> KerasTensor:
+        """The decoder's last states (B, T, D), which `output_embedding` makes logits of.
+
+        For what needs no logits, or more than them, like `training.loss`. Arguments are those of a
+        call.
+        """
+        source, target = inputs
+        memory = self.encode(source, training=training)
+        return self._decoded(target, memory, padding_mask(source), training)
 
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        source, target = inputs
-        memory = self.encode(source, training=training)
-        return self.decode(target, memory, padding_mask(source), training=training)
+        return self.output_embedding.logits(self.states(inputs, training=training))
 
     def cross_attention_weights(
         self, source: KerasTensor, target: KerasTensor

@@ -3,10 +3,17 @@
 import keras
 import numpy as np
 import pytest
+import reference
 from keras import ops
 from reference import gradients
 
-from tf_transformer.training.loss import token_losses
+from tf_transformer.training import loss
+
+
+def token_losses(labels, logits, *options, **more):
+    """The losses of given logits: of states whose products with the embeddings they are."""
+    embeddings = np.eye(logits.shape[-1], dtype="float32")
+    return loss.token_losses(labels, logits, embeddings, *options, **more)
 
 
 def oracle(labels, logits, epsilon, pad_id=0):
@@ -55,6 +62,41 @@ def test_loss_and_gradient_are_those_of_the_written_out_distribution(batch, epsi
     np.testing.assert_allclose(losses.nll, oracle(labels, logits, 0.0)[0], rtol=1e-5)
     (found,) = gradients(lambda x: token_losses(labels, x, epsilon).loss, logits)
     np.testing.assert_allclose(found, expected_gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("bfloat16", 2e-2)])
+def test_gradients_go_through_the_products(batch, epsilon, dtype, tolerance):
+    """Against the oracle's gradient of the logits, times embeddings and states."""
+    labels, _ = batch
+    rng = np.random.default_rng(2)
+    states, embeddings = (  # exact in bfloat16
+        np.float32(ops.cast(ops.cast(rng.normal(size=size), "bfloat16"), "float32"))
+        for size in ((3, 5, 11), (7, 11))
+    )
+    expected, by_logits = oracle(labels, states @ embeddings.T, epsilon)
+
+    def of(states, embeddings):
+        states = ops.cast(states, dtype)
+        return loss.token_losses(labels, states, embeddings, epsilon).loss
+
+    np.testing.assert_allclose(of(states, embeddings), expected, rtol=max(tolerance, 1e-5))
+    found = reference.gradients(of, states, embeddings)
+    wanted = by_logits @ embeddings, np.einsum("btv,btd->vd", by_logits, states)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance * 10, atol=tolerance * 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_what_little_a_label_has_left_to_learn_is_not_rounded_away(dtype):
+    """By hand: logits (0, 10) leave 4.5e-5 of label 1, where half precision rounds p to 1."""
+    embeddings = np.float32([[0], [1]])
+
+    def of(states):
+        return loss.token_losses(np.int32([[1]]), ops.cast(states, dtype), embeddings).loss
+
+    (found,) = gradients(of, np.float32([[[10]]]))
+    np.testing.assert_allclose(found, -1 / (1 + np.exp(10)), rtol=1e-2)
 
 
 def test_gradient_scales_with_what_is_upstream(batch):
@@ -122,6 +164,18 @@ def test_half_precision_logits_are_summed_in_float32():
 
 
 def test_huge_logits_stay_finite():
-    """By hand: the label is 1e4 below the other token, so it costs 1e4."""
-    losses = token_losses(np.int32([[1]]), np.float32([[[1e4, 0.0]]]))
-    np.testing.assert_allclose(losses.loss, 1e4, rtol=1e-6)
+    """By hand: the label is 1e4 below the other token, so it costs 1e4, and the gradient is 1."""
+    logits = np.float32([[[1e4, 0.0]]])
+    np.testing.assert_allclose(token_losses(np.int32([[1]]), logits).loss, 1e4, rtol=1e-6)
+    (found,) = gradients(lambda x: token_losses(np.int32([[1]]), x).loss, logits)
+    np.testing.assert_allclose(found, [[[1, -1]]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("below", [60.0, 68.0, 70.0, 80.0, 95.0])
+def test_labels_next_to_impossible_have_their_losses(below):
+    """On both sides of the least probability that is looked at."""
+    label, logits = np.int32([[1]]), np.float32([[[0, -below, -1, -5]]])
+    for epsilon in (0.0, 0.1):
+        losses = token_losses(label, logits, epsilon)
+        np.testing.assert_allclose(losses.loss, oracle(label, logits, epsilon)[0], rtol=0.01)
+        np.testing.assert_allclose(losses.nll, oracle(label, logits, 0.0)[0], rtol=0.01)

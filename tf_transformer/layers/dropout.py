@@ -1,23 +1,23 @@
 """Dropout (paper section 5.4; Srivastava et al. 2014)."""
 
 import keras
+import numpy as np
 from keras import KerasTensor, ops
 
-STEPS = 2048  # 2¹¹
+BYTES = 256  # so many different ones there are
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Dropout(keras.layers.Layer):
-    """x · floor(u + 1 - rate) / (1 - rate), u uniform in [0, 1).
+    """x · kept / (1 - rate), where `kept` is 0 with probability `rate`, else 1.
 
-    That floor is 1 with probability 1 - rate, else 0. It takes three cheap operations forward and
-    one backward, where `keras.layers.Dropout` compares and selects, forward and backward. And two
-    u come from each random number, which is what takes most of the time: of the 23 bits that a
-    float has, the first 11 decide one element, the other 12 another. So the rate is the
-    nearest multiple of 1/2048.
+    Random numbers are what takes most of the time, so each of them decides four elements, with a
+    byte each: what has a byte below the threshold is dropped. A rate lies between two multiples of
+    1/256. Each call draws the one or the other, so that the rate is right for every element, and
+    divides by what is right for the one it drew.
 
     Args:
-        rate: share of the elements that become 0.
+        rate: share of the elements that become 0; above 255/256 it is that.
         seed: of the noise; drawn from Keras' global one when None.
 
     Call arguments:
@@ -42,20 +42,20 @@ class Dropout(keras.layers.Layer):
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
         if not training or not self.rate:
             return x
-        # Exact in float32, which the numbers are whatever x is: what is kept and what it is divided
-        # by are the same.
-        kept = 1.0 - min(max(round(self.rate * STEPS), 1), STEPS - 1) / STEPS
-        mask = ops.floor(self._uniform(x) + kept) * (1.0 / kept)
-        return x * ops.cast(mask, x.dtype)
-
-    def _uniform(self, like: KerasTensor) -> KerasTensor:
-        """Numbers in [0, 1), float32, in the shape of `like`, independent to 11 bits."""
-        *leading, size = ops.shape(like)
-        half = (*leading, (size + 1) // 2)
-        drawn = keras.random.uniform(half, dtype="float32", seed=self.seed_generator)
-        steps = drawn * STEPS
-        both = ops.concatenate([drawn, steps - ops.floor(steps)], axis=-1)
-        return both if like.shape[-1] == both.shape[-1] else both[..., :size]
+        size = ops.size(x)
+        # With an axis of 1 the numbers' last axis is known, as `view` needs it. The last number is
+        # one that decides no element.
+        numbers = keras.random.randint(
+            ((size + 3) // 4 + 1, 1), -(2**31), 2**31 - 1, seed=self.seed_generator
+        )
+        noise = ops.reshape(ops.view(numbers, "uint8"), (-1,))[:size]
+        lower = min(int(self.rate * BYTES), BYTES - 2)
+        share = min(self.rate * BYTES - lower, 1.0)
+        higher = numbers[-1, 0] < int(share * (2**32 - 1)) - 2**31  # True with that probability
+        threshold = ops.where(higher, np.uint8(lower + 1), np.uint8(lower))
+        scale = ops.where(higher, BYTES / (BYTES - 1 - lower), BYTES / (BYTES - lower))
+        kept = ops.reshape(noise >= threshold, ops.shape(x))
+        return x * (ops.cast(kept, x.dtype) * ops.cast(scale, x.dtype))
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -120,8 +120,9 @@ class Learner:
 
     def _losses(self, batch: Batch, training: bool) -> TokenLosses:
         source, labels = batch
-        logits = self.transformer((source, shift_right(labels)), training=training)
-        return token_losses(labels, logits, self._label_smoothing, PAD_ID)
+        states = self.transformer.states((source, shift_right(labels)), training=training)
+        embeddings = self.transformer.output_embedding.embeddings
+        return token_losses(labels, states, embeddings, self._label_smoothing, PAD_ID)
 
     def _count(self, losses: TokenLosses) -> None:
         self.metrics["loss"].update_state(losses.loss, losses.tokens)
