@@ -1,5 +1,6 @@
-"""Starts workers, one at a time, and reads what they measured."""
+"""Starts workers and reads what they measured."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from contenders import CONTENDERS
 from report import Measurement
@@ -46,7 +47,10 @@ def work(step: str, job: Job, folder: str, request: dict[str, Any]) -> Iterator[
 
 
 def run_worker(
-    program: pathlib.Path, arguments: Sequence[str], variables: Mapping[str, str]
+    program: pathlib.Path,
+    arguments: Sequence[str],
+    variables: Mapping[str, str],
+    requests: int = 0,
 ) -> Iterator[dict[str, Any]]:
     """Runs a program; gives what it reports, as it comes.
 
@@ -54,6 +58,8 @@ def run_worker(
         program: prints lines of JSON that start with `MARK`, among others.
         arguments: its own.
         variables: added to its environment.
+        requests: how many lines the program is sent, each when the next report is asked for; one
+            comes without.
 
     Raises:
         WorkerError: when it fails.
@@ -65,6 +71,7 @@ def run_worker(
         subprocess.Popen(
             [sys.executable, str(program), *arguments],
             env=environment,
+            stdin=subprocess.PIPE if requests else None,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -73,8 +80,21 @@ def run_worker(
         for line in process.stdout or ():
             if line.startswith(MARK):
                 yield json.loads(line.removeprefix(MARK))
+                requests -= 1
+                _request(process.stdin, last=requests < 0)
         if process.wait():
             errors.seek(0)
             written = [line.strip() for line in errors if line.strip()]
             said = written[-1] if written else f"exit status {process.returncode}"
             raise WorkerError(said)
+
+
+def _request(requests: IO[str] | None, last: bool) -> None:
+    """Asks for one more report, or says that there is nothing more to ask for."""
+    if requests is None or requests.closed:
+        return
+    with contextlib.suppress(BrokenPipeError):  # its exit status will tell
+        if last:
+            requests.close()
+        else:
+            print(file=requests, flush=True)

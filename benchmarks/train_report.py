@@ -39,6 +39,14 @@ class Figure(NamedTuple):
 Figures = Mapping[Place, Figure]
 
 
+def joined(measurements: Sequence[Measurement]) -> Measurement:
+    """What a process reported piece by piece, as one."""
+    return measurements[0]._replace(
+        seconds=[second for found in measurements for second in found.seconds],
+        losses=[loss for found in measurements for loss in found.losses],
+    )
+
+
 def tokens_per_second(measurement: Measurement) -> float:
     """Target tokens of a pass over its median time."""
     work = WORKS[measurement.shape]
@@ -62,11 +70,10 @@ def figures_of(measurements: Sequence[Measurement]) -> dict[Place, Figure]:
 
 
 def _figure(rounds: Sequence[Measurement]) -> Figure:
-    last = rounds[-1]
-    together = last._replace(seconds=[s for measured in rounds for s in measured.seconds])
+    last, seconds = rounds[-1], joined(rounds).seconds
     return Figure(
-        tokens_per_second(together),
-        statistics.median(together.seconds) / BATCHES,
+        tokens_per_second(joined(rounds)),
+        statistics.median(seconds) / BATCHES,
         [tokens_per_second(measured) for measured in rounds],
         last.parameters,
         last.losses[0],

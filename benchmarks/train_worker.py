@@ -1,11 +1,15 @@
 """Trains one contender of one shape in a process of its own; train.py starts it.
 
-python benchmarks/train_worker.py CONTENDER SHAPE PASSES
+python benchmarks/train_worker.py CONTENDER SHAPE
+
+It reports once it is warm, then waits: each line that it reads asks for a pass and a report.
 """
 
 import json
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from train_contenders import CONTENDERS
 from train_workload import WORKS, Task, check_losses, check_parameters
@@ -15,26 +19,27 @@ from worker import MARK, function_at
 _WARM_UP_PASSES = 2
 
 
-def main(name: str, shape: str, passes: str) -> None:
-    """Times passes over the batches, and prints what was found once it is checked."""
+def main(name: str, shape: str) -> None:
+    """Trains passes over the batches as they are asked for; in the end losses are checked."""
     contender, work = CONTENDERS[name], WORKS[shape]
     task = function_at(contender.task)(work, **contender.task_options)
     check_parameters(task.parameters, work.shape)
-    seconds, losses = time_passes(task, int(passes))
+    losses = []
+    for report in reports(task, sys.stdin):
+        losses += report["losses"]
+        print(MARK + json.dumps(report), flush=True)
     check_losses(losses, work.shape.vocabulary_size)
-    measured = {"seconds": seconds, "losses": losses, "parameters": task.parameters}
-    print(MARK + json.dumps(measured), flush=True)
 
 
-def time_passes(task: Task, passes: int) -> tuple[list[float], list[float]]:
-    """Seconds of timed passes, and losses of all, the warm-up's among them."""
-    losses = [task.train() for _ in range(_WARM_UP_PASSES)]
-    seconds: list[float] = []
-    for _ in range(passes):
+def reports(task: Task, requests: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """What `Measurement` is made of: of the warm-up, then of a timed pass a request."""
+    warm_up = [task.train() for _ in range(_WARM_UP_PASSES)]
+    yield {"parameters": task.parameters, "losses": warm_up, "seconds": []}
+    for _ in requests:
         start = time.perf_counter()
-        losses.append(task.train())
-        seconds.append(time.perf_counter() - start)
-    return seconds, losses
+        loss = task.train()
+        seconds = time.perf_counter() - start
+        yield {"parameters": task.parameters, "losses": [loss], "seconds": [seconds]}
 
 
 if __name__ == "__main__":

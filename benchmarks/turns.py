@@ -1,4 +1,4 @@
-"""Contenders take turns: each step is done for all of them before the next one is."""
+"""Contenders take turns, so that a slow minute of the machine is not one contender's alone."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -15,8 +15,7 @@ def in_turn(
 ) -> tuple[list[Found], dict[Job, str]]:
     """Does each step for all jobs, one after the other, and says so line by line.
 
-    So a slow minute of the machine falls on a part of each contender's calls, not on all calls
-    of one. A job that fails is not tried again; the others go on.
+    A job that fails is not tried again; the others go on.
 
     Args:
         jobs: who takes part.
@@ -37,6 +36,33 @@ def in_turn(
             except WorkerError as error:
                 failed[job] = str(error)
                 show(step, job, f"failed: {error}")
+    return findings, failed
+
+
+def side_by_side(
+    jobs: Sequence[Job], work: Callable[[Job], Iterable[Found]]
+) -> tuple[dict[Job, list[Found]], dict[Job, str]]:
+    """Takes one finding of each job, then the next of each, until none has more.
+
+    Args:
+        jobs: who takes part; all are under way at once, but one at a time does something.
+        work: finds something for a job whenever it is asked to.
+
+    Returns:
+        what was found for each job, and why others failed.
+    """
+    findings: dict[Job, list[Found]] = {job: [] for job in jobs}
+    failed: dict[Job, str] = {}
+    running = {job: iter(work(job)) for job in jobs}
+    while running:
+        for job in list(running):
+            try:
+                findings[job].append(next(running[job]))
+            except StopIteration:
+                del running[job]
+            except WorkerError as error:
+                failed[job] = str(error)
+                del running[job], findings[job]
     return findings, failed
 
 

@@ -125,9 +125,51 @@ def test_the_loss_that_peers_smooth_is_the_paper_s():
 def test_the_warm_up_is_not_timed_but_its_losses_count():
     workload, worker = load("train_workload"), load("train_worker")
     losses = iter([9.0, 8.0, 7.0, 6.0])
-    seconds, found = worker.time_passes(workload.Task(1, lambda: next(losses)), 2)
-    assert found == [9.0, 8.0, 7.0, 6.0]
-    assert len(seconds) == 2
+    found = list(worker.reports(workload.Task(5, lambda: next(losses)), ["a pass", "a pass"]))
+    assert [report["losses"] for report in found] == [[9.0, 8.0], [7.0], [6.0]]
+    assert [len(report["seconds"]) for report in found] == [0, 1, 1]
+    assert {report["parameters"] for report in found} == {5}
+
+
+def test_contenders_make_a_pass_in_turn_and_one_that_fails_is_left_out():
+    processes, turns = load("processes"), load("turns")
+    jobs = [processes.Job("tiny", name) for name in ("ours", "torch", "flax")]
+    order = []
+
+    def work(job):
+        for number in range({"ours": 3, "torch": 2, "flax": 3}[job.contender]):
+            order.append(job.contender)
+            yield number
+        if job.contender == "torch":
+            raise processes.WorkerError("out of memory")
+
+    found, failed = turns.side_by_side(jobs, work)
+    assert order == ["ours", "torch", "flax", "ours", "torch", "flax", "ours", "flax"]
+    assert found == {jobs[0]: [0, 1, 2], jobs[2]: [0, 1, 2]}
+    assert failed == {jobs[1]: "out of memory"}
+
+
+WORKER = """
+import sys
+print("noise")
+print('measured {"number": 0}', flush=True)
+for number, _ in enumerate(sys.stdin, 1):
+    if number > int(sys.argv[1]):
+        sys.exit("no more")
+    print(f'measured {{"number": {number}}}', flush=True)
+"""
+
+
+def test_a_worker_reports_when_it_is_asked_to(tmp_path):
+    processes = load("processes")
+    program = tmp_path / "worker.py"
+    program.write_text(WORKER, "utf-8")
+    found = list(processes.run_worker(program, ["9"], {}, requests=2))
+    assert found == [{"number": number} for number in range(3)]
+    found = processes.run_worker(program, ["1"], {}, requests=2)
+    assert [next(found), next(found)] == [{"number": 0}, {"number": 1}]
+    with pytest.raises(processes.WorkerError, match=r"^no more$"):
+        next(found)
 
 
 def measured(contender, seconds, shape="tiny"):
@@ -180,9 +222,10 @@ def runs(monkeypatch):
     """Workers that are not started: what each would have been asked."""
     train, asked = load_command(), []
 
-    def run_worker(program, arguments, variables):
-        asked.append((*arguments, variables))
-        yield {"seconds": [1.0], "losses": [9.5, 9.25], "parameters": 7}
+    def run_worker(program, arguments, variables, requests):
+        asked.append((*arguments, requests, variables))
+        yield {"seconds": [], "losses": [9.5], "parameters": 7}
+        yield {"seconds": [1.0], "losses": [9.25], "parameters": 7}
 
     monkeypatch.setattr(train, "run_worker", run_worker)
     monkeypatch.setattr(train, "missing", lambda name: ["optax"] * (name == "flax"))
@@ -194,7 +237,7 @@ def test_contenders_take_turns_and_a_missing_one_is_named(runs, capsys, tmp_path
     output = tmp_path / "results.json"
     options = {"shapes": "tiny", "contenders": "ours,flax,torch", "rounds": 2, "updates": 5}
     train.main(**options, output=str(output))
-    assert [job[:3] for job in asked] == [("ours", "tiny", "2"), ("torch", "tiny", "2")] * 2
+    assert [job[:3] for job in asked] == [("ours", "tiny", 2), ("torch", "tiny", 2)] * 2
     assert "skipped: flax (needs optax)" in capsys.readouterr().out
     result = json.loads(output.read_text("utf-8"))
     assert result["skipped"] == {"flax": ["optax"]}
@@ -213,7 +256,7 @@ def test_tuned_memory_is_everyones(runs):
 def test_a_failed_contender_makes_the_command_fail(runs, monkeypatch, capsys):
     train, _ = runs
 
-    def run_worker(program, arguments, variables):
+    def run_worker(program, arguments, variables, requests):
         raise load("processes").WorkerError("out of memory")
         yield
 
