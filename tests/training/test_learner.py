@@ -130,6 +130,18 @@ def test_xla_makes_the_same_updates():
     assert_same(trained(batches=batches)[0], trained(batches=batches, jit_compile=True)[0])
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_xla_compiles_losses_and_gradients_when_it_is_asked_to_and_never_adam(jit_compile):
+    batches = list(unequal_batches(1))
+    *_, learner = trained(batches=batches, jit_compile=jit_compile)
+    with share_out(make_strategy("one"), lambda: iter(batches), 1) as shares:
+        graph = learner.update.get_concrete_function(shares).graph.as_graph_def()
+    compiled = [each for each in graph.library.function if each.attr["_XlaMustCompile"].b]
+    ops = {node.op for each in compiled for node in each.node_def}
+    assert ("MatMul" in ops) == jit_compile
+    assert not {op for op in ops if "Adam" in op}
+
+
 @pytest.mark.parametrize("strategy", ["one", pytest.param("mirrored", marks=pytest.mark.slow)])
 def test_rematerialised_layers_make_the_same_updates(strategy):
     """With dropout: the second time draws what the first drew."""

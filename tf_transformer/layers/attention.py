@@ -71,8 +71,9 @@ def _masked_softmax(scores: KerasTensor, mask: KerasTensor | None) -> KerasTenso
     """The softmax of scores (B, H, T, S) over what the mask shows, computed in float32."""
     visible = ops.cast(scores, "float32")
     if mask is not None:
-        # Added, which costs nothing backward; a `where` of scores costs as much as forward.
-        visible += ops.where(mask, 0.0, MASKED_SCORE)
+        # A difference costs nothing backward, where a selection costs as much as forward. A sum
+        # would be fused with the product before it, which oneDNN takes ten times as long for.
+        visible -= ops.where(mask, 0.0, -MASKED_SCORE)
     return ops.cast(ops.softmax(visible, axis=-1), scores.dtype)
 
 
