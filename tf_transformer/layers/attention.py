@@ -73,7 +73,8 @@ def _masked_softmax(scores: KerasTensor, mask: KerasTensor | None) -> KerasTenso
     if mask is not None:
         # A difference costs nothing backward, where a selection costs as much as forward. A sum
         # would be fused with the product before it, which oneDNN takes ten times as long for.
-        visible -= ops.where(mask, 0.0, -MASKED_SCORE)
+        hidden = ops.cast(ops.logical_not(mask), "float32")
+        visible -= hidden * -MASKED_SCORE
     return ops.cast(ops.softmax(visible, axis=-1), scores.dtype)
 
 
