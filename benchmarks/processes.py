@@ -93,8 +93,9 @@ def _request(requests: IO[str] | None, last: bool) -> None:
     """Asks for one more report, or says that there is nothing more to ask for."""
     if requests is None or requests.closed:
         return
-    with contextlib.suppress(BrokenPipeError):  # its exit status will tell
-        if last:
-            requests.close()
-        else:
+    with contextlib.suppress(BrokenPipeError):
+        if not last:
             print(file=requests, flush=True)
+            return
+    with contextlib.suppress(BrokenPipeError):  # nobody reads any more: the exit status tells why
+        requests.close()

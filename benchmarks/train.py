@@ -89,6 +89,8 @@ def measure(
     def work(job: Job) -> Iterator[Measurement]:
         variables = CONTENDERS[job.contender].environment | MALLOC[malloc]
         for report in run_worker(_PROGRAM, [job.contender, job.shape], variables, passes):
+            if not report["seconds"]:
+                show(round_, job, "warm")
             yield Measurement(*job, **report)
 
     reports, failed = side_by_side(jobs, work)

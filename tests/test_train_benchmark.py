@@ -5,6 +5,7 @@ import importlib.util
 import json
 import math
 import pathlib
+import time
 
 import numpy as np
 import pytest
@@ -169,6 +170,12 @@ def test_a_worker_reports_when_it_is_asked_to(tmp_path):
     found = processes.run_worker(program, ["1"], {}, requests=2)
     assert [next(found), next(found)] == [{"number": 0}, {"number": 1}]
     with pytest.raises(processes.WorkerError, match=r"^no more$"):
+        next(found)
+    program.write_text("import os\nprint('measured 1', flush=True)\nos._exit(9)", "utf-8")
+    found = processes.run_worker(program, [], {}, requests=2)
+    assert next(found) == 1
+    time.sleep(0.5)  # for it to be gone when it is asked
+    with pytest.raises(processes.WorkerError, match=r"^exit status 9$"):
         next(found)
 
 

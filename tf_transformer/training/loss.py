@@ -8,7 +8,7 @@ from keras import KerasTensor, ops
 from tf_transformer.layers.gradient import with_gradient
 from tf_transformer.layers.rows import to_rows
 
-UNDERFLOW = 1e-30  # probabilities below it are not looked at more closely
+UNDERFLOW = 1e-30  # a float32 probability below it may have lost digits, or all
 
 
 class TokenLosses(NamedTuple):
@@ -90,7 +90,7 @@ def smoothed_cross_entropy(
         p = ops.softmax(logits, axis=-1)
         highest, of_labels, p_of_labels = ops.max(logits, -1), _at(labels, logits), _at(labels, p)
         nll = -ops.log(ops.maximum(p_of_labels, UNDERFLOW))
-        # The largest logit is less than log V below log Σ exp(z), of more than 69 nats.
+        # Where p underflows: at most log V too little, of more than 69 nats.
         nll = ops.where(p_of_labels > UNDERFLOW, nll, highest - of_labels)
         correct = ops.cast(of_labels >= highest, "float32")
 
