@@ -70,10 +70,10 @@ def figures_of(measurements: Sequence[Measurement]) -> dict[Place, Figure]:
 
 
 def _figure(rounds: Sequence[Measurement]) -> Figure:
-    last, seconds = rounds[-1], joined(rounds).seconds
+    last, together = rounds[-1], joined(rounds)
     return Figure(
-        tokens_per_second(joined(rounds)),
-        statistics.median(seconds) / BATCHES,
+        tokens_per_second(together),
+        statistics.median(together.seconds) / BATCHES,
         [tokens_per_second(measured) for measured in rounds],
         last.parameters,
         last.losses[0],

@@ -12,7 +12,7 @@ from tf_transformer.layers.gradient import times_transposed
 from tf_transformer.layers.rows import from_rows, to_rows
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
-# nothing to attend to gets about the mean of the values, not NaN.
+# nothing to attend to gets the mean of the values, not NaN.
 MASKED_SCORE = -1e9
 
 # Where `attend_by_sums` stops paying, measured on two cores with AVX-512.
@@ -60,22 +60,20 @@ def _masked_softmax_by_sums(
     scores: KerasTensor, mask: KerasTensor | None, axis: int
 ) -> KerasTensor:
     """`_masked_softmax` of few scores, over an axis, in operations that start fast."""
-    visible = ops.cast(scores, "float32")
-    if mask is not None:
-        visible = ops.where(mask, visible, MASKED_SCORE)
+    visible = _masked(scores, mask)
     exponentials = ops.exp(visible - ops.max(visible, axis=axis, keepdims=True))
     return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), scores.dtype)
 
 
 def _masked_softmax(scores: KerasTensor, mask: KerasTensor | None) -> KerasTensor:
     """The softmax of scores (B, H, T, S) over what the mask shows, computed in float32."""
-    visible = ops.cast(scores, "float32")
-    if mask is not None:
-        # A difference costs nothing backward, where a selection costs as much as forward. A sum
-        # would be fused with the product before it, which oneDNN takes ten times as long for.
-        hidden = ops.cast(ops.logical_not(mask), "float32")
-        visible -= hidden * -MASKED_SCORE
-    return ops.cast(ops.softmax(visible, axis=-1), scores.dtype)
+    return ops.cast(ops.softmax(_masked(scores, mask), axis=-1), scores.dtype)
+
+
+def _masked(scores: KerasTensor, mask: KerasTensor | None) -> KerasTensor:
+    """Scores in float32, `MASKED_SCORE` where the mask hides."""
+    scores = ops.cast(scores, "float32")
+    return scores if mask is None else ops.where(mask, scores, MASKED_SCORE)
 
 
 def scaled_dot_product_attention(

@@ -97,7 +97,7 @@ def smoothed_cross_entropy(
         def gradient(upstream, *_):
             # In half precision a label's p and what is subtracted of it must meet before they are
             # rounded. In float32 they may meet after the products, which saves a copy of p.
-            by_logits = ops.cast(_less(p, labels, 1.0), states.dtype) if half else p
+            by_logits = ops.cast(_less_labels(p, labels), states.dtype) if half else p
             upstream = ops.cast(upstream, states.dtype)[:, None]
             by_embeddings = ops.matmul(ops.transpose(by_logits), states * upstream)
             return ops.matmul(by_logits, embeddings) * upstream, by_embeddings
@@ -120,7 +120,7 @@ def _at(labels: KerasTensor, values: KerasTensor) -> KerasTensor:
     return ops.take(ops.reshape(values, (-1,)), rows + labels)
 
 
-def _less(p: KerasTensor, labels: KerasTensor, at_labels: float) -> KerasTensor:
-    """The matrix p (N, V), less by that at the labels."""
+def _less_labels(p: KerasTensor, labels: KerasTensor) -> KerasTensor:
+    """The matrix p (N, V), 1 less at the labels."""
     places = ops.stack([ops.arange(ops.size(labels), dtype="int32"), labels], axis=-1)  # (N, 2)
-    return ops.scatter_update(p, places, _at(labels, p) - at_labels)
+    return ops.scatter_update(p, places, _at(labels, p) - 1.0)
