@@ -32,6 +32,7 @@ def small_config(**train_options):
     from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 
     options = {"steps": 4, "validate_every": 2, "warmup_steps": 10, "valid_bleu_sentences": 4}
+    options["threads"] = 2  # the same updates on every machine
     return Config(
         model=ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2),
         data=DataConfig(

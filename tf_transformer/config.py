@@ -239,6 +239,8 @@ class TrainConfig:
         max_skipped: stop when so many updates in a row had gradients that are not finite.
         strategy: one device; all GPUs of this machine (mirrored); the processes of TF_CONFIG
             (multi_worker); auto: the most of these that is there.
+        threads: of a processor that trains, each with its share of a batch's rows; 0: one a core,
+            and no such shares on a GPU.
         jit_compile: compile losses and gradients of training with XLA.
         deterministic: only operations that give the same bits every time; slower.
         seed: of weights, dropout, held-out pairs and the order of batches.
@@ -263,6 +265,7 @@ class TrainConfig:
     init_from: str = ""
     max_skipped: int = 20
     strategy: Literal["auto", "one", "mirrored", "multi_worker"] = "auto"
+    threads: int = 0
     jit_compile: bool = False
     deterministic: bool = False
     seed: int = 1
@@ -271,7 +274,7 @@ class TrainConfig:
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
         _require_positive(self, "accumulate", "save_every", "valid_bleu_every", "max_skipped")
         _require_not_negative(self, "steps", "validate_every", "valid_bleu_sentences")
-        _require_not_negative(self, "clip_norm", "patience")
+        _require_not_negative(self, "clip_norm", "patience", "threads")
         _require_rate(self, "label_smoothing", "average_decay")
 
 

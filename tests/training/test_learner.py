@@ -50,6 +50,7 @@ def trained(
     dropout_rate=0.0,
     dtype="float32",
     remat=False,
+    shares=1,
     **optimizer_options,
 ):
     """(weights, figures, learner) after some updates, from the same start each time."""
@@ -61,10 +62,10 @@ def trained(
         transformer = Transformer(VOCABULARY, config, dtype=dtype)
         transformer.build()
         optimizer = make_optimizer(transformer, 1e-2, **optimizer_options)
-        learner = Learner(transformer, optimizer, 0.1, jit_compile)
-    with share_out(strategy, lambda: iter(batches), accumulate) as shares:
+        learner = Learner(transformer, optimizer, 0.1, jit_compile, shares)
+    with share_out(strategy, lambda: iter(batches), accumulate) as data:
         for _ in range(len(batches) // accumulate):
-            learner.update(shares)
+            learner.update(data)
     return [np.asarray(w) for w in transformer.weights], learner.figures(), learner
 
 
@@ -101,6 +102,63 @@ def test_two_accumulated_batches_equal_one_twice_as_big(strategy, clip_norm):
     assert learner.updates == 20
     for name, value in figures.items():
         np.testing.assert_allclose(value, accumulated[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shares", "options"),
+    [
+        (2, {}),
+        (4, {"clip_norm": 0.05}),
+        (2, {"accumulate": 2}),
+        pytest.param(2, {"strategy": "mirrored", "accumulate": 2}, marks=pytest.mark.slow),
+    ],
+)
+def test_a_batch_in_shares_makes_the_update_of_the_whole(shares, options):
+    """Six rows in four shares: not as many in each, and other numbers of tokens."""
+    whole, figures, _ = one_device(clip_norm=options.get("clip_norm", 0.0))
+    batches = list(unequal_batches(20))
+    if "accumulate" in options:
+        batches = list(halves(batches))
+    weights, in_shares, learner = trained(batches=batches, shares=shares, **options)
+    assert_same(whole, weights)
+    assert learner.updates == 20
+    for name, value in figures.items():
+        np.testing.assert_allclose(value, in_shares[name], rtol=1e-5)
+
+
+def test_fewer_rows_than_shares():
+    """Shares of nothing."""
+    batches = list(unequal_batches(3, rows=1))
+    assert_same(trained(batches=batches)[0], trained(batches=batches, shares=3)[0])
+
+
+def test_validation_in_shares_finds_the_figures_of_the_whole():
+    batches = list(unequal_batches(3))
+    found = []
+    for shares in (1, 4):
+        *_, learner = trained(batches=batches[:1], shares=shares)
+        with share_out(make_strategy("one"), lambda: iter(batches)) as data:
+            for _ in batches:
+                learner.validate(data)
+        found.append(learner.figures())
+    for name, value in found[0].items():
+        np.testing.assert_allclose(value, found[1][name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dropout_rate", [0.0, 0.3])
+def test_each_share_draws_noise_of_its_own(dropout_rate):
+    """The loss of a row, and of the same row twice, in a share each."""
+    (row,) = unequal_batches(1, rows=1)
+    twice = tuple(np.repeat(side, 2, axis=0) for side in row)
+    _, alone, _ = trained(batches=[row], dropout_rate=dropout_rate)
+    _, in_shares, _ = trained(batches=[twice], dropout_rate=dropout_rate, shares=2)
+    assert (abs(alone["loss"] - in_shares["loss"]) > 1e-4) == bool(dropout_rate)
+
+
+def test_shares_begun_again_make_the_same_updates_to_the_bit():
+    batches = list(unequal_batches(3))
+    again = [trained(batches=batches, dropout_rate=0.3, shares=2)[0] for _ in range(2)]
+    assert_same(*again, tolerance=0)
 
 
 def test_updates_move_the_weights_far_more_than_replicas_may_differ():

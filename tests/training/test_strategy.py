@@ -1,5 +1,6 @@
 """Strategies by name, and what every replica gets of a batch."""
 
+import functools
 import itertools
 import os
 import pathlib
@@ -8,10 +9,11 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.training import strategy as devices
-from tf_transformer.training.strategy import make_strategy, share_out
+from tf_transformer.training.strategy import make_strategy, share_out, use_threads
 
 
 def batches(count, rows=5):
@@ -60,6 +62,45 @@ def test_where_rows_are_too_few_a_replica_gets_one_of_padding():
 
 def test_what_is_left_over_of_a_group_is_no_group():
     assert len(all_of("one", size=3, count=4)) == 1
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """What TensorFlow is told of threads, and on which machine: {"inter_op": …, "intra_op": …}."""
+    told, machine = {}, {"GPU": [], "CPU": ["cpu"]}
+    monkeypatch.setattr(tf.config, "list_physical_devices", machine.get)
+    for kind in ("inter_op", "intra_op"):
+        setter = f"set_{kind}_parallelism_threads"
+        tell = functools.partial(told.__setitem__, kind)
+        monkeypatch.setattr(tf.config.threading, setter, tell)
+    monkeypatch.setattr(devices, "_available_cores", lambda: 6)
+    return told, machine
+
+
+@pytest.mark.parametrize(
+    ("count", "jit_compile", "shares", "in_an_operation"),
+    [(0, False, 6, 1), (3, False, 3, 1), (1, False, 1, 1), (19, False, 8, 2), (0, True, 1, 6)],
+)
+def test_threads_are_shared_out_between_a_batch_and_operations(
+    threads, count, jit_compile, shares, in_an_operation
+):
+    told, _ = threads
+    assert use_threads(count, jit_compile) == shares
+    assert told == {"inter_op": count or 6, "intra_op": in_an_operation}
+
+
+def test_threads_stay_as_they_are_where_there_is_a_gpu(threads):
+    told, machine = threads
+    machine["GPU"] = ["gpu"]
+    assert use_threads(2) == 1
+    assert told == {}
+
+
+def test_threads_stay_as_they_are_once_tensorflow_has_computed():
+    tf.zeros(1)
+    before = tf.config.threading.get_intra_op_parallelism_threads()
+    assert use_threads(before + 1) == before + 1
+    assert tf.config.threading.get_intra_op_parallelism_threads() == before
 
 
 def test_an_unknown_strategy_is_an_error():

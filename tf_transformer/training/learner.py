@@ -29,12 +29,18 @@ class Learner:
     added up: N replicas, or N batches accumulated, take the same step as one replica with one
     batch N times as big.
 
+    On a processor one replica works on several shares of a batch at the same time. An operation
+    that is divided among threads ends when the last of them does, a thousand times an update;
+    threads with a share each meet once.
+
     Args:
         transformer: the model, built in the strategy's scope.
         optimizer: built for the model's trainable variables, in the same scope.
         label_smoothing: ε of section 5.4.
         jit_compile: compile losses and gradients with XLA, once for every shape that comes. Not
             the gradients' norm and Adam: TensorFlow's own operations take less time for them.
+        shares: into how many a replica divides the rows of a batch. Each needs memory for
+            gradients of its own, and needs one thread alone: see `strategy.use_threads`.
     """
 
     def __init__(
@@ -43,6 +49,7 @@ class Learner:
         optimizer: Adam,
         label_smoothing: float = 0.0,
         jit_compile: bool = False,
+        shares: int = 1,
     ):
         self.transformer = transformer
         self.optimizer = optimizer
@@ -52,9 +59,10 @@ class Learner:
             "accuracy": TokenMean(name="accuracy"),
         }
         self._label_smoothing = label_smoothing
+        self._shares = shares
         options = {"reduce_retracing": True, "jit_compile": jit_compile}
-        self._gradients_of = tf.function(self._gradients, **options)
-        self._measure = tf.function(self._measured, **options)
+        self._differentiate = tf.function(self._losses_and_gradients, **options)
+        self._measure = tf.function(self._losses, **options)
         self.update = self._on_every_replica(self._update)
         self.validate = self._on_every_replica(self._validate)
 
@@ -95,30 +103,46 @@ class Learner:
         tokens = tf.add_n([_token_count(labels) for _, labels in batches])
         tokens = replica.all_reduce(tf.distribute.ReduceOp.SUM, tokens)
         scale = self.optimizer.loss_scale.value / tf.maximum(tokens, 1.0)
-        gradients = self._gradients_of(*batches[0], scale)
+        gradients = self._gradients(batches[0], scale)
         for batch in batches[1:]:
             with tf.control_dependencies(gradients):  # one batch's activations at a time
-                more = self._gradients_of(*batch, scale)
+                more = self._gradients(batch, scale)
             gradients = [sum_ + one for sum_, one in zip(gradients, more, strict=True)]
         self.optimizer.apply(gradients, self.transformer.trainable_variables)
 
-    def _gradients(self, source: tf.Tensor, labels: tf.Tensor, scale: tf.Tensor) -> list[tf.Tensor]:
+    def _gradients(self, batch: Batch, scale: tf.Tensor) -> list[tf.Tensor]:
         """Gradients of scale · summed loss, dense, one a trainable variable."""
-        variables = [variable.value for variable in self.transformer.trainable_variables]
-        with tf.GradientTape() as tape:
-            losses = self._losses((source, labels), training=True)
-            loss = losses.loss * scale
-        self._count(losses)
-        return [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, variables)]
+        shares = [self._differentiate(share, scale) for share in self._shares_of(batch)]
+        for losses, _ in shares:
+            self._count(losses)
+        return [tf.add_n(of_one) for of_one in zip(*(g for _, g in shares), strict=True)]
 
     def _validate(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
-            self._measure(*batch)
+            for losses in [self._measure(share) for share in self._shares_of(batch)]:
+                self._count(losses)
 
-    def _measured(self, source: tf.Tensor, labels: tf.Tensor) -> None:
-        self._count(self._losses((source, labels), training=False))
+    def _shares_of(self, batch: Batch) -> list[Batch]:
+        """Rows go round like cards, as they do among replicas."""
+        if self._shares == 1:
+            return [batch]
+        source, labels = batch
+        return [
+            (source[first :: self._shares], labels[first :: self._shares])
+            for first in range(self._shares)
+        ]
 
-    def _losses(self, batch: Batch, training: bool) -> TokenLosses:
+    def _losses_and_gradients(
+        self, batch: Batch, scale: tf.Tensor
+    ) -> tuple[TokenLosses, list[tf.Tensor]]:
+        """Counts nothing: the next share would wait for that, and so for this one's losses."""
+        variables = [variable.value for variable in self.transformer.trainable_variables]
+        with tf.GradientTape() as tape:
+            losses = self._losses(batch, training=True)
+            loss = losses.loss * scale
+        return losses, list(map(tf.convert_to_tensor, tape.gradient(loss, variables)))
+
+    def _losses(self, batch: Batch, training: bool = False) -> TokenLosses:
         source, labels = batch
         states = self.transformer.states((source, shift_right(labels)), training=training)
         embeddings = self.transformer.output_embedding.embeddings

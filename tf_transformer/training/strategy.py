@@ -1,4 +1,4 @@
-"""Which devices a training runs on, and what each gets of a batch."""
+"""Which devices and threads a training runs on, and what each replica gets of a batch."""
 
 import contextlib
 import functools
@@ -11,6 +11,9 @@ import tensorflow as tf
 
 from tf_transformer.data.batching import IdBatch
 from tf_transformer.errors import InputError
+
+# Each has gradients of its own, which take as much memory as the model, and are added up.
+MOST_SHARES = 8
 
 
 def make_strategy(name: str) -> tf.distribute.Strategy:
@@ -56,6 +59,39 @@ def _mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
 def _multi_worker() -> tf.distribute.MultiWorkerMirroredStrategy:
     """Waits for all workers; must come before anything else runs on TensorFlow."""
     return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def use_threads(count: int = 0, jit_compile: bool = False) -> int:
+    """Shares out a processor's threads; must come before TensorFlow computes anything.
+
+    Later, and where there is a GPU, threads stay as they are.
+
+    Args:
+        count: threads of a training; 0: as many as this process may use cores.
+        jit_compile: whether XLA compiles it. XLA divides operations among threads better than
+            TensorFlow does, and does not work on two shares at a time.
+
+    Returns:
+        into how many shares each batch is best divided.
+
+    Example:
+        >>> use_threads(2)
+        2
+    """
+    if tf.config.list_physical_devices("GPU"):
+        return 1
+    count = count or _available_cores()
+    shares = 1 if jit_compile else min(count, MOST_SHARES)
+    with contextlib.suppress(RuntimeError):  # too late
+        tf.config.threading.set_inter_op_parallelism_threads(count)
+        tf.config.threading.set_intra_op_parallelism_threads(count // shares)
+    return shares
+
+
+def _available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # Linux, where a container may have few of many
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:

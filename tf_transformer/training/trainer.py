@@ -90,11 +90,12 @@ def train(
     run_dir = pathlib.Path(run_dir)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
+    shares = devices.use_threads(config.train.threads, config.train.jit_compile)
     strategy = devices.make_strategy(config.train.strategy)
     keras.utils.set_random_seed(config.train.seed)
     data = _prepare_once(config, run_dir, strategy)
     with strategy.scope():
-        learner = _learner(data.tokenizer.vocabulary_size, config)
+        learner = _learner(data.tokenizer.vocabulary_size, config, shares)
     if config.train.init_from and not has_checkpoint(run_dir):
         _initialize(learner.transformer, config)
     standing = Standing()
@@ -357,7 +358,7 @@ def _plan(
     return BatchPlan(store, data.batch_tokens, data.bucket_width, config.train.seed)
 
 
-def _learner(vocabulary_size: int, config: Config) -> Learner:
+def _learner(vocabulary_size: int, config: Config, shares: int) -> Learner:
     """A new model with its optimizer; call in the strategy's scope."""
     train = config.train
     precision = _precision(train.precision)
@@ -371,7 +372,7 @@ def _learner(vocabulary_size: int, config: Config) -> Learner:
         average_decay=train.average_decay,
         scale_loss=precision == "mixed_float16",
     )
-    return Learner(transformer, optimizer, train.label_smoothing, train.jit_compile)
+    return Learner(transformer, optimizer, train.label_smoothing, train.jit_compile, shares)
 
 
 def _precision(name: str) -> str:
