@@ -72,16 +72,18 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_pa
     assert steps == [2, 4]
 
 
-def test_a_whole_run_on_two_replicas_is_the_run_on_one(tmp_path):
-    """Interrupted and gone on with, too. Without dropout: replicas draw noise of their own."""
+def test_a_whole_run_on_replicas_and_threads_is_the_run_on_one(tmp_path, capsys):
+    """Interrupted and gone on with, too. Without dropout: each draws noise of its own."""
 
-    def config(strategy, steps):
-        full = small_config(strategy=strategy, steps=steps)
+    def config(strategy, steps, threads):
+        full = small_config(strategy=strategy, steps=steps, threads=threads)
         return dataclasses.replace(full, model=dataclasses.replace(full.model, dropout_rate=0.0))
 
-    trainer.train(config("one", 4), tmp_path / "one", greedy_translate)
-    trainer.train(config("mirrored", 2), tmp_path / "two", greedy_translate)
-    trainer.train(config("mirrored", 4), tmp_path / "two", greedy_translate)
+    trainer.train(config("one", 4, threads=1), tmp_path / "one", greedy_translate)
+    assert "float32, 1 replica(s)\n" in capsys.readouterr().out
+    trainer.train(config("mirrored", 2, threads=2), tmp_path / "two", greedy_translate)
+    assert "float32, 2 replica(s) of 2 threads\n" in capsys.readouterr().out
+    trainer.train(config("mirrored", 4, threads=1), tmp_path / "two", greedy_translate)
     for one, two in zip(weights_of(tmp_path / "one"), weights_of(tmp_path / "two"), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-5)
 

@@ -59,7 +59,7 @@ class Learner:
             "accuracy": TokenMean(name="accuracy"),
         }
         self._label_smoothing = label_smoothing
-        self._shares = shares
+        self.shares = shares
         options = {"reduce_retracing": True, "jit_compile": jit_compile}
         self._differentiate = tf.function(self._losses_and_gradients, **options)
         self._measure = tf.function(self._losses, **options)
@@ -124,12 +124,12 @@ class Learner:
 
     def _shares_of(self, batch: Batch) -> list[Batch]:
         """Rows go round like cards, as they do among replicas."""
-        if self._shares == 1:
+        if self.shares == 1:
             return [batch]
         source, labels = batch
         return [
-            (source[first :: self._shares], labels[first :: self._shares])
-            for first in range(self._shares)
+            (source[first :: self.shares], labels[first :: self.shares])
+            for first in range(self.shares)
         ]
 
     def _losses_and_gradients(

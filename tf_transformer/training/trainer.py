@@ -31,10 +31,12 @@ from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.standing import Standing
 
 Translate = Callable[[Sequence[str]], list[str]]
-# What a run may go on with that it did not start with: nothing of it moves an update.
+# What a run may go on with that it did not start with: of an update it moves rounding and dropout's
+# noise at most.
 MAY_CHANGE = {
     *("train.steps", "train.epochs", "train.patience", "train.save_every", "train.max_skipped"),
-    *("train.keep_checkpoints", "train.export_best", "train.strategy", "data.cache_dir"),
+    *("train.keep_checkpoints", "train.export_best", "train.strategy", "train.threads"),
+    "data.cache_dir",
 }
 SAMPLES = 32  # validation sentences kept in the run's folder, to check an export with
 SAMPLES_FILE = "samples.txt"
@@ -411,14 +413,13 @@ def _initialize(transformer: Transformer, config: Config) -> None:
 
 def _describe(training: _Training, done: int, steps: int) -> None:
     learner, plan = training.learner, training.data.plan
-    size = training.config.train.accumulate
+    model, accumulate = learner.transformer, training.config.train.accumulate
     tqdm.write(
-        f"model: {learner.transformer.count_params():,} parameters, "
-        f"vocabulary {learner.transformer.vocabulary_size:,}, "
-        f"{learner.transformer.dtype_policy.name}, "
-        f"{training.strategy.num_replicas_in_sync} replica(s)\n"
-        f"batches: {plan.summary()}"
-        + (f", {size} an update\n" if size > 1 else "\n")
-        + f"updates: {steps:,}"
+        f"model: {model.count_params():,} parameters, vocabulary {model.vocabulary_size:,}, "
+        f"{model.dtype_policy.name}, {training.strategy.num_replicas_in_sync} replica(s)"
+        + (f" of {learner.shares} threads" if learner.shares > 1 else "")
+        + f"\nbatches: {plan.summary()}"
+        + (f", {accumulate} an update" if accumulate > 1 else "")
+        + f"\nupdates: {steps:,}"
         + (f", going on from {done:,}" if done else "")
     )
