@@ -239,8 +239,8 @@ class TrainConfig:
         max_skipped: stop when so many updates in a row had gradients that are not finite.
         strategy: one device; all GPUs of this machine (mirrored); the processes of TF_CONFIG
             (multi_worker); auto: the most of these that is there.
-        threads: of a processor that trains, each with its share of a batch's rows; 0: one a core,
-            and no such shares on a GPU.
+        threads: how many train where there is no GPU, each with its share of a batch's rows (with
+            jit_compile: of each operation); 0: one a core.
         jit_compile: compile losses and gradients of training with XLA.
         deterministic: only operations that give the same bits every time; slower.
         seed: of weights, dropout, held-out pairs and the order of batches.

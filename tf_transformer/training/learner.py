@@ -111,7 +111,7 @@ class Learner:
         self.optimizer.apply(gradients, self.transformer.trainable_variables)
 
     def _gradients(self, batch: Batch, scale: tf.Tensor) -> list[tf.Tensor]:
-        """Gradients of scale · summed loss, dense, one a trainable variable."""
+        """Gradients of scale · summed loss, dense, one a trainable variable; counts the losses."""
         shares = [self._differentiate(share, scale) for share in self._shares_of(batch)]
         for losses, _ in shares:
             self._count(losses)
