@@ -192,8 +192,8 @@ def test_xla_makes_the_same_updates():
 def test_xla_compiles_losses_and_gradients_when_it_is_asked_to_and_never_adam(jit_compile):
     batches = list(unequal_batches(1))
     *_, learner = trained(batches=batches, jit_compile=jit_compile)
-    with share_out(make_strategy("one"), lambda: iter(batches), 1) as shares:
-        graph = learner.update.get_concrete_function(shares).graph.as_graph_def()
+    with share_out(make_strategy("one"), lambda: iter(batches), 1) as data:
+        graph = learner.update.get_concrete_function(data).graph.as_graph_def()
     compiled = [each for each in graph.library.function if each.attr["_XlaMustCompile"].b]
     ops = {node.op for each in compiled for node in each.node_def}
     assert ("MatMul" in ops) == jit_compile

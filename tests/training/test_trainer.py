@@ -82,7 +82,7 @@ def test_a_whole_run_on_replicas_and_threads_is_the_run_on_one(tmp_path, capsys)
     trainer.train(config("one", 4, threads=1), tmp_path / "one", greedy_translate)
     assert "float32, 1 replica(s)\n" in capsys.readouterr().out
     trainer.train(config("mirrored", 2, threads=2), tmp_path / "two", greedy_translate)
-    assert "float32, 2 replica(s) of 2 threads\n" in capsys.readouterr().out
+    assert "float32, 2 replica(s) of 2 shares\n" in capsys.readouterr().out
     trainer.train(config("mirrored", 4, threads=1), tmp_path / "two", greedy_translate)
     for one, two in zip(weights_of(tmp_path / "one"), weights_of(tmp_path / "two"), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-5)

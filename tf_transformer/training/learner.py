@@ -29,9 +29,9 @@ class Learner:
     added up: N replicas, or N batches accumulated, take the same step as one replica with one
     batch N times as big.
 
-    On a processor one replica works on several shares of a batch at the same time. An operation
-    that is divided among threads ends when the last of them does, a thousand times an update;
-    threads with a share each meet once.
+    On a processor one replica works on several shares of a batch at the same time. Threads that
+    divide an operation wait for each other at its end, over a thousand times an update; threads
+    with a share each meet once.
 
     Args:
         transformer: the model, built in the strategy's scope.
@@ -39,8 +39,9 @@ class Learner:
         label_smoothing: ε of section 5.4.
         jit_compile: compile losses and gradients with XLA, once for every shape that comes. Not
             the gradients' norm and Adam: TensorFlow's own operations take less time for them.
-        shares: into how many a replica divides the rows of a batch. Each needs memory for
-            gradients of its own, and needs one thread alone: see `strategy.use_threads`.
+        shares: into how many a replica divides the rows of a batch. Each has gradients of
+            its own in memory. They pay where every operation has one thread: see
+            `strategy.use_threads`.
     """
 
     def __init__(
@@ -124,13 +125,9 @@ class Learner:
 
     def _shares_of(self, batch: Batch) -> list[Batch]:
         """Rows go round like cards, as they do among replicas."""
-        if self.shares == 1:
-            return [batch]
         source, labels = batch
-        return [
-            (source[first :: self.shares], labels[first :: self.shares])
-            for first in range(self.shares)
-        ]
+        every = self.shares
+        return [(source[first::every], labels[first::every]) for first in range(every)]
 
     def _losses_and_gradients(
         self, batch: Batch, scale: tf.Tensor

@@ -68,8 +68,7 @@ def use_threads(count: int = 0, jit_compile: bool = False) -> int:
 
     Args:
         count: threads of a training; 0: as many as this process may use cores.
-        jit_compile: whether XLA compiles it. XLA divides operations among threads better than
-            TensorFlow does, and does not work on two shares at a time.
+        jit_compile: whether XLA compiles it, which is faster with a batch as a whole.
 
     Returns:
         into how many shares each batch is best divided.

@@ -417,7 +417,7 @@ def _describe(training: _Training, done: int, steps: int) -> None:
     tqdm.write(
         f"model: {model.count_params():,} parameters, vocabulary {model.vocabulary_size:,}, "
         f"{model.dtype_policy.name}, {training.strategy.num_replicas_in_sync} replica(s)"
-        + (f" of {learner.shares} threads" if learner.shares > 1 else "")
+        + (f" of {learner.shares} shares" if learner.shares > 1 else "")
         + f"\nbatches: {plan.summary()}"
         + (f", {accumulate} an update" if accumulate > 1 else "")
         + f"\nupdates: {steps:,}"
