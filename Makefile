@@ -7,7 +7,7 @@
 
 SYSTEM_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := .venv/bin/python
-KERAS_ONLY := tests/layers tests/decoding tests/test_incremental.py tests/test_model.py \
+KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
     tests/training/test_loss.py tests/training/test_metrics.py tests/training/test_schedule.py
 # Most of a test is Python tracing a small graph, on one core: files take turns on two.
 SIDE_BY_SIDE := --numprocesses 2 --dist loadfile
@@ -44,7 +44,7 @@ test-all: test
 	$(PYTHON) -m pytest -m slow
 
 check: .venv/installed-dev lint types
-	$(PYTHON) -m pytest --exitfirst tests/layers tests/decoding tests/data tests/test_model.py
+	$(PYTHON) -m pytest --exitfirst tests/layers tests/decoding tests/data tests/models
 
 lint: .venv/installed-dev
 	$(PYTHON) -m ruff format --check .

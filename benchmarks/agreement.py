@@ -18,15 +18,16 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tf_transformer import command_line
+from tf_transformer.commands import command_line
+from tf_transformer.config import Quantization
 from tf_transformer.files import read_lines
 
 if TYPE_CHECKING:
-    from export.run_in_ctranslate2 import Model
+    from tf_transformer.export.run_in_ctranslate2 import Model
     from tf_transformer.translator import Translator
 
 TIE = 1e-3
-FORMS: tuple[command_line.Quantization, ...] = ("float32", "int8", "bfloat16")
+FORMS: tuple[Quantization, ...] = ("float32", "int8", "bfloat16")
 
 
 class Difference(NamedTuple):
@@ -61,8 +62,8 @@ def main(
         sentences: how many of the file's lines.
         beam_size: hypotheses kept a sentence.
     """
-    from export import to_ctranslate2
-    from export.run_in_ctranslate2 import Model
+    from tf_transformer.export import ctranslate2
+    from tf_transformer.export.run_in_ctranslate2 import Model
     from tf_transformer.translator import Translator
 
     texts = first_lines(source, sentences)
@@ -75,7 +76,7 @@ def main(
     lists = {}
     with tempfile.TemporaryDirectory() as folder:
         for form in FORMS:
-            to_ctranslate2.write(translator, pathlib.Path(folder, form), form)
+            ctranslate2.write(translator, pathlib.Path(folder, form), form)
             model = Model(f"{folder}/{form}")
             theirs = [each.translation for each in model(texts)]
             report(form, ours, theirs, references)

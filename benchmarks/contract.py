@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from export.check import in_session
-from tf_transformer import command_line
+from tf_transformer.commands import command_line
 from tf_transformer.decoding import NEVER
+from tf_transformer.export.check import in_session
 from tf_transformer.files import read_lines
 from tf_transformer.translator import Translator
 

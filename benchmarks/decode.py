@@ -17,7 +17,7 @@ from report import Measurement, as_json, figures_of, notes, table, tokens_per_se
 from turns import in_turn, rounds_of
 from workload import SHAPES, Cell
 
-from tf_transformer import command_line
+from tf_transformer.commands import command_line
 from tf_transformer.files import write_whole
 
 PACKAGES = (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tf_transformer import command_line
+from tf_transformer.commands import command_line
 from tf_transformer.translator import Translation, Translator
 
 SHUFFLED = np.random.default_rng(1)

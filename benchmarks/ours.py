@@ -7,7 +7,7 @@ from sentences import made_up_lines, sentences_of
 from workload import LENGTH_PENALTY, TOKENS, Cell, Setting, Task, check_lengths
 
 from tf_transformer.config import DecodeConfig, ModelConfig
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 from tf_transformer.search import Search
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator

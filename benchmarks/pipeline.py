@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer import command_line
+from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.batching import BatchPlan
 from tf_transformer.data.corpus import Pair, PairStream, stream_files

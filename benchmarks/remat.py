@@ -13,9 +13,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer import command_line
+from tf_transformer.commands import command_line
 from tf_transformer.config import ModelConfig
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 from tf_transformer.training.learner import Learner, make_optimizer
 
 _VOCABULARY = 8000

@@ -18,7 +18,7 @@ from train_report import Measurement, as_json, describe, figures_of, joined, tab
 from train_workload import BATCHES, WORKS
 from turns import rounds_of, show, side_by_side
 
-from tf_transformer import command_line
+from tf_transformer.commands import command_line
 from tf_transformer.files import write_whole
 
 PACKAGES = (

@@ -16,7 +16,7 @@ from train_workload import (
 from workload import THREADS
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 from tf_transformer.training.learner import Learner, make_optimizer
 from tf_transformer.training.strategy import use_threads
 

@@ -22,7 +22,7 @@ from tf_transformer import Transformer
 from tf_transformer.data.generated import NUMBERS, number_in_words
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_lines
-from tf_transformer.layers import PAD_ID
+from tf_transformer.special_ids import PAD_ID
 from tf_transformer.translator import Translator
 
 

@@ -9,7 +9,7 @@ import shlex
 import pytest
 
 from export.serving import client_grpc, client_rest, health
-from tf_transformer import command_line
+from tf_transformer.commands import command_line
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
@@ -48,7 +48,7 @@ def test_python_commands_are_taken():
             PARSERS[program]().parse_args(words)
         elif program == "-m":
             assert words[0] == "export"
-            main = importlib.import_module("export.__main__").main
+            main = importlib.import_module("tf_transformer.commands.export").main
             command_line.parser_of(main).parse_args(words[1:])
         else:
             assert (ROOT / program).is_file()

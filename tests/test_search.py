@@ -9,18 +9,11 @@ import tensorflow as tf
 from reference_search import hypotheses_of, log_softmax, repeats
 
 from tf_transformer.config import DecodeConfig, ModelConfig
-from tf_transformer.incremental import IncrementalDecoder
-from tf_transformer.layers import PAD_ID
-from tf_transformer.model import Transformer
-from tf_transformer.search import (
-    Search,
-    longest,
-    random_numbers,
-    score_pairs,
-    shift_right,
-    shortest,
-)
-from tf_transformer.tokenizer import BOS_ID, EOS_ID
+from tf_transformer.models.incremental_decoder import IncrementalDecoder
+from tf_transformer.models.transformer import Transformer
+from tf_transformer.search import Search, longest, random_numbers, score_pairs, shortest
+from tf_transformer.sequences import shift_right
+from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 VOCABULARY = 13
 SENTENCES = [

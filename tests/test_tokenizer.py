@@ -9,7 +9,8 @@ import tensorflow_text as tf_text
 
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
-from tf_transformer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.tokenizer import Tokenizer
 
 BLANK_PIECE = "\u2581"  # SentencePiece's own sign for a blank
 

@@ -13,7 +13,7 @@ import pytest
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers.position import sinusoids
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 
 FOLDER = pathlib.Path(__file__).parents[1] / "benchmarks"
 

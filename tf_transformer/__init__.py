@@ -5,7 +5,7 @@ Importing this package registers all layers and the model with Keras, so that
 """
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 
 __version__ = "0.1.0"
 

@@ -17,6 +17,9 @@ from tf_transformer.files import write_whole
 
 FILE_NAME = "config.yaml"
 
+DType = Literal["float32", "bfloat16"]
+Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
+
 
 def _require_positive(config, *names: str) -> None:
     for name in names:

@@ -18,10 +18,10 @@ from tf_transformer.decoding import (
     length_penalty,
     sample,
 )
-from tf_transformer.incremental import IncrementalDecoder, coverage_penalty
-from tf_transformer.layers import PAD_ID
-from tf_transformer.model import Transformer
-from tf_transformer.tokenizer import BOS_ID, EOS_ID
+from tf_transformer.models.incremental_decoder import IncrementalDecoder, coverage_penalty
+from tf_transformer.models.transformer import Transformer
+from tf_transformer.sequences import shift_right, token_counts
+from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 ROUNDING = 1e-3  # so that 100 · 0.53, a little under 53 in float32, is 53
 _WEYL = 0x9E3779B97F4A7C15  # odd, 2⁶⁴ over the golden ratio: the step of SplitMix64
@@ -150,16 +150,6 @@ def score_pairs(model: Transformer, source: tf.Tensor, target: tf.Tensor, alpha:
     of_tokens = tf.gather(log_p, target, batch_dims=2)  # (B, T)
     total = ops.sum(ops.where(ops.not_equal(target, PAD_ID), of_tokens, 0.0), axis=1)
     return Score(total / length_penalty(token_counts(target), alpha), total)
-
-
-def shift_right(target: tf.Tensor) -> tf.Tensor:
-    """Targets (B, T) as the decoder sees them: the start id first, the last token dropped."""
-    return ops.concatenate([ops.full_like(target[:, :1], BOS_ID), target[:, :-1]], axis=1)
-
-
-def token_counts(ids: tf.Tensor) -> tf.Tensor:
-    """Tokens of each row (B,) that are no padding."""
-    return ops.sum(ops.cast(ops.not_equal(ids, PAD_ID), "int32"), axis=1)
 
 
 def longest(lengths, config: DecodeConfig, model_config: ModelConfig):

@@ -22,11 +22,7 @@ import sentencepiece
 
 from tf_transformer.errors import InputError
 from tf_transformer.files import write_whole
-from tf_transformer.layers import PAD_ID
-
-BOS_ID = 1  # starts every target sequence given to the decoder
-EOS_ID = 2  # ends every source and target sequence
-UNK_ID = 3  # never produced: bytes spell what the vocabulary lacks
+from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
 # Differs from the paper: SentencePiece's BPE on raw text, with bytes for what it lacks, where the

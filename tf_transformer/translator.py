@@ -11,17 +11,18 @@ import tensorflow as tf
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.layers import PAD_ID
-from tf_transformer.model import Transformer
+from tf_transformer.export.graph import ServingGraph, write_saved_model
+from tf_transformer.models.transformer import Transformer
 from tf_transformer.saved_translator import (
     PairScore,
     SavedTranslator,
     Translation,
     require_same_length,
 )
-from tf_transformer.search import Search, score_pairs, shift_right
-from tf_transformer.serving import ServingGraph, write_saved_model
-from tf_transformer.tokenizer import EOS_ID, UNK_ID, Tokenizer
+from tf_transformer.search import Search, score_pairs
+from tf_transformer.sequences import shift_right
+from tf_transformer.special_ids import EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.training.checkpoint import load_weights
 
 Progress = Callable[[int, int], object]

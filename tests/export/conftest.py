@@ -21,7 +21,7 @@ def translator(run):
 @pytest.fixture(scope="session")
 def served(translator, tmp_path_factory):
     """Version 1 of a model, with warm-up requests."""
-    from export import warm_up
+    from tf_transformer.export import warm_up
 
     path = tmp_path_factory.mktemp("served") / NAME / "1"
     translator.save(path)

@@ -10,7 +10,7 @@ import sys
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
-from export.run_in_session import SavedModel
+from tf_transformer.export.run_in_session import SavedModel
 
 
 def main(saved_model: str, requests: str, answers: str) -> None:

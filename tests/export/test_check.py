@@ -4,7 +4,7 @@ import types
 
 import pytest
 
-from export.check import Answer, compare
+from tf_transformer.export.check import Answer, compare
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from export import manifest, server_ops
+from tf_transformer.export import manifest, server_ops
 from tf_transformer.translator import Translator
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from export.metadata import languages
 from tf_transformer.config import DataConfig
+from tf_transformer.export.metadata import languages
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import tensorflow_text  # noqa: F401  registers its ops
 from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.framework import op_def_registry
 
-from export import server_ops
-from export.server_ops import CORE, TEXT, XLA, Op, Server, ServerOps
+from tf_transformer.export import server_ops
+from tf_transformer.export.server_ops import CORE, TEXT, XLA, Op, Server, ServerOps
 
 OLD, NEW = (2, 12), (2, 13)
 

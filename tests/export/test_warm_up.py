@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from export import warm_up
-from tf_transformer.pieces import compiled_shapes, most_compiled_rows
+from tf_transformer.export import warm_up
+from tf_transformer.export.micro_batches import compiled_shapes, most_compiled_rows
 
 
 def words(text: str) -> list[int]:

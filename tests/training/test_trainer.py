@@ -12,7 +12,7 @@ from conftest import small_config
 
 from tf_transformer.config import Config, DataConfig
 from tf_transformer.errors import InputError
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks import translation
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.training import trainer

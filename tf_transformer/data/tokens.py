@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tf_transformer.data.corpus import PairStream
-from tf_transformer.layers import PAD_ID
+from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tokenizer import Tokenizer
 
 _CHUNK = 2048  # pairs tokenised at once: enough for all cores, and soon done

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding.hypotheses import NEVER, SpecialIds
-from tf_transformer.decoding.top_k import Blocks, top_k
 from tf_transformer.errors import InputError
+from tf_transformer.kernels.top_k import Blocks, top_k
 
 MAY_BE_RULED_OUT = 3  # tokens a hypothesis, after it is ranked: padding, start and end
 

@@ -14,13 +14,12 @@ from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encoder import Encoder, EncoderLayer
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.masks import PAD_ID, causal_mask, combine_masks, padding_mask
+from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
 from tf_transformer.layers.normalization import LayerNorm
 from tf_transformer.layers.position import LearnedPosition, SinusoidalPosition, sinusoids
 from tf_transformer.layers.residual import Residual
 
 __all__ = [
-    "PAD_ID",
     "Decoder",
     "DecoderLayer",
     "Dropout",

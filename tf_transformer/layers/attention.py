@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer.kernels.gradient import times_transposed
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.gradient import times_transposed
 from tf_transformer.layers.rows import from_rows, to_rows
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.gradient import times_transposed
+from tf_transformer.kernels.gradient import times_transposed
 from tf_transformer.layers.rows import from_rows, to_rows
 
 

@@ -3,7 +3,7 @@
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.gradient import with_gradient
+from tf_transformer.kernels.gradient import with_gradient
 from tf_transformer.layers.rows import to_rows
 
 

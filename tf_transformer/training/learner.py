@@ -5,19 +5,14 @@ from collections.abc import Iterator, Sequence
 import keras
 import tensorflow as tf
 
-from tf_transformer.layers import PAD_ID
-from tf_transformer.model import Transformer
-from tf_transformer.tokenizer import BOS_ID
+from tf_transformer.models.transformer import Transformer
+from tf_transformer.sequences import shift_right
+from tf_transformer.special_ids import PAD_ID
 from tf_transformer.training.loss import TokenLosses, token_losses
 from tf_transformer.training.metrics import TokenMean
 from tf_transformer.training.optimizer import Adam
 
 Batch = tuple[tf.Tensor, tf.Tensor]  # source (B, S) and labels (B, T), int32, 0 = padding
-
-
-def shift_right(labels: tf.Tensor) -> tf.Tensor:
-    """The decoder's input for these labels: start id first, last id gone (paper section 3.1)."""
-    return tf.pad(labels[:, :-1], [[0, 0], [1, 0]], constant_values=BOS_ID)
 
 
 class Learner:

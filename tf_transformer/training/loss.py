@@ -5,7 +5,7 @@ from typing import NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.gradient import with_gradient
+from tf_transformer.kernels.gradient import with_gradient
 from tf_transformer.layers.rows import to_rows
 
 UNDERFLOW = 1e-30  # a float32 probability below it may have lost digits, or all

@@ -19,7 +19,7 @@ from tf_transformer.data.corpus import Corpus, PairStream
 from tf_transformer.data.store import tokenised
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line, write_whole
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks import translation
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.training import strategy as devices

@@ -11,9 +11,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf import wrappers_pb2 as _wrappers  # noqa: F401  BatchingParameters is made of
 from tensorflow_serving.config import model_server_config_pb2
 
-from export import warm_up
 from export.serving import client_grpc, client_rest
-from tf_transformer.pieces import BATCH_BUCKETS
+from tf_transformer.export import warm_up
+from tf_transformer.export.micro_batches import BATCH_BUCKETS
 
 KIT = pathlib.Path(__file__).parents[3] / "export" / "serving"
 NAME = "translator"

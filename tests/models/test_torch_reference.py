@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 
-FILE = pathlib.Path(__file__).parent / "fixtures" / "torch_reference.npz"
+FILE = pathlib.Path(__file__).parents[1] / "fixtures" / "torch_reference.npz"
 
 
 @pytest.fixture(scope="module")

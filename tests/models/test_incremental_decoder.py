@@ -12,9 +12,14 @@ from keras import ops, tree
 from tf_transformer import incremental
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding import StepState
-from tf_transformer.incremental import IncrementalDecoder, Own, Shared, coverage_penalty
 from tf_transformer.layers import Folded
-from tf_transformer.model import Transformer
+from tf_transformer.models.incremental_decoder import (
+    IncrementalDecoder,
+    Own,
+    Shared,
+    coverage_penalty,
+)
+from tf_transformer.models.transformer import Transformer
 
 VOCABULARY = 23
 # Two sentences; 0 is padding, and only the second has some.

@@ -22,13 +22,13 @@ import keras
 import ml_dtypes
 import numpy as np
 
-from tf_transformer.command_line import Quantization
-from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.layers import LayerNorm, MultiHeadAttention
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 from tf_transformer.search import longest
-from tf_transformer.tokenizer import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from tf_transformer.special_ids import BOS_ID, EOS_ID, UNK_ID
+from tf_transformer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec

@@ -5,7 +5,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from typing import Literal, get_type_hints
+from typing import get_type_hints
 
 # Before TensorFlow is imported: its start-up notices are no news to a user.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -14,9 +14,6 @@ import jsonargparse
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-
-DType = Literal["float32", "bfloat16"]
-Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
 def run(main: Callable[..., None]) -> None:

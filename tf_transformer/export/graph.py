@@ -8,10 +8,10 @@ import keras
 import tensorflow as tf
 
 from tf_transformer.decoding import NEVER, Hypotheses
-from tf_transformer.layers import PAD_ID
-from tf_transformer.pieces import in_pieces, most_compiled_rows, padded_to_shape
+from tf_transformer.export.micro_batches import in_pieces, most_compiled_rows, padded_to_shape
 from tf_transformer.search import Search, score_pairs
-from tf_transformer.tokenizer import EOS_ID, Tokenizer
+from tf_transformer.special_ids import EOS_ID, PAD_ID
+from tf_transformer.tokenizer import Tokenizer
 
 SearchIds = Callable[[tf.Tensor], Hypotheses]
 

@@ -15,7 +15,7 @@ from keras import ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.layers import padding_mask
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 
 VOCABULARY = 23
 # Two sentences; 0 is padding, and only the source of the second has some.
@@ -284,7 +284,7 @@ def test_a_fresh_process_loads_models_with_keras_and_this_package_alone(tmp_path
         model = make_model(**SAVED[name])
         model.save(tmp_path / f"{name}.keras")
         expected[name] = logits(model, source, target)
-    root = pathlib.Path(__file__).parents[1]
+    root = pathlib.Path(__file__).parents[2]
     imported = subprocess.run(
         [sys.executable, "-c", LOAD, tmp_path],
         env=os.environ | {"PYTHONPATH": str(root), "KERAS_BACKEND": keras.backend.backend()},

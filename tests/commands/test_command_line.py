@@ -6,10 +6,8 @@ import typing
 
 import pytest
 
-import evaluate
-import translate
-from tf_transformer import command_line
-from tf_transformer.command_line import parser_of
+from tf_transformer.commands import command_line, evaluate, translate
+from tf_transformer.commands.command_line import parser_of
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 
@@ -17,7 +15,7 @@ FIELDS = [field.name for field in dataclasses.fields(DecodeConfig)]
 
 
 def mains():
-    export = importlib.import_module("export.__main__")
+    export = importlib.import_module("tf_transformer.commands.export")
     return [translate.main, evaluate.main, export.main]
 
 

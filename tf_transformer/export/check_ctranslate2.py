@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tf_transformer.command_line import Quantization
+from tf_transformer.config import Quantization
 from tf_transformer.files import one_line
 from tf_transformer.translator import Translator
 

@@ -15,7 +15,7 @@ from tf_transformer.layers import (
     padding_mask,
 )
 from tf_transformer.layers.rows import from_rows, to_rows
-from tf_transformer.model import Transformer
+from tf_transformer.models.transformer import Transformer
 
 COMPACT_EVERY = 16  # steps; rows that no hypothesis descends from are dropped that often
 

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from tf_transformer.decoding.hypotheses import NEVER
-from tf_transformer.decoding.top_k import Blocks, top_k
+from tf_transformer.kernels.top_k import Blocks, top_k
 
 # Rows that fall into blocks of 64, 56, 16 and 64; one of a single block; and one of none.
 SIZES = [8000, 7000, 2096, 640, 37, 131]

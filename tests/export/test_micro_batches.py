@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_transformer.pieces import (
+from tf_transformer.export.micro_batches import (
     MOST_TOKENS,
     compiled_shapes,
     in_pieces,

@@ -10,11 +10,12 @@ import sys
 import numpy as np
 import pytest
 
-from export import check_ctranslate2, to_ctranslate2
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.model import Transformer
-from tf_transformer.tokenizer import EOS_ID, Tokenizer
+from tf_transformer.export import check_ctranslate2, ctranslate2
+from tf_transformer.models.transformer import Transformer
+from tf_transformer.special_ids import EOS_ID
+from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -46,7 +47,7 @@ def tokenizer():
 def loaded():
     """Loads a folder; skipped where CTranslate2 is not installed."""
     pytest.importorskip("ctranslate2", reason="needs ctranslate2: pip install ctranslate2")
-    from export.run_in_ctranslate2 import Model
+    from tf_transformer.export.run_in_ctranslate2 import Model
 
     return lambda folder: Model(str(folder), threads=1)
 
@@ -80,7 +81,7 @@ def untrained(tokenizer, decode=None, end=0.0, **model_options) -> Translator:
 def test_given_translations_have_the_scores_of_the_model(name, tokenizer, loaded, tmp_path):
     """The oracle is this project's model; the last text is longer than the longest source."""
     translator = untrained(tokenizer, num_layers=2, **VARIANTS[name])
-    to_ctranslate2.write(translator, tmp_path, "float32")
+    ctranslate2.write(translator, tmp_path, "float32")
     model = loaded(tmp_path)
     given = [*TEXTS[1:], "two two"]
     np.testing.assert_allclose(
@@ -99,7 +100,7 @@ def test_given_translations_have_the_scores_of_the_model(name, tokenizer, loaded
 )
 def test_a_search_finds_what_this_projects_search_finds(decode, model, tokenizer, loaded, tmp_path):
     translator = untrained(tokenizer, decode, **model)
-    to_ctranslate2.write(translator, tmp_path, "float32")
+    ctranslate2.write(translator, tmp_path, "float32")
     found, expected = loaded(tmp_path)(TEXTS), translator(TEXTS)
     assert [row.translation for row in found] == [each.text for each in expected]
     scores = [row.score for row in found], [each.score for each in expected]
@@ -121,7 +122,7 @@ def test_what_rules_tokens_out_gives_the_same_greedy_translations(
     """Scores differ there, and with them a beam, because CTranslate2 normalises afterwards."""
     free = [each.text for each in untrained(tokenizer, {"beam_size": 1}, end)(TEXTS)]
     translator = untrained(tokenizer, {"beam_size": 1} | ruled_out, end)
-    to_ctranslate2.write(translator, tmp_path, "float32")
+    ctranslate2.write(translator, tmp_path, "float32")
     found = [each.translation for each in loaded(tmp_path)(TEXTS)]
     assert found == [each.text for each in translator(TEXTS)]
     assert found != free
@@ -135,8 +136,8 @@ def test_smaller_weights_give_nearly_the_same_scores(
     quantization, bytes_a_weight, tolerance, tokenizer, loaded, tmp_path
 ):
     translator = untrained(tokenizer)
-    to_ctranslate2.write(translator, tmp_path / "whole", "float32")
-    to_ctranslate2.write(translator, tmp_path / "small", quantization)
+    ctranslate2.write(translator, tmp_path / "whole", "float32")
+    ctranslate2.write(translator, tmp_path / "small", quantization)
     whole, small = ((tmp_path / name / "model.bin").stat().st_size for name in ("whole", "small"))
     assert small < whole * (bytes_a_weight / 4 + 0.25)
     model = loaded(tmp_path / "small")
@@ -152,7 +153,7 @@ def test_smaller_weights_give_nearly_the_same_scores(
 
 def test_a_folder_holds_the_pieces_in_the_order_of_their_ids(tokenizer, tmp_path):
     pytest.importorskip("ctranslate2")
-    to_ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
+    ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
     pieces = json.loads((tmp_path / "shared_vocabulary.json").read_text("utf-8"))
     assert pieces == [tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)]
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))
@@ -165,9 +166,9 @@ def test_a_folder_holds_the_pieces_in_the_order_of_their_ids(tokenizer, tmp_path
 
 def test_positions_are_enough_for_the_longest_source_and_its_translation(tokenizer):
     """By hand: 40 · 2 + 6 target tokens."""
-    assert to_ctranslate2.positions(untrained(tokenizer, {"max_length_ratio": 2.0})) == 86
+    assert ctranslate2.positions(untrained(tokenizer, {"max_length_ratio": 2.0})) == 86
     learned = {"position": "learned", "max_length": 30}
-    assert to_ctranslate2.positions(untrained(tokenizer, **learned)) == 30
+    assert ctranslate2.positions(untrained(tokenizer, **learned)) == 30
 
 
 @pytest.mark.parametrize(
@@ -181,11 +182,11 @@ def test_positions_are_enough_for_the_longest_source_and_its_translation(tokeniz
 )
 def test_what_ctranslate2_has_no_place_for_is_refused(model, decode, message):
     with pytest.raises(InputError, match=message):
-        to_ctranslate2.require_expressible(ModelConfig(**model), DecodeConfig(**decode))
+        ctranslate2.require_expressible(ModelConfig(**model), DecodeConfig(**decode))
 
 
 def export(run_dir, to, **options):
-    importlib.import_module("export.__main__").main(str(run_dir), str(to), **options)
+    importlib.import_module("tf_transformer.commands.export").main(str(run_dir), str(to), **options)
 
 
 def test_a_missing_package_is_named_before_a_run_is_read(monkeypatch, tmp_path):
@@ -218,14 +219,14 @@ def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_pa
 
 def test_a_wrong_folder_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
-    write = to_ctranslate2.write
+    write = ctranslate2.write
 
     def wrong(translator, folder, quantization):
         write(translator, folder, quantization)
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"add_source_eos": False}))
 
-    monkeypatch.setattr(to_ctranslate2, "write", wrong)
+    monkeypatch.setattr(ctranslate2, "write", wrong)
     with pytest.raises(
         RuntimeError, match=r"the run it came from\. Source: .*its score in the run"
     ):
@@ -242,7 +243,7 @@ def test_the_program_that_runs_a_folder_needs_nothing_of_this_project():
 
 def test_a_line_in_is_a_line_out(tokenizer, tmp_path):
     pytest.importorskip("ctranslate2")
-    to_ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
+    ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
     odd = "one\n\n  \ntwo\u2028three\x85four\n\r\nbroken ".encode() + b"\xff\xfe\nlast"
     process = subprocess.run(
         [sys.executable, "export/run_in_ctranslate2.py", str(tmp_path)],

@@ -13,8 +13,8 @@ from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow.python.framework import op_def_registry
 
-from export import server_ops
-from export.server_ops import Op, ServerOps, Version
+from tf_transformer.export import server_ops
+from tf_transformer.export.server_ops import Op, ServerOps, Version
 
 COMPILED = "_XlaMustCompile"  # the attribute that tf.function(jit_compile=True) leaves
 # Attributes that a server may do without, because nothing that is computed depends on them.

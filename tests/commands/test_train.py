@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-import train
+from tf_transformer.commands import train
 from tf_transformer.config import Config, TrainConfig
 from tf_transformer.training.trainer import Result
 
@@ -49,7 +49,15 @@ def test_the_best_is_exported_once_and_a_failure_ends_nothing(
     monkeypatch.setattr(subprocess, "run", run)
     train.export(str(tmp_path), 7)
     (command,) = commands
-    expected = ["-m", "export", "--run_dir", str(tmp_path), "--to", str(tmp_path / "export" / "7")]
+    expected = [
+        "-m",
+        "tf_transformer.commands.main",
+        "export",
+        "--run_dir",
+        str(tmp_path),
+        "--to",
+        str(tmp_path / "export" / "7"),
+    ]
     assert command[1:] == [*expected, "--average", "best"]
     assert ("exporting update 7 failed, training goes on" in capsys.readouterr().err) == status
     (tmp_path / "export" / "7").mkdir(parents=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tf_transformer.layers import PAD_ID
+from tf_transformer.special_ids import PAD_ID
 
 # A compiled search is compiled once a shape; rounded up to these, shapes stay few.
 LENGTH_BUCKETS = (8, 16, 24, 32, 48, 64, 128, 256, 512)

@@ -13,10 +13,10 @@ import time
 import numpy as np
 import pytest
 
-import translate
+from tf_transformer.commands import translate
 from tf_transformer.errors import InputError
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def command(*words, stdin=b"", check=True):
@@ -280,7 +280,7 @@ def test_an_export_holds_warm_up_requests_that_it_answers(saved_model, export):
     import tensorflow_text  # noqa: F401
     from tensorflow_serving.apis import prediction_log_pb2
 
-    from export import warm_up
+    from tf_transformer.export import warm_up
 
     signatures = tf.saved_model.load(str(saved_model)).signatures
     records = tf.data.TFRecordDataset(str(saved_model / warm_up.FILE)).as_numpy_iterator()
@@ -331,7 +331,7 @@ def test_variables_are_stored_once(run, saved_model):
 @pytest.fixture
 def export(monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
-    return importlib.import_module("export.__main__")
+    return importlib.import_module("tf_transformer.commands.export")
 
 
 def test_a_wrong_export_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch, export):

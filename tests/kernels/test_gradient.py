@@ -5,7 +5,7 @@ import pytest
 import reference
 from keras import ops
 
-from tf_transformer.layers.gradient import times_transposed, with_gradient
+from tf_transformer.kernels.gradient import times_transposed, with_gradient
 from tf_transformer.layers.normalization import normalize
 
 EPSILON = 1e-6

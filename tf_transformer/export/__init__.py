@@ -1,0 +1,1 @@
+"""Exports: the SavedModel for TF Serving, the folder for CTranslate2, and their checks."""

@@ -1,0 +1,1 @@
+"""Equations in two forms: as the paper writes them, and tuned."""

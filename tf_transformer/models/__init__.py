@@ -1,0 +1,1 @@
+"""The Transformer and its step function for searches (paper section 3)."""
