@@ -97,14 +97,14 @@ def test_a_large_batch_of_unequal_lengths_gives_what_small_ones_give(translator,
 
 
 def test_pairs_must_be_pairs(saved):
-    with pytest.raises(InputError, match="expected one of translations for each of texts, got 1"):
+    with pytest.raises(InputError, match="expected as many translations as texts, got 1 trans"):
         saved.score(["one", "two"], ["eins"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="as many targets as sources"):
         call(saved, "score", source=["one", "two"], target=["eins"])
 
 
 def test_a_folder_without_a_model_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="is no SavedModel: it has no saved_model"):
+    with pytest.raises(InputError, match="is not a SavedModel: it has no saved_model"):
         Translator.load(tmp_path)
 
 
