@@ -27,6 +27,16 @@ class PairScore(NamedTuple):
     log_probability: float
 
 
+class SignatureCase(NamedTuple):
+    """Inputs of a SavedModel's signature, and the outputs that a predictor gives for them.
+
+    All are by name, with one item per text. Strings and numbers of `outputs` may be lists.
+    """
+
+    inputs: dict[str, list[str]]
+    outputs: dict[str, list]
+
+
 def no_progress(inputs: int, tokens: int) -> None:
     """Reports nothing."""
 
@@ -69,6 +79,9 @@ class Predictor(Protocol):
 
     def with_dtype(self, dtype: str) -> "Predictor":
         """The same predictor with weights and computation in float32 or bfloat16."""
+
+    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """For each signature that `save` writes, a case made from `texts`."""
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and gives strings."""

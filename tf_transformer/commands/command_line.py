@@ -40,9 +40,7 @@ def run(
         sys.exit(1)
 
 
-def parser_of(
-    main: Callable[..., None], program: str | None = None
-) -> jsonargparse.ArgumentParser:
+def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargparse.ArgumentParser:
     """The parser of a command: options are named, typed and documented as parameters of `main`.
 
     A dataclass parameter `model` gives --model.d_model and so on. **decode_options give an option
