@@ -13,6 +13,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.predictor import SignatureCase
 from tf_transformer.saved_translator import (
     PairScore,
     SavedTranslator,
@@ -231,6 +232,35 @@ class Translator:
                 matrix = matrix[: len(translated), : len(pieces)]
                 result[i] = Alignment(pieces, translated, matrix)
         return result
+
+    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """The signatures of the SavedModel, each with inputs made from `texts` and its outputs.
+
+        The score signature gets the best translations as targets.
+        """
+        n_best = self.n_best(texts)
+        best = [row[0].text for row in n_best]
+        pairs = self.score(texts, best)
+        text = {"text": list(texts)}
+        return {
+            "serving_default": SignatureCase(
+                text, {"translation": best, "score": [row[0].score for row in n_best]}
+            ),
+            "n_best": SignatureCase(
+                text,
+                {
+                    "translations": [[found.text for found in row] for row in n_best],
+                    "scores": [[found.score for found in row] for row in n_best],
+                },
+            ),
+            "score": SignatureCase(
+                {"source": list(texts), "target": best},
+                {
+                    "score": [pair.score for pair in pairs],
+                    "log_probability": [pair.log_probability for pair in pairs],
+                },
+            ),
+        }
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and gives strings, tokenizer and search included.
