@@ -169,6 +169,31 @@ def machine_limits() -> str:
     return markdown(["", "speed", "unit"], rows)
 
 
+def experiments(topic: str, kept: bool) -> str:
+    """The experiments of a topic that were kept, or those that were not."""
+    rows = [
+        [row["change"], row["workload"], _effect(row), row["note"]]
+        for row in _rows("experiments")
+        if row["topic"] == topic and row["kept"] == kept
+    ]
+    return markdown(["change", "measured on", "effect", "note"], rows, left=4)
+
+
+def _effect(row: dict[str, Any]) -> str:
+    before, after, unit = row["before"], row["after"], row["unit"]
+    if before is None or after is None:
+        return "see note"
+    if before == after:
+        return "no difference"
+    if unit.startswith("relative"):
+        return f"{after:g} times the {unit.removeprefix('relative ')}"
+    return f"{before:,g} → {after:,g} {unit}"
+
+
+def _experiments_of(topic: str, kept: bool) -> Renderer:
+    return lambda: experiments(topic, kept)
+
+
 def source(name: str) -> str:
     """How a result was measured: machine, date, versions, command."""
     found = read(name)
@@ -277,4 +302,9 @@ def _described(name: str) -> list[str]:
 
 
 BLOCKS |= {f"{name}.source": _source_of(name) for name in result_names()}
+BLOCKS |= {
+    f"experiments.{topic.replace(' ', '_')}.{name}": _experiments_of(topic, kept)
+    for topic in dict.fromkeys(row["topic"] for row in _rows("experiments"))
+    for name, kept in (("kept", True), ("rejected", False))
+}
 BLOCKS["names"] = names
