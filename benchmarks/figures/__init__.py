@@ -1,0 +1,1 @@
+"""Writes measured numbers from results/ into the pages of the documentation."""

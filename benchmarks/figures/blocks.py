@@ -1,0 +1,310 @@
+"""The tables and texts that are rendered from result files, by name."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.figures.values import KEY_FIELDS, formatted, machine, place_of
+from benchmarks.harness.results import read, result_names
+from benchmarks.harness.tables import markdown
+
+Renderer = Callable[[], str]
+
+CELLS = ((1, 1), (4, 1), (1, 32), (4, 32))  # beam and batch
+TRAINED = {
+    "tf_transformer": "this project",
+    "tf_transformer_xla": "this project, `--train.jit_compile true`",
+    "keras_xla": "Keras' layers, with XLA",
+    "keras": "Keras' layers",
+    "keras_hub_xla": "KerasHub, with XLA",
+    "keras_hub": "KerasHub",
+    "flax": "Flax",
+    "torch_compile": "torch, compiled",
+    "torch": "torch",
+    "marian": "Hugging Face Marian",
+}
+
+
+def decode(shape: str) -> str:
+    """Target tokens per second of each system, and in brackets the ratio to CTranslate2."""
+    return _cells("decode", shape, lambda row: _speed(row, "ratio_to_ctranslate2"))
+
+
+def decode_other_systems(shape: str) -> str:
+    """Ratios to CTranslate2 of the systems that only the run of all systems had."""
+    return _cells("decode_other_systems", shape, lambda row: f"{row['ratio_to_ctranslate2']:.2f}")
+
+
+def train() -> str:
+    """Target tokens per second of whole updates, and in brackets the ratio to the fastest other."""
+    columns = (("train_base", "train_base_other_systems"), ("train_tiny",))
+    found = [
+        {row["system"]: row for name in reversed(files) for row in _rows(name)} for files in columns
+    ]
+    rows = [
+        [title, *(_speed(rows.get(system), "ratio_to_fastest_other") for rows in found)]
+        for system, title in TRAINED.items()
+    ]
+    return markdown(["system", "base, 16 × 32 tokens", "tiny, 64 × 24 tokens"], rows)
+
+
+def multi30k() -> str:
+    """Scores of each way to translate the test set."""
+    header = [
+        "checkpoints averaged",
+        "numbers",
+        "search",
+        "BLEU",
+        "chrF",
+        "translations that differ",
+    ]
+    rows = [
+        [
+            str(row["average"]),
+            row["dtype"],
+            "greedy" if row["beam"] == 1 else f"beam {row['beam']}",
+            *(_entry(row, field) for field in ("bleu", "chrf", "different")),
+        ]
+        for row in _rows("multi30k")
+    ]
+    return markdown(header, rows, left=3)
+
+
+def scores() -> str:
+    """The best scores on each corpus, with their training."""
+    best, demo = read("multi30k"), read("demo")
+    row = best["measurements"][0]
+    signature = best["summary"]["signature"].replace("|", r"\|")
+    rows = [
+        [
+            "Multi30k En→De, test_2016_flickr",
+            f"BLEU **{row['bleu']:.2f}** `{signature}`",
+            *_training(best["summary"], row["chrf"]),
+        ],
+        [
+            "generated numbers and dates En→De, 1,000 unseen pairs",
+            f"exact match {demo['summary']['exact_match']:.1%}",
+            *_training(demo["summary"], demo["summary"]["chrf"]),
+        ],
+    ]
+    return markdown(["corpus", "score", "chrF", "trained", "config"], rows, left=5)
+
+
+def _training(summary: dict[str, Any], chrf: float) -> list[str]:
+    duration = formatted("training_seconds", summary["training_seconds"])
+    trained = f"{summary['updates']:,} updates in {duration}"
+    return [f"{chrf:.2f}", trained, f"`{summary['config']}`"]
+
+
+def demo_output() -> str:
+    """The lines that `make demo` prints."""
+    return "\n".join(["```", *read("demo")["output"], "```"])
+
+
+def demo_response() -> str:
+    """The answer of a server that holds the model of `make demo`."""
+    answers = [
+        json.dumps(
+            {key: row[key] for key in ("translation", "score", "truncated")}, ensure_ascii=False
+        )
+        for row in _rows("demo")
+    ]
+    return "\n".join(
+        ["```json", '{"predictions": [' + ",\n                 ".join(answers) + "]}", "```"]
+    )
+
+
+def serving_load() -> str:
+    """Speed, latency and errors for each number of clients."""
+    header = ["clients", "sentences/s", "p50 ms", "p95 ms", "p99 ms", "wrong", "failed"]
+    fields = ["clients", "sentences_per_second", "p50_ms", "p95_ms", "p99_ms", "wrong", "failed"]
+    rows = [
+        [
+            *(_entry(row, field) for field in fields),
+            " → ".join(f"{level:,.0f}" for level in row["memory_mb"]),
+        ]
+        for row in _rows("serving_load")
+    ]
+    return markdown([*header, "memory in MB, at five moments"], rows, left=0)
+
+
+def fields_of(name: str, columns: dict[str, str], left: int = 1) -> Renderer:
+    """A renderer of the rows of a result file.
+
+    Args:
+        name: of the file.
+        columns: fields, with the header of each.
+        left: columns that are aligned left.
+    """
+
+    def render() -> str:
+        rows = [[_entry(row, field) for field in columns] for row in _rows(name)]
+        return markdown(list(columns.values()), rows, left)
+
+    return render
+
+
+def profile(name: str) -> str:
+    """Shares of time, a row for each part."""
+    rows = _rows(name)
+    header = list(rows[0])
+    return markdown(
+        ["", *header[1:]],
+        [[row["part"], *(f"{row[column]:.0%}" for column in header[1:])] for row in rows],
+    )
+
+
+def machine_limits() -> str:
+    """Speeds of products and of memory on the machine of the measurements."""
+    rows = [
+        [
+            row["quantity"],
+            f"{row['low']:g}"
+            if row["low"] == row["high"]
+            else f"{row['low']:g} to {row['high']:g}",
+            row["unit"],
+        ]
+        for row in _rows("machine_limits")
+    ]
+    return markdown(["", "speed", "unit"], rows)
+
+
+def experiments(topic: str, kept: bool) -> str:
+    """The experiments of a topic that were kept, or those that were not."""
+    rows = [
+        [row["change"], row["workload"], _effect(row), row["note"]]
+        for row in _rows("experiments")
+        if row["topic"] == topic and row["kept"] == kept
+    ]
+    return markdown(["change", "measured on", "effect", "note"], rows, left=4)
+
+
+def _effect(row: dict[str, Any]) -> str:
+    before, after, unit = row["before"], row["after"], row["unit"]
+    if before is None or after is None:
+        return "see note"
+    if before == after:
+        return "no difference"
+    if unit.startswith("relative"):
+        return f"{after:g} times the {unit.removeprefix('relative ')}"
+    return f"{before:,g} → {after:,g} {unit}"
+
+
+def _experiments_of(topic: str, kept: bool) -> Renderer:
+    return lambda: experiments(topic, kept)
+
+
+def source(name: str) -> str:
+    """How a result was measured: machine, date, versions, command."""
+    found = read(name)
+    packages = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
+    note = f" {found['note']}" if "note" in found else ""
+    where = f"Measured on {found['date']} on {machine(found)}, {found['machine']['memory']}"
+    return f"{where}, with {packages}.{note}\n\n```\n{found['command']}\n```"
+
+
+BLOCKS: dict[str, Renderer] = {
+    "agreement": fields_of(
+        "agreement", {"form": "numbers", "different": "translations that differ", "bleu": "BLEU"}
+    ),
+    "data_memory": fields_of(
+        "data_memory",
+        {
+            "pairs": "pairs",
+            "shards": "shards",
+            "files_mb": "files, MB",
+            "tokenization_seconds": "tokenization, s",
+            "batches": "batches",
+            "padding": "padding",
+            "target_tokens_per_second": "target tokens/s",
+            "peak_mb_before": "peak MB before",
+            "peak_mb": "peak MB",
+        },
+        left=0,
+    ),
+    "decode.base": lambda: decode("base"),
+    "decode.tiny": lambda: decode("tiny"),
+    "decode_lengths": fields_of(
+        "decode_lengths",
+        {"beam": "beam", "target_tokens": "target tokens", "median_seconds": "seconds per call"},
+        left=0,
+    ),
+    "decode_other_systems.base": lambda: decode_other_systems("base"),
+    "decode_other_systems.tiny": lambda: decode_other_systems("tiny"),
+    "demo.output": demo_output,
+    "demo.response": demo_response,
+    "machine_limits": machine_limits,
+    "multi30k": multi30k,
+    "profile_decode": lambda: profile("profile_decode"),
+    "profile_train": lambda: profile("profile_train"),
+    "remat": fields_of(
+        "remat",
+        {"remat": "`model.remat`", "memory_mb": "memory of updates, MB", "seconds": "s per update"},
+    ),
+    "scores": scores,
+    "serving_load": serving_load,
+    "train": train,
+}
+
+
+def _cells(name: str, shape: str, show: Callable[[dict[str, Any]], str]) -> str:
+    """A table of systems and cells of a shape."""
+    found = {
+        (row["system"], row["beam"], row["batch"]): row
+        for row in _rows(name)
+        if row["shape"] == shape
+    }
+    header = [
+        f"{'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}" for beam, batch in CELLS
+    ]
+    systems = dict.fromkeys(system for system, *_ in found)
+    rows = [[f"`{system}`", *(show(found[system, *cell]) for cell in CELLS)] for system in systems]
+    return markdown(["system", *header], rows)
+
+
+def _speed(row: dict[str, Any] | None, ratio: str) -> str:
+    """Tokens per second and the ratio; either may be absent."""
+    row = row or {}
+    speed = f"{row['tokens_per_second']:,.0f}" if "tokens_per_second" in row else ""
+    over = f"({row[ratio]:.2f})" if row.get(ratio) is not None else ""
+    return f"{speed} {over}".strip() or "–"
+
+
+def _entry(row: dict[str, Any], field: str) -> str:
+    found = row.get(field)
+    return "–" if found is None else formatted(field, found)
+
+
+def _rows(name: str) -> Sequence[dict[str, Any]]:
+    return read(name)["measurements"]
+
+
+def _source_of(name: str) -> Renderer:
+    return lambda: source(name)
+
+
+def names() -> str:
+    """All names, for benchmarks/README.md."""
+    rows = [[f"`{name}`", *_described(name)] for name in sorted(result_names())]
+    return markdown(["result file", "blocks", "values after `NAME.`"], rows, left=3)
+
+
+def _described(name: str) -> list[str]:
+    """The blocks of a result file, and the keys of its values."""
+    found = read(name)
+    blocks = [block for block in sorted(BLOCKS) if block.split(".")[0] == name]
+    values = list(found.get("summary", {}))
+    if name in KEY_FIELDS:
+        row = found["measurements"][0]
+        fields = [field for field in row if field not in KEY_FIELDS[name]]
+        values.append(f"{place_of(name, row)}.({'|'.join(fields)})".replace("|", r"\|"))
+    return [", ".join(f"`{each}`" for each in each_of) or "–" for each_of in (blocks, values)]
+
+
+BLOCKS |= {f"{name}.source": _source_of(name) for name in result_names()}
+BLOCKS |= {
+    f"experiments.{topic.replace(' ', '_')}.{name}": _experiments_of(topic, kept)
+    for topic in dict.fromkeys(row["topic"] for row in _rows("experiments"))
+    for name, kept in (("kept", True), ("rejected", False))
+}
+BLOCKS["names"] = names

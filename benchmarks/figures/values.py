@@ -1,0 +1,111 @@
+"""Single numbers of results, as text for the middle of a sentence.
+
+A name is that of a result file, followed by what selects a number in it, with dots between:
+
+- an entry of its circumstances or its summary: `multi30k.date`, `contract.sentences`;
+- the key fields of a row and the field wanted, as in
+  `decode.base.savedmodel.beam4.batch1.tokens_per_second`. A number follows the name of its field, a
+  flag is the name of its field or no_ and it (`remat.no_remat.seconds`), and in texts all
+  characters but letters and digits become _.
+"""
+
+import functools
+import re
+from typing import Any
+
+from benchmarks.harness.results import read, result_names
+
+# The fields that tell the rows of a result file apart.
+KEY_FIELDS: dict[str, tuple[str, ...]] = {
+    "agreement": ("form",),
+    "data_memory": ("pairs",),
+    "decode": ("shape", "system", "beam", "batch"),
+    "decode_lengths": ("beam", "target_tokens"),
+    "decode_other_systems": ("shape", "system", "beam", "batch"),
+    "experiments": ("id",),
+    "multi30k": ("average", "dtype", "beam"),
+    "remat": ("remat",),
+    "serving_load": ("clients",),
+    "train_base": ("system",),
+    "train_base_other_systems": ("system",),
+    "train_tiny": ("system",),
+}
+_FORMATS = {
+    "bleu": ".2f",
+    "chrf": ".2f",
+    "exact_match": ".1%",
+    "padding": ".2%",
+    "ratio_to_ctranslate2": ".2f",
+    "ratio_to_fastest_other": ".2f",
+}
+_DURATIONS = {"training_seconds", "total_seconds"}
+
+
+def value(name: str) -> str:
+    """The text for a name.
+
+    Raises:
+        KeyError: when there is no such number.
+    """
+    result, _, key = name.partition(".")
+    return values(result)[key]
+
+
+@functools.cache
+def values(result: str) -> dict[str, str]:
+    """All values of a result file, by their keys.
+
+    Raises:
+        KeyError: when there is no such file.
+    """
+    if result not in result_names():
+        raise KeyError(result)
+    found = read(result)
+    texts = {"machine": machine(found), "date": found["date"], "command": found["command"]}
+    texts |= {key: formatted(key, number) for key, number in found.get("summary", {}).items()}
+    fields = KEY_FIELDS.get(result, ())
+    for row in found["measurements"] if fields else ():
+        texts |= {
+            f"{place_of(result, row)}.{field}": formatted(field, entry)
+            for field, entry in row.items()
+            if field not in fields and isinstance(entry, int | float | str)
+        }
+    return texts
+
+
+def machine(result: dict[str, Any]) -> str:
+    """The machine of a result, in words."""
+    found = result["machine"]
+    count = f"{found['cores']} core{'s' * (found['cores'] > 1)}"
+    return f"{count} of an {found['processor']} with {found['instruction_set']}"
+
+
+def formatted(field: str, entry: float | str) -> str:
+    """A number as a reader expects to see one of its kind."""
+    if isinstance(entry, str):
+        return entry
+    if isinstance(entry, bool):
+        return "on" if entry else "off"
+    if field in _FORMATS:
+        return format(entry, _FORMATS[field])
+    if field in _DURATIONS:
+        minutes, seconds = divmod(round(entry), 60)
+        return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    if isinstance(entry, int) or abs(entry) >= 100:
+        return f"{entry:,.0f}"
+    if 0 < abs(entry) < 1e-3:
+        return re.sub(r"e-0*", "e-", f"{entry:.1e}").replace(".0e", "e")
+    return f"{entry:g}"
+
+
+def place_of(result: str, row: dict[str, Any]) -> str:
+    """What selects a row of a result file: its key fields."""
+    return ".".join(_selector(field, row[field]) for field in KEY_FIELDS[result])
+
+
+def _selector(field: str, entry: Any) -> str:
+    if isinstance(entry, bool):
+        return field if entry else f"no_{field}"
+    if isinstance(entry, int):
+        return f"{field}{entry}"
+    return re.sub(r"[^a-z0-9]+", "_", entry.lower()).strip("_")

@@ -1,0 +1,49 @@
+"""Result files: measurements with the circumstances under which they were taken.
+
+A result file is JSON:
+
+- command: what to run to repeat the measurement;
+- machine: processor, cores, instruction_set, memory;
+- date, and versions of packages;
+- measurements: rows, each with its own keys;
+- summary: optional numbers of the whole run;
+- note: optional, what a reader must know.
+"""
+
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.harness.environment import circumstances
+
+FOLDER = pathlib.Path(__file__).parents[2] / "results"
+
+Row = dict[str, Any]
+
+
+def save(output: str, rows: Sequence[Row], packages: Sequence[str], **more: Any) -> None:
+    """Writes a result file.
+
+    Args:
+        output: its path; empty: nothing is written.
+        rows: the measurements.
+        packages: distributions of which the versions matter.
+        **more: further entries, for example summary.
+    """
+    if not output:
+        return
+    result = circumstances(*packages) | more | {"measurements": list(rows)}
+    path = pathlib.Path(output)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def read(name: str) -> dict[str, Any]:
+    """The result file of a name; see the module's docstring for its entries."""
+    return json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+
+
+def result_names() -> list[str]:
+    """The names of all result files."""
+    return sorted(path.stem for path in FOLDER.glob("*.json"))
