@@ -7,7 +7,7 @@ adjusts itself. Field comments are the documentation: `python train.py --help` p
 import os
 import pathlib
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jsonargparse
 import yaml
@@ -51,15 +51,32 @@ def _path(config, name: str) -> str:
     return f"{type(config).__name__.removesuffix('Config').lower()}.{name}"
 
 
+class StackConfig(NamedTuple):
+    """Sizes of an encoder or a decoder."""
+
+    num_layers: int
+    d_model: int
+    d_ff: int
+    num_heads: int
+    key_dim: int  # of a head's queries and keys
+    value_dim: int  # of a head's values
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
 
     Attributes:
         num_layers: encoder layers and decoder layers, each (N).
+        num_encoder_layers: encoder layers; 0: num_layers.
+        num_decoder_layers: decoder layers; 0: num_layers.
         d_model: size of embeddings and of every layer's output (D).
         d_ff: size of the feed-forward hidden layer (F).
         num_heads: attention heads (H).
+        encoder_d_model: d_model of the encoder; 0: d_model. Another size needs tie_embeddings
+            target or none.
+        encoder_d_ff: d_ff of the encoder; 0: d_ff.
+        encoder_num_heads: num_heads of the encoder; 0: num_heads.
         key_dim: size of a head's queries and keys (d_k); 0: d_model / num_heads.
         value_dim: size of a head's values (d_v); 0: d_model / num_heads.
         dropout_rate: on each sub-layer's output and on the sums of embeddings and positions.
@@ -76,9 +93,14 @@ class ModelConfig:
     """
 
     num_layers: int = 4
+    num_encoder_layers: int = 0
+    num_decoder_layers: int = 0
     d_model: int = 128
     d_ff: int = 256
     num_heads: int = 4
+    encoder_d_model: int = 0
+    encoder_d_ff: int = 0
+    encoder_num_heads: int = 0
     key_dim: int = 0
     value_dim: int = 0
     dropout_rate: float = 0.1
@@ -93,23 +115,47 @@ class ModelConfig:
 
     def __post_init__(self):
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
-        _require_not_negative(self, "key_dim", "value_dim")
+        _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
+        _require_not_negative(self, "encoder_d_ff", "encoder_num_heads", "key_dim", "value_dim")
         _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
-        if self.d_model % self.num_heads and not (self.key_dim and self.value_dim):
+        for prefix, stack in (("encoder_", self.encoder), ("", self.decoder)):
+            if stack.d_model % stack.num_heads and not (self.key_dim and self.value_dim):
+                raise InputError(
+                    f"model.{prefix}d_model ({stack.d_model}) must be a multiple of "
+                    f"model.{prefix}num_heads ({stack.num_heads}), or model.key_dim and "
+                    "model.value_dim must both be given."
+                )
+            if self.position == "sinusoidal" and stack.d_model % 2:
+                raise InputError(
+                    f"model.{prefix}d_model must be even for sinusoidal positions, "
+                    f"got {stack.d_model}."
+                )
+        if self.tie_embeddings == "all" and self.encoder.d_model != self.d_model:
             raise InputError(
-                f"model.d_model ({self.d_model}) must be a multiple of model.num_heads "
-                f"({self.num_heads}), or model.key_dim and model.value_dim must both be given."
-            )
-        if self.position == "sinusoidal" and self.d_model % 2:
-            raise InputError(
-                f"model.d_model must be even for sinusoidal positions, got {self.d_model}."
+                f"model.encoder_d_model ({self.encoder_d_model}) and model.d_model "
+                f"({self.d_model}) must be equal for model.tie_embeddings=all. Use target or none."
             )
 
     @property
-    def head_dims(self) -> tuple[int, int]:
-        """(key_dim, value_dim) with the defaults worked out."""
-        size = self.d_model // self.num_heads
-        return self.key_dim or size, self.value_dim or size
+    def encoder(self) -> "StackConfig":
+        """The encoder's sizes with the defaults computed."""
+        return self._stack(
+            self.num_encoder_layers or self.num_layers,
+            self.encoder_d_model or self.d_model,
+            self.encoder_d_ff or self.d_ff,
+            self.encoder_num_heads or self.num_heads,
+        )
+
+    @property
+    def decoder(self) -> "StackConfig":
+        """The decoder's sizes with the defaults computed."""
+        num_layers = self.num_decoder_layers or self.num_layers
+        return self._stack(num_layers, self.d_model, self.d_ff, self.num_heads)
+
+    def _stack(self, num_layers: int, d_model: int, d_ff: int, num_heads: int) -> "StackConfig":
+        size = d_model // num_heads
+        key_dim, value_dim = self.key_dim or size, self.value_dim or size
+        return StackConfig(num_layers, d_model, d_ff, num_heads, key_dim, value_dim)
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ModelConfig":

@@ -80,7 +80,7 @@ class Translator:
         )
         self._attention = tf.function(
             lambda source, target: tf.stack(
-                [tf.reduce_mean(w, 1) for w in model.cross_attention_weights(source, target)], 1
+                [tf.reduce_mean(w, 1) for w in model.forward((source, target)).cross_attention], 1
             ),
             input_signature=[ids, ids],
         )
@@ -244,7 +244,7 @@ class Translator:
                 models; a stock TF Serving refuses it unless started with
                 --xla_cpu_compilation_enabled=true.
         """
-        search = Search(self.model, self.config, self.excluded, fixed_size=jit_compile)
+        search = Search(self.model, self.config, self.excluded, static_shapes=jit_compile)
         graph = ServingGraph(search, self.tokenizer, self.max_source_length, jit_compile)
         write_saved_model(graph, path)
 

@@ -1,22 +1,25 @@
-"""Search over a step function: `keras.ops` only, and no knowledge of any model."""
+"""Search over a step function: `keras.ops` only, independent of any model."""
 
 from tf_transformer.decoding.beam import beam_search
 from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import (
-    NEVER,
-    Growth,
+    NEG_INF,
+    CacheSchedule,
     Hypotheses,
     SpecialIds,
     StepFunction,
     StepState,
     length_penalty,
 )
+
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 
+NEVER = NEG_INF  # until all users have the new name
+
 __all__ = [
-    "NEVER",
+    "NEG_INF",
+    "CacheSchedule",
     "Constraints",
-    "Growth",
     "Hypotheses",
     "Sampling",
     "SpecialIds",

@@ -3,8 +3,8 @@
 Each step extends the W live hypotheses of a sentence by every token and ranks the results by
 log-probability. Of the W best, those that end (by the end token, or at the sentence's limit)
 are finished: they leave the beam with their score and never change again. The W best that do
-not end live on. A sentence is done when W hypotheses are finished, or when no live one can
-still reach the N best, however it goes on.
+not end stay live. A sentence is done when W hypotheses are finished, or when no continuation of a
+live one can reach the N best.
 
 Equal scores: the hypothesis finished earlier wins, then the one whose parent ranked higher,
 then the one whose last token has the lower id.
@@ -17,8 +17,8 @@ from keras import KerasTensor, ops, tree
 
 from tf_transformer.decoding.constraints import Constraints, Ranked, rank_together
 from tf_transformer.decoding.hypotheses import (
-    NEVER,
-    Growth,
+    NEG_INF,
+    CacheSchedule,
     Hypotheses,
     SpecialIds,
     StepFunction,
@@ -26,12 +26,12 @@ from tf_transformer.decoding.hypotheses import (
     length_penalty,
     set_column,
 )
-from tf_transformer.decoding.loop import Given, run_to_the_end
+from tf_transformer.decoding.loop import SentenceConstraints, run_search
 from tf_transformer.errors import InputError
 
 
 class BeamState(NamedTuple):
-    """All that changes from step to step."""
+    """The state of a beam search between two steps."""
 
     index: KerasTensor  # int32 scalar: tokens chosen so far
     tokens: KerasTensor  # int32 (B, W): newest tokens of live hypotheses
@@ -40,7 +40,7 @@ class BeamState(NamedTuple):
     finished: Hypotheses  # N = W, best first
     done: KerasTensor  # bool (B,): sentences whose result is final
     state: StepState
-    given: Given
+    constraints: SentenceConstraints
 
 
 class Candidates(NamedTuple):
@@ -64,28 +64,26 @@ def beam_search(
     early_stop: bool = True,
     constraints: Constraints | None = None,
     bonus: Callable[[StepState], KerasTensor] | None = None,
-    shrink: bool = False,
-    compiled: bool = False,
-    growth: Growth | None = None,
+    drop_finished: bool = False,
+    cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
     """The N best of the hypotheses that a beam of W finds.
 
     Args:
-        step: gives the logits of next tokens; see `StepFunction`.
-        state: the step function's first state, the W rows of a sentence all alike.
-        limits: int32 tensor (B,): the most tokens a sentence may get, at least 1.
+        step: returns the logits of next tokens; see `StepFunction`.
+        state: the step function's first state; the W rows of a sentence are equal.
+        limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
-        beam_size: live hypotheses a sentence, W.
+        beam_size: live hypotheses per sentence, W.
         alpha: exponent of the length penalty, not negative.
         num_hypotheses: how many to return, N <= W.
-        early_stop: leave a sentence when nothing can improve. Results are the same without.
-        constraints: what may not be chosen.
-        bonus: from the state to what is added to the score of a hypothesis that ends with this
-            step, (B, W), never above 0. None: nothing is.
-        shrink: leave out sentences that are done; see `run_to_the_end`.
-        compiled: whether a compiler will see the search; another way to the same results.
-        growth: how the state gets room as hypotheses grow. None: it has room.
+        early_stop: stop a sentence when its result cannot improve. Results are the same without.
+        constraints: limits on the choices.
+        bonus: from the state to a number, at most 0, that is added to the score of a hypothesis
+            that ends with this step, (B, W). None: nothing is added.
+        drop_finished: remove finished sentences from the batch; see `run_search`.
+        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
 
     Returns:
         `Hypotheses`, sorted by score.
@@ -105,30 +103,33 @@ def beam_search(
 
     def extend(now: BeamState) -> BeamState:
         logits, state = step(now.tokens, now.state, now.index)
-        allowed = now.given.into(constraints)
-        ranked, parents = rank_together(
-            *(logits, now.log_probabilities, 2 * beam_size, now.ids, now.index),
-            *(special, allowed, compiled),
-        )
+        allowed = now.constraints.apply_to(constraints)
+        totals, count = now.log_probabilities, 2 * beam_size
+        ranked, parents = rank_together(logits, totals, count, now.ids, now.index, special, allowed)
         candidates = _candidates(now, ranked, parents, special.end)
         bonuses = None if bonus is None else bonus(state)
         finished = _finish(now, candidates, alpha, bonuses)
-        return _live_on(now, candidates, finished, state, alpha, worst, early_stop)
+        return _continue(now, candidates, finished, state, alpha, worst, early_stop)
 
-    worst = num_hypotheses - 1  # of the finished that are asked for
-    start = _start(state, Given.of(limits, constraints), beam_size, max_length, special)
-    finished = run_to_the_end(
-        *(extend, start, lambda now: now.done, lambda now: now.finished, max_length, shrink),
-        growth,
+    worst = num_hypotheses - 1  # the rank of the worst hypothesis that is returned
+    per_sentence = SentenceConstraints.of(limits, constraints)
+    start = _start(state, per_sentence, beam_size, max_length, special)
+    finished = run_search(
+        *(extend, start, lambda now: now.done, lambda now: now.finished),
+        *(max_length, drop_finished, cache_schedule),
     )
     best = Hypotheses(*(field[:, :num_hypotheses] for field in finished))
     return best._replace(ids=ops.where(best.lengths[..., None] > 0, best.ids, special.pad))
 
 
 def _start(
-    state: StepState, given: Given, beam_size: int, max_length, special: SpecialIds
+    state: StepState,
+    constraints: SentenceConstraints,
+    beam_size: int,
+    max_length,
+    special: SpecialIds,
 ) -> BeamState:
-    batch = ops.shape(given.limits)[0]
+    batch = ops.shape(constraints.limits)[0]
 
     def full(shape, value, dtype="int32"):
         return ops.full((batch, beam_size, *shape), value, dtype)
@@ -139,28 +140,28 @@ def _start(
         index=ops.zeros((), "int32"),
         tokens=full((), special.start),
         ids=full((max_length,), special.pad),
-        log_probabilities=ops.where(first, 0.0, full((), NEVER, "float32")),
+        log_probabilities=ops.where(first, 0.0, full((), NEG_INF, "float32")),
         finished=Hypotheses(
             ids=full((max_length,), special.pad),
             lengths=full((), 0),
-            log_probabilities=full((), NEVER, "float32"),
-            scores=full((), NEVER, "float32"),
+            log_probabilities=full((), NEG_INF, "float32"),
+            scores=full((), NEG_INF, "float32"),
         ),
         done=ops.zeros((batch,), "bool"),
         state=state,
-        given=given,
+        constraints=constraints,
     )
 
 
 def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: int) -> Candidates:
     """The 2W best of the ranked extensions.
 
-    A live hypothesis has one extension by the end token, so at most W of the 2W are those, and
-    at least W do not end by themselves.
+    A live hypothesis has one extension by the end token, so at most W of the 2W are such
+    extensions, and at least W are not.
     """
     best, place = ops.top_k(ranked.log_probabilities, 2 * now.tokens.shape[1])
     tokens = _pick(ranked.tokens, place)  # (B, 2W)
-    at_limit = now.index + 1 >= now.given.limits  # (B,)
+    at_limit = now.index + 1 >= now.constraints.limits  # (B,)
     return Candidates(
         parents=_pick(parents, place),
         tokens=tokens,
@@ -172,11 +173,11 @@ def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: in
 def _finish(
     now: BeamState, candidates: Candidates, alpha: float, bonuses: KerasTensor | None
 ) -> Hypotheses:
-    """The W best of the finished hypotheses and of those of the W best that end with this step."""
+    """The W best of the finished hypotheses and of the candidates that end with this step."""
     beam_size = now.tokens.shape[1]
     parents, tokens, log_probabilities, ended = (field[:, :beam_size] for field in candidates)
     length = now.index + 1
-    new = ops.logical_and(ended, log_probabilities > NEVER / 2)
+    new = ops.logical_and(ended, log_probabilities > NEG_INF / 2)
     new = ops.logical_and(new, ops.logical_not(now.done)[:, None])  # (B, W)
     scores = log_probabilities / length_penalty(length, alpha)
     if bonuses is not None:
@@ -184,8 +185,8 @@ def _finish(
     ending = Hypotheses(
         ids=set_column(_pick(now.ids, parents), now.index, tokens),
         lengths=ops.where(new, length, 0),
-        log_probabilities=ops.where(new, log_probabilities, NEVER),
-        scores=ops.where(new, scores, NEVER),
+        log_probabilities=ops.where(new, log_probabilities, NEG_INF),
+        scores=ops.where(new, scores, NEG_INF),
     )
     pool = Hypotheses(
         *(ops.concatenate(pair, axis=1) for pair in zip(now.finished, ending, strict=True))
@@ -194,7 +195,7 @@ def _finish(
     return Hypotheses(*(_pick(field, rank) for field in pool))
 
 
-def _live_on(
+def _continue(
     now: BeamState,
     candidates: Candidates,
     finished: Hypotheses,
@@ -203,21 +204,21 @@ def _live_on(
     worst: int,
     early_stop: bool,
 ) -> BeamState:
-    """Moves the W best that do not end on, and sees which sentences are done."""
+    """The next state: the W best that do not end, and which sentences are done."""
     beam_size = now.tokens.shape[1]
-    kept = ops.where(candidates.ended, 2 * NEVER, candidates.log_probabilities)
+    kept = ops.where(candidates.ended, 2 * NEG_INF, candidates.log_probabilities)
     log_probabilities, rank = ops.top_k(kept, beam_size)  # (B, W)
     parents = _pick(candidates.parents, rank)
     tokens = _pick(candidates.tokens, rank)
 
-    complete = ops.all(finished.scores > NEVER / 2, axis=1)  # W are finished
-    dead = log_probabilities[:, 0] < NEVER / 2  # none can go on
+    complete = ops.all(finished.scores > NEG_INF / 2, axis=1)  # W are finished
+    dead = log_probabilities[:, 0] < NEG_INF / 2  # no hypothesis can continue
     done = ops.logical_or(complete, dead)
     if early_stop:
-        # A live hypothesis can only lose probability, and gains most from the largest penalty.
-        bound = log_probabilities[:, 0] / length_penalty(now.given.limits, alpha)
+        # A live hypothesis can only lose probability; the largest penalty gives the best score.
+        bound = log_probabilities[:, 0] / length_penalty(now.constraints.limits, alpha)
         done = ops.logical_or(done, finished.scores[:, worst] >= bound)
-    own = tree.map_structure(lambda leaf: _pick(leaf, parents), state.own)
+    per_hypothesis = tree.map_structure(lambda leaf: _pick(leaf, parents), state.per_hypothesis)
     return BeamState(
         index=now.index + 1,
         tokens=tokens,
@@ -225,8 +226,8 @@ def _live_on(
         log_probabilities=log_probabilities,
         finished=finished,
         done=ops.logical_or(now.done, done),
-        state=StepState(own, state.shared),
-        given=now.given,
+        state=StepState(per_hypothesis, state.per_sentence),
+        constraints=now.constraints,
     )
 
 

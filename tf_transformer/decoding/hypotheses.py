@@ -1,6 +1,6 @@
-"""What searches are given and what they return.
+"""The arguments and results of searches.
 
-A search knows a step function, not a model: anything that gives logits for next tokens.
+A search uses a step function, not a model: anything that returns logits of next tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,37 +8,41 @@ from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
-# Log-probability of what cannot be. Finite, so that no score is infinite or NaN.
-NEVER = -1e9
+# Log-probability of the impossible. Finite, so that no score is infinite or NaN.
+NEG_INF = -1e9
 
 
 class StepState(NamedTuple):
-    """What a step function keeps from step to step: any nests of tensors."""
+    """The state of a step function: any nests of tensors.
 
-    own: Any  # leaves (B, W, ...): a row a hypothesis, which follows it wherever the beam goes
-    shared: Any = ()  # leaves (B, ...), of all hypotheses of a sentence; the search moves none
+    Leaves that are not scalars have the batch as their first axis, except under XLA and JAX, where
+    a search never removes a sentence from the batch.
+    """
+
+    per_hypothesis: Any  # leaves (B, W, ...), reordered with the beam
+    per_sentence: Any = ()  # shared by the hypotheses of a sentence, never reordered
 
 
 StepFunction = Callable[[KerasTensor, StepState, KerasTensor], tuple[KerasTensor, StepState]]
 """step(ids (B, W), state, index) -> (logits (B, W, V), state).
 
-`ids` are the newest tokens, at position `index` (int32 scalar, the start token being at 0); the
-logits are those of the tokens that follow.
+`ids` are the newest tokens, at position `index` (int32 scalar; the start token is at 0). The
+logits are those of the next tokens.
 """
 
 
-class Growth(NamedTuple):
-    """How a state whose tensors keep their size gets room for more tokens as a search goes on.
+class CacheSchedule(NamedTuple):
+    """The capacities of a static state during a search.
 
-    A step costs as much as there is room, and most searches end long before the longest may.
+    A step costs as much as there is capacity, and most searches end long before the longest may.
     """
 
-    lengths: Sequence[int | KerasTensor]  # rising: what there is room for at first, then next, ...
-    widen: Callable[[StepState, int | KerasTensor], StepState]  # a state, to one of these lengths
+    capacities: Sequence[int | KerasTensor]  # numbers of positions, rising
+    resize: Callable[[StepState, int | KerasTensor], StepState]  # a state, to one of them
 
 
 class SpecialIds(NamedTuple):
-    """The ids a search must know; padding and start are never chosen."""
+    """Ids with a meaning for searches; padding and start are never chosen."""
 
     pad: int
     start: int
@@ -48,8 +52,8 @@ class SpecialIds(NamedTuple):
 class Hypotheses(NamedTuple):
     """Translations, best first.
 
-    Each ends with the end token or has as many tokens as its sentence's limit allows.
-    Where fewer were found than asked for, `ids` are padding, `lengths` is 0, `scores` is `NEVER`.
+    Each ends with the end token or has as many tokens as its sentence's limit allows. Missing
+    hypotheses have padding as `ids`, 0 as `lengths` and `NEG_INF` as `scores`.
     """
 
     ids: KerasTensor  # int32 (B, N, L): tokens with the end token, then padding

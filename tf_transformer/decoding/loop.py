@@ -1,4 +1,4 @@
-"""The loop that every search runs: step after step, until all sentences are done."""
+"""The loop of all searches: one step after another, until all sentences are done."""
 
 import functools
 from collections.abc import Callable
@@ -7,21 +7,21 @@ from typing import Any, NamedTuple, TypeVar
 from keras import KerasTensor, ops, tree
 
 from tf_transformer.decoding.constraints import Constraints
-from tf_transformer.decoding.hypotheses import Growth, Hypotheses
+from tf_transformer.decoding.hypotheses import CacheSchedule, Hypotheses
 
-Now = TypeVar("Now", bound=Any)  # a NamedTuple with `state`, and `index`, a scalar; rows a sentence
+State = TypeVar("State", bound=Any)  # a NamedTuple with `state` and the scalar `index`
 
 
-class Given(NamedTuple):
-    """What a search was given for each sentence; () for what it was not."""
+class SentenceConstraints(NamedTuple):
+    """Constraints with one value per sentence; () for those that are not set."""
 
-    limits: KerasTensor  # int32 (B,)
+    limits: KerasTensor  # int32 (B,): the largest number of tokens
     min_lengths: KerasTensor | tuple  # int32 (B,)
     prefix: KerasTensor | tuple  # int32 (B, P)
 
     @classmethod
-    def of(cls, limits: KerasTensor, constraints: Constraints) -> "Given":
-        """Takes from the constraints what there is one of for each sentence."""
+    def of(cls, limits: KerasTensor, constraints: Constraints) -> "SentenceConstraints":
+        """Those of `constraints`, with the limits."""
         min_lengths, prefix = constraints.min_lengths, constraints.prefix
         return cls(
             limits,
@@ -29,53 +29,45 @@ class Given(NamedTuple):
             () if prefix is None else prefix,
         )
 
-    def into(self, constraints: Constraints) -> Constraints:
-        """The constraints for the sentences that are left."""
+    def apply_to(self, constraints: Constraints) -> Constraints:
+        """The constraints for the sentences that remain in the batch."""
         optional = (self.min_lengths, self.prefix)
         min_lengths, prefix = (None if isinstance(f, tuple) else f for f in optional)
         return constraints.for_sentences(min_lengths, prefix)
 
 
-def run_to_the_end(
-    extend: Callable[[Now], Now],
-    start: Now,
-    is_done: Callable[[Now], KerasTensor],
-    result: Callable[[Now], Hypotheses],
+def run_search(
+    extend: Callable[[State], State],
+    start: State,
+    is_done: Callable[[State], KerasTensor],
+    result: Callable[[State], Hypotheses],
     max_length: int | KerasTensor,
-    shrink: bool,
-    growth: Growth | None = None,
+    drop_finished: bool,
+    cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
-    """Extends all sentences until none is left, or `max_length` is reached.
+    """Extends all sentences until all are done, or `max_length` is reached.
 
     Args:
         extend: one step.
-        start: what there is before the first.
+        start: the state before the first step.
         is_done: which sentences' results are final, bool (B,).
-        result: the hypotheses so far.
-        max_length: the most steps.
-        shrink: whether sentences that are done leave the batch whenever they are half of it, so
-            that steps are spent on live ones. The batch's size must be allowed to change: not
-            under XLA or JAX, nor in a TensorFlow graph that knows the size.
-        growth: how the state gets room as hypotheses grow, without `shrink`. None: it has room.
+        result: the hypotheses of a state.
+        max_length: the largest number of steps.
+        drop_finished: whether sentences leave the batch when they are done. They leave when they
+            are half of it. The batch's size must be free to change: not under XLA or JAX, nor in
+            a TensorFlow graph with a known size.
+        cache_schedule: the capacities of a static state, without `drop_finished`. None: the state
+            has capacity for the whole search.
     """
-
-    def unfinished(now, length=max_length):
-        return ops.logical_and(now.index < length, ops.logical_not(ops.all(is_done(now))))
-
-    if not shrink:
-        growth = growth or Growth((max_length,), lambda state, _: state)
-        now = start
-        for length in growth.lengths:
-            now = now._replace(state=growth.widen(now.state, length))
-            goes_on = functools.partial(unfinished, length=length)
-            (now,) = ops.while_loop(goes_on, lambda now: (extend(now),), (now,))
-        return result(now)
+    if not drop_finished:
+        schedule = cache_schedule or CacheSchedule((max_length,), lambda state, _: state)
+        return result(_run_with_capacities(extend, start, is_done, schedule))
 
     def mostly_live(now):
         live = ops.sum(ops.cast(ops.logical_not(is_done(now)), "int32"))
         return ops.logical_and(now.index < max_length, 2 * live > ops.shape(is_done(now))[0])
 
-    def go_on_without_the_done(now, sentences, results):
+    def continue_without_finished(now, sentences, results):
         (now,) = ops.while_loop(mostly_live, lambda now: (extend(now),), (now,))
         results = tree.map_structure(
             lambda all_rows, rows: ops.scatter_update(all_rows, sentences[:, None], rows),
@@ -83,17 +75,32 @@ def run_to_the_end(
         )
         (live,) = ops.nonzero(ops.logical_not(is_done(now)))
         live = ops.cast(live, "int32")
-        return _rows(now, live), ops.take(sentences, live, axis=0), results
+        return _select_sentences(now, live), ops.take(sentences, live, axis=0), results
 
     everyone = ops.arange(ops.shape(is_done(start))[0], dtype="int32")
     *_, results = ops.while_loop(
-        lambda now, *_: unfinished(now), go_on_without_the_done, (start, everyone, result(start))
+        lambda now, *_: _is_running(now, is_done, max_length),
+        continue_without_finished,
+        (start, everyone, result(start)),
     )
     return results
 
 
-def _rows(now: Any, rows: KerasTensor) -> Any:
-    kept = tree.map_structure(
-        lambda leaf: ops.take(leaf, rows, axis=0) if len(leaf.shape) else leaf, now
+def _run_with_capacities(extend, now: State, is_done, schedule: CacheSchedule) -> State:
+    """One loop for each capacity of the state."""
+    for length in schedule.capacities:
+        now = now._replace(state=schedule.resize(now.state, length))
+        is_running = functools.partial(_is_running, is_done=is_done, max_length=length)
+        (now,) = ops.while_loop(is_running, lambda now: (extend(now),), (now,))
+    return now
+
+
+def _is_running(now: Any, is_done, max_length) -> KerasTensor:
+    return ops.logical_and(now.index < max_length, ops.logical_not(ops.all(is_done(now))))
+
+
+def _select_sentences(now: Any, sentences: KerasTensor) -> Any:
+    """The state of some sentences; scalars are kept."""
+    return tree.map_structure(
+        lambda leaf: ops.take(leaf, sentences, axis=0) if len(leaf.shape) else leaf, now
     )
-    return kept

@@ -1,4 +1,4 @@
-"""One token at a time, each final: the likeliest (greedy search), or one drawn at random."""
+"""Greedy search and sampling: one token at a time, which is never changed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from keras import KerasTensor, ops
 
 from tf_transformer.decoding.constraints import Constraints, Ranked, rank_next
 from tf_transformer.decoding.hypotheses import (
-    NEVER,
-    Growth,
+    NEG_INF,
+    CacheSchedule,
     Hypotheses,
     SpecialIds,
     StepFunction,
@@ -17,11 +17,11 @@ from tf_transformer.decoding.hypotheses import (
     length_penalty,
     set_column,
 )
-from tf_transformer.decoding.loop import Given, run_to_the_end
+from tf_transformer.decoding.loop import SentenceConstraints, run_search
 from tf_transformer.errors import InputError
 
 Choose = Callable[[Ranked, KerasTensor], tuple[KerasTensor, KerasTensor]]
-"""choose(ranked tokens, random numbers) -> tokens taken and their log-probabilities, (B, W)."""
+"""choose(ranked tokens, random numbers) -> chosen tokens and their log-probabilities, (B, W)."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Sampling:
 
     Attributes:
         temperature: divides logits; below 1 likely tokens become likelier.
-        top_k: only this many of the likeliest tokens may be drawn; 0: all.
-        top_p: only the likeliest tokens whose probabilities reach this sum may be drawn
-            (nucleus sampling, Holtzman et al. 2020); 1: all. Taken after temperature and top_k.
+        top_k: only this many of the likeliest tokens can be drawn; 0: all.
+        top_p: only the likeliest tokens whose probabilities reach this sum can be drawn
+            (nucleus sampling, Holtzman et al. 2020); 1: all. Applied after temperature and top_k.
 
     Raises:
         InputError: for a number out of range.
@@ -54,8 +54,8 @@ class Sampling:
             raise InputError(f"top_p must be above 0 and at most 1, got {self.top_p}.")
 
 
-class Growing(NamedTuple):
-    """Hypotheses that grow a token at a time."""
+class SampleState(NamedTuple):
+    """The state of a search that adds one token per step to each hypothesis."""
 
     index: KerasTensor  # int32 scalar: tokens chosen so far
     tokens: KerasTensor  # int32 (B, W): the newest
@@ -64,7 +64,7 @@ class Growing(NamedTuple):
     log_probabilities: KerasTensor  # float32 (B, W)
     finished: KerasTensor  # bool (B, W)
     state: StepState
-    given: Given
+    constraints: SentenceConstraints
     uniforms: KerasTensor | tuple  # float32 (B, W, L): random numbers; () for a greedy search
 
 
@@ -76,23 +76,21 @@ def greedy_search(
     special: SpecialIds,
     alpha: float = 0.6,
     constraints: Constraints | None = None,
-    shrink: bool = False,
-    compiled: bool = False,
-    growth: Growth | None = None,
+    drop_finished: bool = False,
+    cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
-    """Takes the likeliest next token until the end token, or the sentence's limit.
+    """Adds the likeliest next token until the end token, or the sentence's limit.
 
     Args:
-        step: gives the logits of next tokens; see `StepFunction`.
-        state: the step function's first state, of one hypothesis a sentence.
-        limits: int32 tensor (B,): the most tokens a sentence may get, at least 1.
+        step: returns the logits of next tokens; see `StepFunction`.
+        state: the step function's first state, of one hypothesis per sentence.
+        limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
         alpha: exponent of the length penalty, which only scales the score here.
-        constraints: what may not be chosen.
-        shrink: leave out sentences that are done; see `run_to_the_end`.
-        compiled: whether a compiler will see the search; another way to the same results.
-        growth: how the state gets room as hypotheses grow. None: it has room.
+        constraints: limits on the choices.
+        drop_finished: remove finished sentences from the batch; see `run_search`.
+        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
 
     Returns:
         `Hypotheses` with N = 1. Of equally likely tokens the one with the lowest id wins.
@@ -103,8 +101,8 @@ def greedy_search(
         return _take(ranked.tokens, best), ops.max(ranked.log_probabilities, axis=-1)
 
     start = _start(state, limits, max_length, special, 1, (), constraints)
-    extend = _extension(step, special, 1, constraints, likeliest, compiled)
-    return _run(extend, start, max_length, special, alpha, shrink, growth)
+    extend = _extension(step, special, 1, constraints, likeliest)
+    return _run(extend, start, max_length, special, alpha, drop_finished, cache_schedule)
 
 
 def sample(
@@ -118,29 +116,27 @@ def sample(
     sampling: Sampling,
     alpha: float = 0.6,
     constraints: Constraints | None = None,
-    shrink: bool = False,
-    compiled: bool = False,
-    growth: Growth | None = None,
+    drop_finished: bool = False,
+    cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
-    """Draws each next token at random, for N hypotheses a sentence.
+    """Draws each next token at random, for N hypotheses per sentence.
 
-    The random numbers are an argument, so that what a sentence gets depends on its own numbers
-    and not on the batch it is in.
+    The random numbers are an argument, so that the samples of a sentence depend on its own numbers
+    and not on its batch.
 
     Args:
-        step: gives the logits of next tokens; see `StepFunction`.
-        state: the step function's first state, of N hypotheses a sentence.
-        limits: int32 tensor (B,): the most tokens a sentence may get, at least 1.
+        step: returns the logits of next tokens; see `StepFunction`.
+        state: the step function's first state, of N hypotheses per sentence.
+        limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
-        uniforms: float32 tensor (B, N, L or more), uniform in [0, 1), one a token.
+        uniforms: float32 tensor (B, N, L or more), uniform in [0, 1), one per token.
         vocabulary_size: V.
         sampling: temperature, top_k and top_p.
         alpha: exponent of the length penalty, which only scales the score here.
-        constraints: what may not be chosen.
-        shrink: leave out sentences that are done; see `run_to_the_end`.
-        compiled: whether a compiler will see the search; another way to the same results.
-        growth: how the state gets room as hypotheses grow. None: it has room.
+        constraints: limits on the choices.
+        drop_finished: remove finished sentences from the batch; see `run_search`.
+        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
 
     Returns:
         `Hypotheses`, sorted by score; some may be equal. Log-probabilities are the model's own,
@@ -151,17 +147,17 @@ def sample(
 
     def draw(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
         weights = kept_probabilities(ranked.log_probabilities, sampling)  # (B, N, k)
-        # Inverse of the cumulative distribution: how many tokens end below the number.
+        # Inverse of the cumulative distribution: the number of tokens that end below the number.
         ends = ops.cumsum(weights, axis=-1)
         below = ops.cast(ends <= numbers[..., None] * ends[..., -1:], "int32")
-        # Rounding may put the number at the very end; no token of weight 0 is drawn even so.
+        # Rounding may select the position after the last; a token of weight 0 is never drawn.
         last = ops.max(ops.where(weights > 0, ops.arange(weights.shape[-1]), 0), axis=-1)
         drawn = ops.minimum(ops.sum(below, axis=-1), ops.cast(last, "int32"))
         return _take(ranked.tokens, drawn), _take(ranked.log_probabilities, drawn)
 
     start = _start(state, limits, max_length, special, hypotheses, uniforms, constraints)
-    extend = _extension(step, special, count, constraints, draw, compiled)
-    found = _run(extend, start, max_length, special, alpha, shrink, growth)
+    extend = _extension(step, special, count, constraints, draw)
+    found = _run(extend, start, max_length, special, alpha, drop_finished, cache_schedule)
     _, order = ops.top_k(found.scores, hypotheses)  # (B, N)
     return Hypotheses(*(_in_order(field, order) for field in found))
 
@@ -170,12 +166,12 @@ def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
     """Unnormalised probabilities of ranked tokens (..., k), 0 for those cut off.
 
     Args:
-        log_p: float32 tensor (..., k), largest first but for `NEVER`.
+        log_p: float32 tensor (..., k), largest first except for `NEG_INF`.
         sampling: temperature, `top_k` and `top_p`.
     """
-    if sampling.top_k:  # some that are ruled out may stand among the first
-        rank = ops.cumsum(ops.cast(log_p > NEVER / 2, "int32"), axis=-1)
-        log_p = ops.where(rank <= sampling.top_k, log_p, NEVER)
+    if sampling.top_k:  # excluded tokens may be among the first
+        rank = ops.cumsum(ops.cast(log_p > NEG_INF / 2, "int32"), axis=-1)
+        log_p = ops.where(rank <= sampling.top_k, log_p, NEG_INF)
     probabilities = ops.softmax(log_p / sampling.temperature, axis=-1)
     if sampling.top_p == 1:
         return probabilities
@@ -185,9 +181,9 @@ def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
 
 def _start(
     state, limits, max_length, special, beam_size: int, uniforms, constraints: Constraints | None
-) -> Growing:
+) -> SampleState:
     batch = ops.shape(limits)[0]
-    return Growing(
+    return SampleState(
         index=ops.zeros((), "int32"),
         tokens=ops.full((batch, beam_size), special.start, "int32"),
         ids=ops.full((batch, beam_size, max_length), special.pad, "int32"),
@@ -195,7 +191,7 @@ def _start(
         log_probabilities=ops.zeros((batch, beam_size), "float32"),
         finished=ops.zeros((batch, beam_size), "bool"),
         state=state,
-        given=Given.of(limits, constraints or Constraints()),
+        constraints=SentenceConstraints.of(limits, constraints or Constraints()),
         uniforms=uniforms,
     )
 
@@ -206,20 +202,19 @@ def _extension(
     count: int,
     constraints: Constraints | None,
     choose: Choose,
-    compiled: bool,
-) -> Callable[[Growing], Growing]:
-    """The step that gives every hypothesis the token that `choose` takes of the `count` best."""
+) -> Callable[[SampleState], SampleState]:
+    """The step that adds to each hypothesis the token that `choose` selects of the `count` best."""
 
-    def extend(now: Growing) -> Growing:
+    def extend(now: SampleState) -> SampleState:
         logits, state = step(now.tokens, now.state, now.index)
-        allowed = now.given.into(constraints or Constraints())
-        ranked = rank_next(logits, count, now.ids, now.index, special, allowed, compiled)
+        allowed = now.constraints.apply_to(constraints or Constraints())
+        ranked = rank_next(logits, count, now.ids, now.index, special, allowed)
         numbers = () if isinstance(now.uniforms, tuple) else _column(now.uniforms, now.index)
         tokens, log_p = choose(ranked, numbers)
         live = ops.logical_not(now.finished)
         tokens = ops.where(live, tokens, special.pad)
         lengths = now.lengths + ops.cast(live, "int32")
-        at_limit = lengths >= now.given.limits[:, None]
+        at_limit = lengths >= now.constraints.limits[:, None]
         ended = ops.logical_or(ops.equal(tokens, special.end), at_limit)
         return now._replace(
             index=now.index + 1,
@@ -235,27 +230,27 @@ def _extension(
 
 
 def _run(
-    extend, start: Growing, max_length, special, alpha: float, shrink: bool, growth: Growth | None
+    extend, start: SampleState, max_length, special, alpha: float, drop_finished, cache_schedule
 ) -> Hypotheses:
-    return run_to_the_end(
+    return run_search(
         extend,
         start,
         lambda now: ops.all(now.finished, axis=1),
         lambda now: _hypotheses(now, special, alpha),
         max_length,
-        shrink,
-        growth,
+        drop_finished,
+        cache_schedule,
     )
 
 
-def _hypotheses(grown: Growing, special: SpecialIds, alpha: float) -> Hypotheses:
-    possible = grown.log_probabilities > NEVER / 2
+def _hypotheses(final: SampleState, special: SpecialIds, alpha: float) -> Hypotheses:
+    possible = final.log_probabilities > NEG_INF / 2
     return Hypotheses(
-        ids=ops.where(possible[..., None], grown.ids, special.pad),
-        lengths=ops.where(possible, grown.lengths, 0),
-        log_probabilities=ops.where(possible, grown.log_probabilities, NEVER),
+        ids=ops.where(possible[..., None], final.ids, special.pad),
+        lengths=ops.where(possible, final.lengths, 0),
+        log_probabilities=ops.where(possible, final.log_probabilities, NEG_INF),
         scores=ops.where(
-            possible, grown.log_probabilities / length_penalty(grown.lengths, alpha), NEVER
+            possible, final.log_probabilities / length_penalty(final.lengths, alpha), NEG_INF
         ),
     )
 

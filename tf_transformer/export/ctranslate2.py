@@ -26,7 +26,7 @@ from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.layers import LayerNorm, MultiHeadAttention
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.search import longest
+from tf_transformer.search import max_target_lengths
 from tf_transformer.special_ids import BOS_ID, EOS_ID, UNK_ID
 from tf_transformer.tokenizer import Tokenizer
 
@@ -92,7 +92,7 @@ def require_package() -> None:
 
 def require_expressible(model: ModelConfig, decode: DecodeConfig) -> None:
     """Raises an `InputError` that names what CTranslate2 has no place for, if anything."""
-    key_dim, value_dim = model.head_dims
+    key_dim, value_dim = model.decoder.key_dim, model.decoder.value_dim
     if key_dim != value_dim:
         raise InputError(
             "CTranslate2 has one size for a head's keys and values, but this model has "
@@ -111,7 +111,7 @@ def require_expressible(model: ModelConfig, decode: DecodeConfig) -> None:
 def positions(translator: "Translator") -> int:
     """How many positions a side has: for the longest source, and for its longest translation."""
     source = translator.max_source_length
-    return max(source, int(longest(source, translator.config, translator.model.config)))
+    return max(source, int(max_target_lengths(source, translator.config, translator.model.config)))
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
@@ -137,11 +137,16 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
     from ctranslate2 import specs
 
     config = model.config
-    sizes = (config.num_layers, config.num_heads)
-    options = {"pre_norm": config.norm_first, "head_dim": config.head_dims[0]}
+    (encoder, encoder_options), (decoder, decoder_options) = (
+        (
+            (stack.num_layers, stack.num_heads),
+            {"pre_norm": config.norm_first, "head_dim": stack.key_dim},
+        )
+        for stack in (config.encoder, config.decoder)
+    )
     spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(*sizes, **options),
-        specs.TransformerDecoderSpec(*sizes, **options),
+        specs.TransformerEncoderSpec(*encoder, **encoder_options),
+        specs.TransformerDecoderSpec(*decoder, **decoder_options),
     )
     fill = Filling(dtype)
     fill.encoder(spec.encoder, model, count)
@@ -180,7 +185,7 @@ class Filling:
         encodings = model.target_position.encodings(count, model.config.d_model)
         spec.position_encodings.encodings = self.array(encodings)
         for part, layer in zip(spec.layer, model.decoder.layers, strict=True):
-            self.attention(part.self_attention, layer.self_attention, layer.self_residual.norm)
+            self.attention(part.self_attention, layer.self_attention, layer.attention_residual.norm)
             self.attention(part.attention, layer.cross_attention, layer.cross_residual.norm)
             self.feed_forward(part.ffn, layer)
         if model.decoder.final_norm is not None:  # before the logits, where norms come first

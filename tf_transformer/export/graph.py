@@ -7,8 +7,12 @@ from dataclasses import replace
 import keras
 import tensorflow as tf
 
-from tf_transformer.decoding import NEVER, Hypotheses
-from tf_transformer.export.micro_batches import in_pieces, most_compiled_rows, padded_to_shape
+from tf_transformer.decoding import NEG_INF, Hypotheses
+from tf_transformer.export.micro_batches import (
+    max_compiled_rows,
+    pad_to_shape,
+    run_in_micro_batches,
+)
 from tf_transformer.search import Search, score_pairs
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -19,24 +23,24 @@ SearchIds = Callable[[tf.Tensor], Hypotheses]
 class ServingGraph(tf.Module):
     """A tokenizer, a search and a model as one graph on string tensors.
 
-    It holds core TensorFlow ops and tensorflow-text's SentencePiece ops and no others. Batches of
-    any size are worked on in pieces, so that memory is bounded; a row's outputs do not depend
-    on the other rows. `truncated` tells of rows that were longer than the longest source.
+    It contains core TensorFlow ops and tensorflow-text's SentencePiece ops only. Batches of any
+    size are processed in micro-batches, which bounds memory; the outputs of a row do not depend on
+    other rows. `truncated` marks rows that were longer than `max_source_length`.
 
     Args:
-        search: the search on ids; its configuration bounds the pieces, too.
+        search: the search on ids; its configuration also bounds the micro-batches.
         tokenizer: its tokenizer.
-        max_source_length: longest source, or given target, in tokens with the end token; the rest
-            is cut off.
-        jit_compile: whether XLA compiles the search, for a few sizes of batch and length that
-            others are padded to.
+        max_source_length: longest source, or given target, in tokens with the end token; longer
+            ones are cut.
+        jit_compile: whether XLA compiles the search, for a few shapes that all batches are padded
+            to.
     """
 
     def __init__(
         self, search: Search, tokenizer: Tokenizer, max_source_length: int, jit_compile: bool
     ):
         super().__init__()
-        # Here and not at the top: training and translation do without tensorflow-text.
+        # Imported here because training and translation do not need tensorflow-text.
         import tensorflow_text
 
         self.model = search.model
@@ -45,13 +49,13 @@ class ServingGraph(tf.Module):
         self._max_source_length = max_source_length
         self._jit_compile = jit_compile
         if jit_compile:
-            # XLA takes up to three times as long with the matrix as it lies, and to transpose it
-            # at every call takes as long as several steps. So the export has it twice.
+            # XLA's product with the untransposed matrix takes up to three times as long, and
+            # transposing it in each call takes as long as several steps. The export stores both.
             projection = self.model.output_embedding.projection()
             self._output_projection = tf.Variable(projection, trainable=False)
         self._search = self._best = self._compiled(search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
-            # Whoever wants the best need not wait for the others.
+            # The best hypothesis alone is found earlier.
             of_one = replace(search, config=replace(self.config, num_hypotheses=1))
             self._best = self._compiled(of_one)
 
@@ -67,7 +71,7 @@ class ServingGraph(tf.Module):
     def n_best(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Strings (B,) to `translations`, string (B, N), best first, with `scores` and `truncated`.
 
-        Where a search finds fewer than N, the others are empty and have the score `NEVER`.
+        Where a search finds fewer than N, the others are empty with the score `NEG_INF`.
         """
         found = self._hypotheses(text, self._search, self.config.num_hypotheses)
         return dict(zip(("translations", "scores", "truncated"), found, strict=True))
@@ -78,13 +82,15 @@ class ServingGraph(tf.Module):
         tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
         (sources, cut), (targets, target_cut) = self._encode(source), self._encode(target)
 
-        def work(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             pair = (_rows_of(sources, rows), _rows_of(targets, rows))
             return tuple(score_pairs(self.model, *pair, self.config.length_penalty))
 
         lengths = tf.maximum(_lengths(sources), _lengths(targets))
         nothing = tf.zeros(tf.shape(source))
-        score, log_probability = in_pieces(work, lengths, self._most_rows, (nothing, nothing))
+        score, log_probability = run_in_micro_batches(
+            run, lengths, self._max_rows, (nothing, nothing)
+        )
         return {
             "score": score,
             "log_probability": log_probability,
@@ -92,44 +98,44 @@ class ServingGraph(tf.Module):
         }
 
     def _compiled(self, search: Search) -> SearchIds:
-        """A search that runs under XLA, if that is wanted, in one of few shapes."""
+        """The search, compiled by XLA for few shapes if `jit_compile` is set."""
         if not self._jit_compile:
             return search
         compiled = tf.function(search.__call__, jit_compile=True, autograph=False)
 
         def search_padded(source: tf.Tensor) -> Hypotheses:
-            source_in_shape = padded_to_shape(source, self._max_source_length)
+            source_in_shape = pad_to_shape(source, self._max_source_length)
             found = compiled(source_in_shape, output_projection=self._output_projection.value())
             return Hypotheses(*(field[: tf.shape(source)[0]] for field in found))
 
         return search_padded
 
-    def _most_rows(self, length: tf.Tensor) -> tf.Tensor:
+    def _max_rows(self, length: tf.Tensor) -> tf.Tensor:
         return tf.clip_by_value(self.config.batch_tokens // length, 1, self.config.batch_size)
 
     def _hypotheses(self, text: tf.Tensor, search: SearchIds, count: int) -> tuple[tf.Tensor, ...]:
-        """Translations and scores (B, N), and whether the text was cut (B,)."""
+        """Translations and scores (B, N), and whether each text was cut (B,)."""
         sources, cut = self._encode(text)
 
-        def work(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             found = search(_rows_of(sources, rows))
             return self._detokenize(found)[:, :count], found.scores[:, :count]
 
-        def most_rows(length: tf.Tensor) -> tf.Tensor:
+        def max_rows(length: tf.Tensor) -> tf.Tensor:
             if self._jit_compile:
-                return most_compiled_rows(length, self._max_source_length)
-            return self._most_rows(length)
+                return max_compiled_rows(length, self._max_source_length)
+            return self._max_rows(length)
 
         lengths = _lengths(sources)
         with_text = tf.where(lengths > 1, lengths, 0)
-        score_of_none = tf.constant([0.0] + [NEVER] * (count - 1))
+        score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         batch = tf.shape(text)[0]
         of_none = tf.fill((batch, count), ""), tf.tile(score_of_none[None], (batch, 1))
-        return (*in_pieces(work, with_text, most_rows, of_none), cut)
+        return (*run_in_micro_batches(run, with_text, max_rows, of_none), cut)
 
     def _encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Ids of strings (B,) with the end token, and whether something was cut off, (B,)."""
-        # Broken UTF-8 becomes what Python's "replace" makes of it, in translate.py for one.
+        """Ids of strings (B,) with the end token, and whether each was cut (B,)."""
+        # Broken UTF-8 is replaced as by Python's "replace", which translate.py uses.
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
         ids = self._tokenizer.tokenize(text)
         room = self._max_source_length - 1
@@ -147,7 +153,7 @@ class ServingGraph(tf.Module):
 
 
 def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:
-    """Writes the graph with its variables, stored once, under its three signatures."""
+    """Writes the graph with its three signatures; variables are stored once."""
     archive = keras.export.ExportArchive()
     archive.track(graph)  # without this a session finds neither variables nor tokenizer
     text, source, target = (

@@ -1,1 +1,91 @@
-"""Equations in two forms: as the paper writes them, and tuned."""
+"""The equations that take most of the time, in two forms: as the paper writes them, and tuned.
+
+Each module opens with the plain form. The tuned form below it has the same signature and, up to
+rounding, the same result. `current()` is the set that layers, training and search use:
+
+    TF_TRANSFORMER_KERNELS=plain python train.py ...    # everything on the plain forms
+    with kernels.use(kernels.PLAIN): ...                # the same in Python
+
+A `tf.function` keeps the set that was in use when it was traced.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tf_transformer.kernels import attention as _attention
+from tf_transformer.kernels import cross_entropy as _cross_entropy
+from tf_transformer.kernels import dropout as _dropout
+from tf_transformer.kernels import gradient as _gradient
+from tf_transformer.kernels import layer_norm as _layer_norm
+from tf_transformer.kernels import top_k as _top_k
+
+
+class Kernels(NamedTuple):
+    """One form of each equation."""
+
+    attention: Callable
+    static_attention: Callable
+    layer_norm: Callable
+    dropout: Callable
+    cross_entropy: Callable
+    matmul_transposed: Callable
+    top_k: Callable
+    rank_tokens: Callable
+    absorbs_memory: bool  # whether searches may use `absorbed_attention`
+
+
+PLAIN = Kernels(
+    attention=_attention.plain_attention,
+    static_attention=_attention.plain_static_attention,
+    layer_norm=_layer_norm.plain_layer_norm,
+    dropout=_dropout.plain_dropout,
+    cross_entropy=_cross_entropy.plain_cross_entropy,
+    matmul_transposed=_gradient.plain_matmul_transposed,
+    top_k=_top_k.plain_top_k,
+    rank_tokens=_top_k.plain_rank_tokens,
+    absorbs_memory=False,
+)
+TUNED = Kernels(
+    attention=_attention.attention,
+    static_attention=_attention.static_attention,
+    layer_norm=_layer_norm.layer_norm,
+    dropout=_dropout.dropout,
+    cross_entropy=_cross_entropy.cross_entropy,
+    matmul_transposed=_gradient.matmul_transposed,
+    top_k=_top_k.top_k,
+    rank_tokens=_top_k.rank_tokens,
+    absorbs_memory=True,
+)
+XLA = TUNED._replace(top_k=_top_k.xla_top_k, rank_tokens=_top_k.xla_rank_tokens)
+SETS = {"plain": PLAIN, "tuned": TUNED, "xla": XLA}
+
+_current = SETS[os.environ.get("TF_TRANSFORMER_KERNELS", "tuned")]
+
+
+def current() -> Kernels:
+    """The set in use."""
+    return _current
+
+
+def for_xla() -> Kernels:
+    """The set for a function that XLA compiles: `XLA` in place of `TUNED`."""
+    return XLA if _current is TUNED else _current
+
+
+@contextlib.contextmanager
+def use(kernels: Kernels) -> Iterator[None]:
+    """Makes a set current, in all threads, until the context ends.
+
+    Example:
+        >>> with use(PLAIN):
+        ...     current() is PLAIN
+        True
+    """
+    global _current
+    before, _current = _current, kernels
+    try:
+        yield
+    finally:
+        _current = before

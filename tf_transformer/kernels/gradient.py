@@ -1,16 +1,19 @@
-"""Functions that know their own gradient, where it is cheaper than the one derived for them."""
+"""Functions with a gradient of their own, where it is cheaper than the derived one."""
 
 from collections.abc import Callable
 
+import keras
 from keras import KerasTensor, ops, tree
 
 
 def with_gradient(function: Callable) -> Callable:
-    """`keras.ops.custom_gradient`, whichever way the backend hands gradients over.
+    """`keras.ops.custom_gradient` with one interface for every Keras backend.
+
+    Keras' torch backend takes functions of one output only: there the derived gradient is used.
 
     Args:
-        function: from tensors to (outputs, gradient). `gradient` is given the gradient of each
-            output, in their order, and returns one a tensor that `function` was given.
+        function: from tensors to (outputs, gradient). `gradient` receives the gradient of each
+            output, in their order, and returns one gradient per input tensor.
 
     Returns:
         function from the same tensors to the outputs alone.
@@ -22,12 +25,14 @@ def with_gradient(function: Callable) -> Callable:
         >>> float(square(np.float32(3.0)))
         9.0
     """
+    if keras.backend.backend() == "torch":
+        return lambda *arguments: function(*arguments)[0]
 
     def on_any_backend(*arguments):
         outputs, gradient = function(*arguments)
 
         def gradient_of(*upstreams, upstream=None):
-            # One array an output, or one tuple of them, or by name.
+            # Backends pass one array per output, one tuple of them, or a keyword argument.
             return gradient(*tree.flatten(upstreams if upstream is None else upstream))
 
         return outputs, gradient_of
@@ -35,9 +40,8 @@ def with_gradient(function: Callable) -> Callable:
     return ops.custom_gradient(on_any_backend)
 
 
-@with_gradient
-def times_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
-    """The product a · bᵀ, whose derived gradient would be one of bᵀ and be transposed back.
+def plain_matmul_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
+    """The product a bᵀ.
 
     Args:
         a: float tensor (..., M, K).
@@ -46,12 +50,14 @@ def times_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
     Returns:
         float tensor (..., M, N).
     """
+    return ops.matmul(a, ops.swapaxes(b, -1, -2))
+
+
+@with_gradient
+def matmul_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
+    """`plain_matmul_transposed`; the derived gradient would compute that of bᵀ and transpose it."""
 
     def gradient(upstream):
-        return ops.matmul(upstream, b), ops.matmul(_transposed(upstream), a)
+        return ops.matmul(upstream, b), ops.matmul(ops.swapaxes(upstream, -1, -2), a)
 
-    return ops.matmul(a, _transposed(b)), gradient
-
-
-def _transposed(x: KerasTensor) -> KerasTensor:
-    return ops.swapaxes(x, -1, -2)
+    return plain_matmul_transposed(a, b), gradient

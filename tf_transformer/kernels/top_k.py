@@ -1,93 +1,163 @@
-"""The best of many: exact, and fast on a CPU where there are many."""
+"""The k largest of many values, and the k likeliest next tokens (paper section 6.1)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from keras import KerasTensor, ops
 
-SMALLEST_BLOCK, LARGEST_BLOCK = 16, 64
-BLOCKS_WORTHWHILE = 4  # times k; with fewer blocks nothing is saved
-SORTED_AS_FAST = 512  # values; XLA sorts fewer than that in the time that blocks would take
+from tf_transformer.thresholds import (
+    BLOCKS_PER_RESULT,
+    LARGEST_BLOCK,
+    SMALLEST_BLOCK,
+    XLA_SORTS_WITHOUT_BLOCKS,
+)
 
 
-class Blocks(NamedTuple):
+class Ranking(NamedTuple):
+    """The k best, best first; of equal values the one with the lower index comes first."""
+
+    values: KerasTensor  # float32 (..., k)
+    indices: KerasTensor  # int32 (..., k)
+
+
+def plain_top_k(values: KerasTensor, k: int) -> Ranking:
+    """The k largest of each row.
+
+    Args:
+        values: float tensor (..., V), V and the rank known.
+        k: at most V.
+
+    Returns:
+        `Ranking` with fields (..., k).
+    """
+    best, indices = ops.top_k(values, k)
+    return Ranking(best, ops.cast(indices, "int32"))
+
+
+def plain_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
+    """The k largest of totals + log softmax(logits), among all tokens of all rows of a group.
+
+    Args:
+        logits: float32 tensor (G, R, V), R and V known: G sentences, R hypotheses of each.
+        totals: float32 tensor (G, R), log-probabilities of the hypotheses so far; None: zeros.
+        k: at most R·V.
+
+    Returns:
+        `Ranking` with fields (G, k); indices are row · V + token.
+    """
+    log_p = ops.log_softmax(logits, axis=-1)
+    if totals is not None:
+        log_p = log_p + totals[..., None]
+    return plain_top_k(ops.reshape(log_p, (-1, logits.shape[1] * logits.shape[2])), k)
+
+
+def top_k(values: KerasTensor, k: int) -> Ranking:
+    """`plain_top_k` that sorts a few blocks of each row instead of the whole row."""
+    return _top_k(values, k, xla=False)
+
+
+def xla_top_k(values: KerasTensor, k: int) -> Ranking:
+    """`top_k` for XLA: its sort is slow and its other operations start fast, so it cuts twice."""
+    return _top_k(values, k, xla=True)
+
+
+def rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
+    """`plain_rank_tokens` that normalises only the k best: a softmax gives one number per row."""
+    return _rank_tokens(logits, totals, k, xla=False)
+
+
+def xla_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
+    """`rank_tokens` for XLA, which computes a sum of exponentials in one pass over the logits."""
+    return _rank_tokens(logits, totals, k, xla=True)
+
+
+def _rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int, xla: bool) -> Ranking:
+    if logits.shape[1] == 1 and totals is None:  # the order does not depend on the normaliser
+        logits = ops.reshape(logits, (-1, logits.shape[2]))
+        values, tokens = _top_k(logits, k, xla)
+        highest = values[:, :1]  # (G, 1)
+        return Ranking(values - highest - _log_sum(logits, highest, xla), tokens)
+    blocks = _Blocks.cut(logits, k)
+    highest = ops.max(blocks.maxima, axis=-1, keepdims=True)  # (G, R, 1)
+    rest = -_log_sum(logits, highest, xla)[..., 0]
+    if totals is not None:
+        rest = totals + rest
+    # Logits may be large: the highest is subtracted before anything small is added.
+    return blocks.top_k(k, (-highest[..., 0], rest), xla)
+
+
+def _log_sum(logits: KerasTensor, highest: KerasTensor, xla: bool) -> KerasTensor:
+    """Log Σ exp(logit - highest) over the last axis, which remains with size 1."""
+    if xla:
+        return ops.log(ops.sum(ops.exp(logits - highest), axis=-1, keepdims=True))
+    # The likeliest token's probability is one over that sum, and a softmax is one operation.
+    return -ops.log(ops.max(ops.softmax(logits, axis=-1), axis=-1, keepdims=True))
+
+
+class _Blocks(NamedTuple):
     """Values (G, R, V), their rows cut into blocks of b.
 
-    The k largest of a group lie in the k blocks with the largest maxima (of equal maxima those
-    that come first), so only those blocks are searched: R·V comparisons in a plain maximum, which
-    is vectorised, and k blocks to sort, where `ops.top_k` would sort R·V values.
+    The k largest of a group lie in the k blocks with the largest maxima (of equal maxima the
+    first ones). The maxima take one vectorised pass over R·V values, and k blocks are sorted
+    instead of R·V values.
     """
 
     values: KerasTensor  # (G·R, V/b, b)
     maxima: KerasTensor  # (G, R, V/b)
 
     @classmethod
-    def of(cls, values: KerasTensor, k: int) -> "Blocks":
-        """Cuts values (G, R, V), R and V known, into blocks that are good for finding k."""
+    def cut(cls, values: KerasTensor, k: int) -> "_Blocks":
+        """Cuts values (G, R, V), R and V known, into blocks of a size that suits k."""
         _, rows, size = values.shape
         block = _block_size(size, rows, k)
         blocks = ops.reshape(values, (-1, size // block, block))
         return cls(blocks, ops.reshape(ops.max(blocks, axis=-1), (-1, rows, size // block)))
 
-    def top_k(
-        self, k: int, added: Sequence[KerasTensor] = (), compiled: bool = False
-    ) -> tuple[KerasTensor, KerasTensor]:
-        """The k largest of each group, largest first; of equal ones that with the lower index.
+    def top_k(self, k: int, added: Sequence[KerasTensor], xla: bool) -> Ranking:
+        """The k largest of each group, among its R·V values.
 
         Args:
             k: at most R·V.
             added: float tensors (G, R), added to each value of a row, one after the other.
-            compiled: whether a compiler will see this. XLA's sort takes so long, and its other
-                operations start so fast, that what is left to sort is cut into blocks again.
+            xla: whether XLA compiles this.
 
         Returns:
-            values (G, k), and their indices among all R·V of the group, int32 (G, k).
+            `Ranking` with fields (G, k).
         """
         (_, rows, count), block = self.maxima.shape, self.values.shape[-1]
         maxima = sum((term[..., None] for term in added), start=self.maxima)
-        best, chosen = _largest(ops.reshape(maxima, (-1, rows * count)), k, compiled)
+        best, chosen = _sort(ops.reshape(maxima, (-1, rows * count)), k, xla)
         if block == 1:
-            return best, chosen
-        # In order of index, so that equal values stay so too.
+            return Ranking(best, chosen)
+        # In order of index, which keeps equal values in that order.
         chosen = ops.sort(chosen, axis=-1)  # (G, k)
         group = ops.arange(ops.shape(chosen)[0], dtype="int32")[:, None]
         flat = ops.reshape(self.values, (-1, block))  # (G·R·V/b, b)
         candidates = ops.take(flat, group * (rows * count) + chosen, axis=0)  # (G, k, b)
-        row = group * rows + chosen // count  # of all G·R
+        row = group * rows + chosen // count  # among all G·R
         for term in added:
             candidates = candidates + ops.take(ops.reshape(term, (-1,)), row, axis=0)[..., None]
-        best, places = _largest(ops.reshape(candidates, (-1, k * block)), k, compiled)
+        best, places = _sort(ops.reshape(candidates, (-1, k * block)), k, xla)
         home = ops.take(ops.reshape(chosen, (-1,)), group * k + places // block, axis=0)
-        return best, home * block + places % block
+        return Ranking(best, home * block + places % block)
 
 
-def top_k(values: KerasTensor, k: int, compiled: bool = False) -> tuple[KerasTensor, KerasTensor]:
-    """The k largest of each row, largest first; of equal ones that with the lower index.
-
-    Args:
-        values: float tensor (..., V), V and the rank known.
-        k: at most V.
-        compiled: whether a compiler will see this; see `Blocks.top_k`.
-
-    Returns:
-        values (..., k), and their indices, int32 (..., k).
-    """
+def _top_k(values: KerasTensor, k: int, xla: bool) -> Ranking:
     leading, size = ops.shape(values)[:-1], values.shape[-1]
-    found = Blocks.of(ops.reshape(values, (-1, 1, size)), k).top_k(k, compiled=compiled)
-    best, indices = (ops.reshape(field, (*leading, k)) for field in found)
-    return best, indices
+    found = _Blocks.cut(ops.reshape(values, (-1, 1, size)), k).top_k(k, (), xla)
+    return Ranking(*(ops.reshape(field, (*leading, k)) for field in found))
 
 
-def _largest(values: KerasTensor, k: int, compiled: bool) -> tuple[KerasTensor, KerasTensor]:
-    """`top_k` of rows (R, N) that are cut into blocks only if that pays."""
-    if compiled and values.shape[1] > SORTED_AS_FAST and _block_size(values.shape[1], 1, k) > 1:
-        return top_k(values, k, compiled)
-    best, indices = ops.top_k(values, k)
-    return best, ops.cast(indices, "int32")
+def _sort(values: KerasTensor, k: int, xla: bool) -> Ranking:
+    """The k largest of rows (R, N). They are cut into blocks only for XLA, and only if it pays."""
+    many = values.shape[1] > XLA_SORTS_WITHOUT_BLOCKS
+    if xla and many and _block_size(values.shape[1], 1, k) > 1:
+        return _top_k(values, k, xla)
+    return plain_top_k(values, k)
 
 
 def _block_size(size: int, rows: int, k: int) -> int:
-    """The largest divisor of `size` that makes good blocks, so that no row need be padded; or 1."""
-    largest = min(LARGEST_BLOCK, rows * size // (BLOCKS_WORTHWHILE * k))
+    """The largest divisor of `size` in the range of good block sizes, or 1: no row is padded."""
+    largest = min(LARGEST_BLOCK, rows * size // (BLOCKS_PER_RESULT * k))
     divisors = (b for b in range(largest, SMALLEST_BLOCK - 1, -1) if size % b == 0)
     return next(divisors, 1)

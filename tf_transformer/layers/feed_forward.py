@@ -4,12 +4,12 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.rows import from_rows, to_rows
+from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class FeedForward(keras.layers.Layer):
-    """FFN(x) = max(0, x W₁ + b₁) W₂ + b₂ at every position alike (paper equation 2).
+    """FFN(x) = max(0, x W₁ + b₁) W₂ + b₂ at every position (paper equation 2).
 
     Args:
         d_ff: size of the hidden layer, F.
@@ -40,8 +40,8 @@ class FeedForward(keras.layers.Layer):
         self.output_projection.build((*input_shape[:-1], self.d_ff))
 
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
-        hidden = self.dropout(self.hidden(to_rows(x)), training=training)  # (B·T, F)
-        return from_rows(self.output_projection(hidden), like=x)  # (B, T, D)
+        hidden = self.dropout(self.hidden(flatten_positions(x)), training=training)  # (B·T, F)
+        return unflatten_positions(self.output_projection(hidden), like=x)  # (B, T, D)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -28,7 +28,7 @@ def padding_mask(ids: KerasTensor, pad_id: int = PAD_ID) -> KerasTensor:
 
 
 def causal_mask(length: int) -> KerasTensor:
-    """Lets each position see itself and those before it (paper section 3.2.3).
+    """Lets each position attend to itself and to earlier ones (paper section 3.2.3).
 
     Args:
         length: number of positions T.
@@ -41,7 +41,7 @@ def causal_mask(length: int) -> KerasTensor:
 
 
 def combine_masks(*masks: KerasTensor | None) -> KerasTensor | None:
-    """The conjunction of all masks that are given; None when none is."""
+    """The conjunction of all masks that are not None; None when all are."""
     combined = None
     for mask in masks:
         if mask is not None:

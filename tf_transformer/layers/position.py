@@ -1,4 +1,4 @@
-"""Positional encodings: sinusoids (paper section 3.5) or a learned table (Table 3, row E)."""
+"""Position encodings: sinusoids (paper section 3.5) or a learned table (Table 3, row E)."""
 
 import math
 
@@ -10,7 +10,7 @@ def sinusoids(positions: KerasTensor, d_model: int) -> KerasTensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same.
 
     Args:
-        positions: int tensor (T,); any non-negative value, there is no table to run out of.
+        positions: int tensor (T,); any values that are not negative: there is no table that ends.
         d_model: size of an encoding, D.
 
     Returns:
@@ -31,36 +31,61 @@ def sinusoids(positions: KerasTensor, d_model: int) -> KerasTensor:
     return ops.reshape(pairs, (-1, d_model))  # (T, D)
 
 
-class Position(keras.layers.Layer):
-    """Adds to a sequence what tells its positions apart; `encodings` says what that is.
+class PositionEncoding(keras.layers.Layer):
+    """Lets attention distinguish positions. The base class encodes nothing.
+
+    An encoding overrides one or more of three hooks. Models, stacks and cached decoding call all
+    three, so a new encoding needs nothing else.
 
     Call arguments:
-        x: float tensor (B, T, D).
+        x: float tensor (B, T, D), embeddings of positions 0 to T - 1.
 
     Returns:
-        float tensor (B, T, D).
+        float tensor (B, T, D): x plus `encodings`.
     """
 
-    def encodings(self, length: int | KerasTensor, d_model: int) -> KerasTensor:
-        """The encodings (T, D) of positions 0 to T - 1."""
-        raise NotImplementedError
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor | None:
+        """Vectors (T, D) to add to the embeddings at int `positions` (T,); None adds nothing."""
+        return None
+
+    def rotate(self, heads: KerasTensor, positions: KerasTensor) -> KerasTensor:
+        """Queries or keys (B, H, T, K) of self-attention as they enter the scores.
+
+        Args:
+            heads: float tensor (B, H, T, K).
+            positions: int tensor (T,).
+        """
+        return heads
+
+    def bias(
+        self, query: KerasTensor, query_positions: KerasTensor, key_positions: KerasTensor
+    ) -> KerasTensor | None:
+        """Numbers to add to the scores of self-attention, (1 or B, 1 or H, T, S); None: zeros.
+
+        Args:
+            query: float tensor (B, H, T, K), rotated.
+            query_positions: int tensor (T,).
+            key_positions: int tensor (1 or B, S). In a cache, sentences may have different rows.
+        """
+        return None
 
     def call(self, x: KerasTensor) -> KerasTensor:
         length = x.shape[1] if x.shape[1] is not None else ops.shape(x)[1]
-        return x + ops.cast(self.encodings(length, x.shape[-1]), x.dtype)
+        encodings = self.encodings(ops.arange(length), x.shape[-1])
+        return x if encodings is None else x + ops.cast(encodings, x.dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def get_config(self):  # by itself Keras does not save a layer whose dtype is a policy object
+    def get_config(self):  # Keras does not save a layer with a policy object without this
         return super().get_config()
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class SinusoidalPosition(Position):
+class SinusoidalPosition(PositionEncoding):
     """Adds sinusoidal encodings to a sequence (paper section 3.5).
 
-    Computed for the positions asked for, so a model trained on 50 positions works at 5,000.
+    They are computed for each position, so a model trained on 50 positions works at 5,000.
 
     Call arguments:
         x: float tensor (B, T, D).
@@ -69,12 +94,12 @@ class SinusoidalPosition(Position):
         float tensor (B, T, D).
     """
 
-    def encodings(self, length: int | KerasTensor, d_model: int) -> KerasTensor:
-        return sinusoids(ops.arange(length), d_model)
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
+        return sinusoids(positions, d_model)
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class LearnedPosition(Position):
+class LearnedPosition(PositionEncoding):
     """Adds a learned vector for each position (paper Table 3, row E).
 
     Args:
@@ -87,7 +112,7 @@ class LearnedPosition(Position):
         float tensor (B, T, D).
 
     Raises:
-        ValueError: when the sequence is known to reach past the table.
+        ValueError: when the sequence is known to be longer than the table.
     """
 
     def __init__(self, max_length: int, **kwargs):
@@ -101,14 +126,45 @@ class LearnedPosition(Position):
             initializer=keras.initializers.RandomNormal(stddev=input_shape[-1] ** -0.5),
         )
 
-    def encodings(self, length: int | KerasTensor, d_model: int) -> KerasTensor:
-        if isinstance(length, int) and length > self.max_length:
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
+        length = positions.shape[0]
+        if length is not None and length > self.max_length:
             raise ValueError(
                 f"the learned position table has {self.max_length} positions, but the sequence "
                 f"has {length}. Shorten the text, train with a larger model.max_length, or use "
                 "model.position=sinusoidal, which has no limit."
             )
-        return self.table[:length]
+        return ops.take(self.table, positions, axis=0)
 
     def get_config(self):
         return super().get_config() | {"max_length": self.max_length}
+
+
+class Positions:
+    """The positions of queries and keys in one call of self-attention, with their encoding.
+
+    Args:
+        encoding: whose `rotate` and `bias` hooks apply.
+        queries: int tensor (T,), positions of the queries and of the new keys.
+        keys: int tensor (1 or B, S), positions of all keys; those of the queries when None.
+    """
+
+    def __init__(
+        self, encoding: PositionEncoding, queries: KerasTensor, keys: KerasTensor | None = None
+    ):
+        self._encoding = encoding
+        self._queries = queries
+        self._keys = queries[None] if keys is None else keys
+
+    @classmethod
+    def of_sequence(cls, encoding: PositionEncoding, ids: KerasTensor) -> "Positions":
+        """Positions 0 to T - 1 of whole sequences, ids (B, T)."""
+        return cls(encoding, ops.arange(ops.shape(ids)[1]))
+
+    def rotate(self, heads: KerasTensor) -> KerasTensor:
+        """Queries or new keys (B, H, T, K), rotated."""
+        return self._encoding.rotate(heads, self._queries)
+
+    def bias(self, query: KerasTensor) -> KerasTensor | None:
+        """The numbers to add to the scores of rotated queries (B, H, T, K)."""
+        return self._encoding.bias(query, self._queries, self._keys)

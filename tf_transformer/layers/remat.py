@@ -1,50 +1,61 @@
-"""Rematerialisation: a layer's inside is computed again for the backward pass, not kept."""
+"""Rematerialisation: the inside of a layer is computed again for the backward pass, not kept."""
+
+from collections.abc import Callable
+from typing import Any
 
 import keras
-from keras import KerasTensor, ops
+from keras import KerasTensor, ops, tree
 
 
-def recomputed(layer: keras.layers.Layer, *inputs: KerasTensor | None, **options) -> KerasTensor:
-    """`layer(*inputs, **options)`, of which only the inputs are kept for the backward pass.
+def recompute(layer: keras.layers.Layer, function: Callable, *inputs: Any, **options: Any) -> Any:
+    """`function(*inputs, **options)`, keeping only the inputs for the backward pass.
 
-    Memory falls from all that a layer computes to what goes into it, and an update takes one more
+    Memory falls from everything that a layer computes to its inputs, and an update takes one more
     forward pass (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). Dropout's
-    random state goes in and comes out like any tensor, so that the second time draws what the
-    first drew.
+    random state is an input and an output, so that the second pass draws the same numbers.
 
     Args:
-        layer: a built layer with one output.
-        *inputs: its tensors; None is passed on.
-        **options: its other arguments.
+        layer: the built layer whose weights `function` uses.
+        function: a method of the layer, returning a tensor or a nest whose first leaf is the
+            output. Gradients flow through the first leaf only.
+        *inputs: tensors, nests of them, or None.
+        **options: other arguments.
+
+    Returns:
+        what `function` returns.
 
     Example:
         >>> layer = keras.layers.Dropout(0.5)
-        >>> recomputed(layer, np.ones((2, 3), "float32"), training=False).shape
+        >>> recompute(layer, layer, np.ones((2, 3), "float32"), training=False).shape
         TensorShape([2, 3])
     """
     weights = {id(weight) for weight in layer.weights}
     state = [variable for variable in layer.variables if id(variable) not in weights]
     # A scope hides the one around it, where Keras' `fit` on JAX has the weights. TensorFlow's
-    # recomputation finds gradients of variables only, not of values they are given here.
+    # recomputation finds gradients of variables only, not of the values of a scope.
     on_tensorflow = keras.backend.backend() == "tensorflow"
-    given = [] if on_tensorflow else [(weight, weight.value) for weight in layer.weights]
-    # Gradients flow to these; TensorFlow's recomputation takes no boolean masks.
-    floats = [i for i, tensor in enumerate(inputs) if _is_float(tensor)]
+    fixed = [] if on_tensorflow else [(weight, weight.value) for weight in layer.weights]
+    leaves = tree.flatten(inputs)
+    # Gradients flow to float tensors; TensorFlow's recomputation refuses boolean masks.
+    floats = [i for i, leaf in enumerate(leaves) if _is_float(leaf)]
 
-    def run(values: list[KerasTensor], *tensors: KerasTensor) -> list[KerasTensor]:
-        arguments = list(inputs)
+    def run(values: list[KerasTensor], *tensors: KerasTensor) -> tuple[Any, list[KerasTensor]]:
+        arguments = list(leaves)
         for i, tensor in zip(floats, tensors, strict=True):
             arguments[i] = tensor
-        with keras.StatelessScope([*given, *zip(state, values, strict=True)]) as scope:
-            output = layer(*arguments, **options)
-        return [output, *(scope.get_current_value(variable) for variable in state)]
+        with keras.StatelessScope([*fixed, *zip(state, values, strict=True)]) as scope:
+            result = function(*tree.pack_sequence_as(inputs, arguments), **options)
+        output, *others = tree.flatten(result)
+        kept = [output, *map(ops.stop_gradient, others)]
+        after = [scope.get_current_value(variable) for variable in state]
+        return tree.pack_sequence_as(result, kept), after
 
     before = [ops.copy(variable) for variable in state]
-    output, *after = keras.remat(run)(before, *(inputs[i] for i in floats))
+    result, after = keras.remat(run)(before, *(leaves[i] for i in floats))
     for variable, value in zip(state, after, strict=True):
         variable.assign(value)
-    return output
+    return result
 
 
-def _is_float(tensor: KerasTensor | None) -> bool:
-    return tensor is not None and keras.backend.is_float_dtype(tensor.dtype)
+def _is_float(leaf: Any) -> bool:
+    return leaf is not None and keras.backend.is_float_dtype(leaf.dtype)

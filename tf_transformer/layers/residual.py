@@ -1,7 +1,5 @@
 """The residual connection around each sub-layer (paper sections 3.1 and 5.4)."""
 
-from collections.abc import Callable
-
 import keras
 from keras import KerasTensor
 
@@ -13,8 +11,11 @@ from tf_transformer.layers.normalization import LayerNorm
 class Residual(keras.layers.Layer):
     """LayerNorm(x + Dropout(Sublayer(x))), or with pre-norm x + Dropout(Sublayer(LayerNorm(x))).
 
-    The first is the paper's (sections 3.1 and 5.4); the second trains more easily when deep and
-    needs one more norm after the last layer of a stack.
+    The first is the paper's (sections 3.1 and 5.4). The second trains more easily when deep, and
+    needs one more norm after the last layer of a stack. Used in two steps:
+
+        output = sublayer(residual.before(x))
+        x = residual(x, output)
 
     Args:
         dropout_rate: dropout on the sub-layer's output.
@@ -22,7 +23,7 @@ class Residual(keras.layers.Layer):
 
     Call arguments:
         x: float tensor (B, T, D).
-        sublayer: function from (B, T, D) to (B, T, D).
+        output: float tensor (B, T, D), the sub-layer's.
         training: whether dropout is on.
 
     Returns:
@@ -36,20 +37,21 @@ class Residual(keras.layers.Layer):
         self.norm = LayerNorm(dtype=self.dtype_policy)
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
 
-    def build(self, input_shape):
+    def build(self, input_shape, output_shape=None):
         self.norm.build(input_shape)
 
-    def call(
-        self,
-        x: KerasTensor,
-        sublayer: Callable[[KerasTensor], KerasTensor],
-        training: bool | None = None,
-    ) -> KerasTensor:
-        if self.norm_first:  # Differs from the paper: an option, off by default.
-            return x + self.dropout(sublayer(self.norm(x)), training=training)
-        return self.norm(x + self.dropout(sublayer(x), training=training))
+    def before(self, x: KerasTensor) -> KerasTensor:
+        """The input of the sub-layer, (B, T, D)."""
+        return self.norm(x) if self.norm_first else x
 
-    def compute_output_shape(self, input_shape):
+    def call(
+        self, x: KerasTensor, output: KerasTensor, training: bool | None = None
+    ) -> KerasTensor:
+        x = x + self.dropout(output, training=training)
+        # Differs from the paper: pre-norm is an option, off by default.
+        return x if self.norm_first else self.norm(x)
+
+    def compute_output_shape(self, input_shape, output_shape=None):
         return input_shape
 
     def get_config(self):

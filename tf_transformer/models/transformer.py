@@ -1,38 +1,60 @@
 """The Transformer (paper section 3): source ids and target ids to logits."""
 
-import keras
-from keras import KerasTensor, ops
+from typing import NamedTuple
 
-from tf_transformer.config import ModelConfig
+import keras
+from keras import KerasTensor
+
+from tf_transformer.config import ModelConfig, StackConfig
 from tf_transformer.layers import (
     Decoder,
     Dropout,
     Encoder,
     LearnedPosition,
+    PositionEncoding,
+    Positions,
     SinusoidalPosition,
     TokenEmbedding,
     causal_mask,
     padding_mask,
 )
+from tf_transformer.layers.stack import StackOutput
+
+
+class TransformerOutput(NamedTuple):
+    """The results of a forward pass; lists have one entry per layer."""
+
+    states: KerasTensor  # (B, T, D), the decoder's output, from which logits are made
+    memory: KerasTensor  # (B, S, D'), the encoder's output
+    encoder_attention: list[KerasTensor]  # (B, H, S, S), rows sum to 1
+    decoder_attention: list[KerasTensor]  # (B, H, T, T)
+    cross_attention: list[KerasTensor]  # (B, H, T, S); row t is for the token that t predicts
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Transformer(keras.Model):
     """p(target | source), as logits of each next target token (paper section 3).
 
-    Ids are integers in [0, V); id 0 is padding, which nothing attends to. Targets go in
-    shifted right: position t predicts the token that follows it.
+    Ids are integers in [0, V); id 0 is padding, which nothing attends to. Targets are shifted
+    right: position t predicts the token that follows it.
 
     Args:
-        vocabulary_size: number of token ids, V.
+        vocabulary_size: number of token ids of the target, V, and of the source.
         config: sizes and variants; a `ModelConfig`, or its fields as a dict.
+        source_vocabulary_size: number of token ids of the source, if it has its own vocabulary.
+            Needs `tie_embeddings` "target" or "none".
 
     Call arguments:
         inputs: (source, target), int tensors (B, S) and (B, T).
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, V) of logits.
+        float tensor (B, T, V) of logits. `forward` has the same arguments and returns
+        `TransformerOutput`, with the attention weights of all layers and heads.
+
+    Raises:
+        ValueError: for vocabulary sizes that are not positive, or that differ while source and
+            target share one embedding matrix.
 
     Example:
         >>> model = Transformer(vocabulary_size=11)
@@ -41,39 +63,32 @@ class Transformer(keras.Model):
         TensorShape([1, 3, 11])
     """
 
-    def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        config: ModelConfig | dict | None = None,
+        source_vocabulary_size: int | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
-        if vocabulary_size <= 0:
-            raise ValueError(f"vocabulary_size must be positive, got {vocabulary_size}.")
         if isinstance(config, dict):
             config = ModelConfig(**config)
         self.config = config = config or ModelConfig()
         self.vocabulary_size = vocabulary_size
-        key_dim, value_dim = config.head_dims
-        options = {
-            "num_layers": config.num_layers,
-            "remat": config.remat,
-            "num_heads": config.num_heads,
-            "key_dim": key_dim,
-            "value_dim": value_dim,
-            "d_ff": config.d_ff,
-            "dropout_rate": config.dropout_rate,
-            "attention_dropout_rate": config.attention_dropout_rate,
-            "feed_forward_dropout_rate": config.feed_forward_dropout_rate,
-            "attention_bias": config.attention_bias,
-            "norm_first": config.norm_first,
-            "dtype": self.dtype_policy,
-        }
-        self.encoder = Encoder(**options, name="encoder")
-        self.decoder = Decoder(**options, name="decoder")
-        self.target_embedding = self._embedding("target_embedding")
+        self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
+        _check_sizes(self.source_vocabulary_size, vocabulary_size, config)
+        self.encoder = Encoder(**self._options(config.encoder), name="encoder")
+        self.decoder = Decoder(**self._options(config.decoder), name="decoder")
+        sizes = (self.source_vocabulary_size, config.encoder.d_model)
+        target_sizes = (vocabulary_size, config.decoder.d_model)
+        self.target_embedding = self._embedding("target_embedding", *target_sizes)
         self.source_embedding = (
             self.target_embedding
             if config.tie_embeddings == "all"
-            else self._embedding("source_embedding")
+            else self._embedding("source_embedding", *sizes)
         )
         self.output_embedding = (
-            self._embedding("output_embedding")
+            self._embedding("output_embedding", *target_sizes)
             if config.tie_embeddings == "none"
             else self.target_embedding
         )
@@ -82,34 +97,50 @@ class Transformer(keras.Model):
         self.source_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
         self.target_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
 
-    def _embedding(self, name: str) -> TokenEmbedding:
-        return TokenEmbedding(
-            self.vocabulary_size, self.config.d_model, dtype=self.dtype_policy, name=name
-        )
+    def _options(self, stack: StackConfig) -> dict:
+        config = self.config
+        return {
+            "num_layers": stack.num_layers,
+            "remat": config.remat,
+            "num_heads": stack.num_heads,
+            "key_dim": stack.key_dim,
+            "value_dim": stack.value_dim,
+            "d_ff": stack.d_ff,
+            "dropout_rate": config.dropout_rate,
+            "attention_dropout_rate": config.attention_dropout_rate,
+            "feed_forward_dropout_rate": config.feed_forward_dropout_rate,
+            "attention_bias": config.attention_bias,
+            "norm_first": config.norm_first,
+            "dtype": self.dtype_policy,
+        }
 
-    def _position(self, name: str) -> keras.layers.Layer:
+    def _embedding(self, name: str, vocabulary_size: int, d_model: int) -> TokenEmbedding:
+        return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
+
+    def _position(self, name: str) -> PositionEncoding:
         if self.config.position == "learned":
             return LearnedPosition(self.config.max_length, dtype=self.dtype_policy, name=name)
         return SinusoidalPosition(dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape=None):
-        """Makes all weights; shapes of inputs do not matter to them."""
-        ids, states = (None, None), (None, None, self.config.d_model)
+        """Makes all weights; they do not depend on the shapes of inputs."""
+        ids = (None, None)
+        source, target = (
+            (None, None, stack.d_model) for stack in (self.config.encoder, self.config.decoder)
+        )
         for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
             if not embedding.built:
                 embedding.build(ids)
-        for position in (self.source_position, self.target_position):
-            position.build(states)
-        for dropout in (self.source_dropout, self.target_dropout):
-            dropout.build(states)  # no weights, but `summary` tells the shape
-        self.encoder.build(states)
-        self.decoder.build(states, states)
+        self.source_position.build(source)
+        self.target_position.build(target)
+        self.source_dropout.build(source)  # no weights, but `summary` shows the shape
+        self.target_dropout.build(target)
+        self.encoder.build(source)
+        self.decoder.build(target, source)
 
     def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Source ids (B, S) to memory (B, S, D)."""
-        x = self.source_position(self.source_embedding(source))
-        x = self.source_dropout(x, training=training)
-        return self.encoder(x, attention_mask=padding_mask(source), training=training)
+        return self._encode(source, training).output
 
     def decode(
         self,
@@ -129,54 +160,65 @@ class Transformer(keras.Model):
         Returns:
             float tensor (B, T, V).
         """
-        return self.output_embedding.logits(self._decoded(target, memory, memory_mask, training))
-
-    def _decoded(self, target, memory, memory_mask, training: bool | None) -> KerasTensor:
-        x = self.target_position(self.target_embedding(target))
-        x = self.target_dropout(x, training=training)
-        # Targets are padded at the end only, so the causal mask hides padding from real tokens.
-        causal = causal_mask(ops.shape(target)[1])
-        return self.decoder(x, memory, causal, memory_mask, training=training)
-
-    def states(
-        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
-    ) -> KerasTensor:
-        """The decoder's last states (B, T, D), which `output_embedding` makes logits of.
-
-        For what needs no logits, or more than them, like `training.loss`. Arguments are those of a
-        call.
-        """
-        source, target = inputs
-        memory = self.encode(source, training=training)
-        return self._decoded(target, memory, padding_mask(source), training)
+        states = self._decode(target, memory, memory_mask, training).output
+        return self.output_embedding.logits(states)
 
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        return self.output_embedding.logits(self.states(inputs, training=training))
+        return self.output_embedding.logits(self.forward(inputs, training=training).states)
 
-    def cross_attention_weights(
-        self, source: KerasTensor, target: KerasTensor
-    ) -> list[KerasTensor]:
-        """Where each target position looks in the source.
+    def forward(
+        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
+    ) -> TransformerOutput:
+        """A call without the logits, which `output_embedding` makes of `states`."""
+        source, target = inputs
+        encoded = self._encode(source, training)
+        decoded = self._decode(target, encoded.output, padding_mask(source), training)
+        return TransformerOutput(
+            states=decoded.output,
+            memory=encoded.output,
+            encoder_attention=encoded.attention,
+            decoder_attention=decoded.attention,
+            cross_attention=decoded.cross_attention,
+        )
 
-        Args:
-            source: int tensor (B, S).
-            target: int tensor (B, T), shifted right as in `call`: row t of the weights belongs to
-                the token that position t predicts.
+    def _encode(self, source: KerasTensor, training: bool | None) -> StackOutput:
+        x = self.source_position(self.source_embedding(source))
+        x = self.source_dropout(x, training=training)
+        positions = Positions.of_sequence(self.source_position, source)
+        return self.encoder.forward(
+            x, attention_mask=padding_mask(source), positions=positions, training=training
+        )
 
-        Returns:
-            float tensor (B, H, T, S) a decoder layer; rows sum to 1.
-        """
-        return self.decoder.cross_attention_weights(
-            self.target_position(self.target_embedding(target)),
-            self.encode(source),
-            causal_mask(ops.shape(target)[1]),
-            padding_mask(source),
+    def _decode(self, target, memory, memory_mask, training: bool | None) -> StackOutput:
+        x = self.target_position(self.target_embedding(target))
+        x = self.target_dropout(x, training=training)
+        positions = Positions.of_sequence(self.target_position, target)
+        memories = self.decoder.same_memory(memory)
+        # Targets have padding at the end only, so the causal mask hides it from real tokens.
+        causal = causal_mask(keras.ops.shape(target)[1])
+        return self.decoder.forward(
+            x, memories, causal, memory_mask, positions=positions, training=training
         )
 
     def get_config(self):
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
+            "source_vocabulary_size": self.source_vocabulary_size,
             "config": {name: getattr(self.config, name) for name in ModelConfig.__match_args__},
         }
+
+
+def _check_sizes(source_size: int, target_size: int, config: ModelConfig) -> None:
+    if min(source_size, target_size) <= 0:
+        raise ValueError(
+            f"vocabulary sizes must be positive, got {target_size} (target) and {source_size} "
+            "(source)."
+        )
+    if config.tie_embeddings == "all" and source_size != target_size:
+        raise ValueError(
+            f"source and target share one embedding matrix (tie_embeddings='all'), so their "
+            f"vocabularies must have the same size, got {source_size} and {target_size}. Use "
+            "tie_embeddings='target' or 'none'."
+        )

@@ -1,0 +1,182 @@
+"""Scaled dot-product attention (paper section 3.2.1)."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from keras import KerasTensor, ops
+
+from tf_transformer.kernels.gradient import matmul_transposed
+from tf_transformer.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
+
+# Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
+# nothing to attend to gets the mean of the values, not NaN.
+MASKED_SCORE = -1e9
+
+Dropout = Callable[[KerasTensor], KerasTensor]
+
+
+class HeadOutput(NamedTuple):
+    """Attention of all heads."""
+
+    heads: KerasTensor  # (B, H, T, K)
+    weights: KerasTensor  # (B, H, T, S), before dropout; rows sum to 1
+
+
+def plain_attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    mask: KerasTensor | None = None,
+    bias: KerasTensor | None = None,
+    dropout: Dropout | None = None,
+) -> HeadOutput:
+    """Attention(Q, K, V) = softmax(Q Kᵀ / √K) V (paper equation 1).
+
+    Args:
+        query: float tensor (B, H, T, K).
+        key: float tensor (B, H, S, K).
+        value: float tensor (B, H, S, K); its last axis may differ from the key's.
+        mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
+        bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
+        dropout: applied to the weights that multiply the values.
+
+    Returns:
+        `HeadOutput` in the dtype of `query`. The softmax runs in float32 for every dtype.
+
+    Example:
+        >>> x = np.ones((2, 3, 5, 7), "float32")
+        >>> plain_attention(x, x, x).heads.shape
+        TensorShape([2, 3, 5, 7])
+    """
+    scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) / math.sqrt(query.shape[-1])
+    weights = _softmax(_masked(scores, mask, bias), scores.dtype)
+    return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
+
+
+def _masked(scores: KerasTensor, mask, bias) -> KerasTensor:
+    """Scores (B, H, T, S) in float32 with the bias, `MASKED_SCORE` where the mask is False."""
+    scores = ops.cast(scores, "float32")
+    if bias is not None:
+        scores = scores + ops.cast(bias, "float32")
+    return scores if mask is None else ops.where(mask, scores, MASKED_SCORE)
+
+
+def _softmax(scores: KerasTensor, dtype) -> KerasTensor:
+    return ops.cast(ops.softmax(scores, axis=-1), dtype)
+
+
+def attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    mask: KerasTensor | None = None,
+    bias: KerasTensor | None = None,
+    dropout: Dropout | None = None,
+) -> HeadOutput:
+    """`plain_attention`: element by element for the few queries of a decoding step, else products.
+
+    The products scale the queries, which are fewer than the scores, and have a gradient of their
+    own. A few small products take oneDNN up to ten times as long as the same multiplications
+    element by element, because it divides each product between threads.
+    """
+
+    def by_products() -> HeadOutput:
+        scores = matmul_transposed(_scaled(query), key)
+        weights = _softmax(_masked(scores, mask, bias), scores.dtype)
+        return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
+
+    queries = query.shape[2]
+    if dropout is not None or queries is None or queries > ELEMENTWISE_QUERIES:
+        return by_products()
+    is_small = ops.size(key) * queries <= ELEMENTWISE_MULTIPLICATIONS
+    return ops.cond(
+        is_small, lambda: _elementwise_attention(query, key, value, mask, bias), by_products
+    )
+
+
+def _scaled(query: KerasTensor) -> KerasTensor:
+    return query * (1.0 / math.sqrt(query.shape[-1]))
+
+
+def _elementwise_attention(query, key, value, mask, bias) -> HeadOutput:
+    """`plain_attention` of T known queries, one query at a time."""
+    query = _scaled(query)
+    outputs, weights = [], []
+    for t in range(query.shape[2]):
+        scores = ops.sum(query[:, :, t : t + 1] * key, axis=-1, keepdims=True)  # (B, H, S, 1)
+        visible = _masked(scores, _row(mask, t), _row(bias, t))
+        weights.append(_elementwise_softmax(visible, scores.dtype, axis=2))
+        outputs.append(ops.sum(weights[-1] * value, axis=2, keepdims=True))
+    if len(outputs) == 1:
+        return HeadOutput(outputs[0], ops.swapaxes(weights[0], 2, 3))
+    by_query = ops.swapaxes(ops.concatenate(weights, axis=3), 2, 3)
+    return HeadOutput(ops.concatenate(outputs, axis=2), by_query)
+
+
+def _row(x: KerasTensor | None, t: int) -> KerasTensor | None:
+    """Row t of a mask or bias (B, H, T or 1, S), as (B, H, S, 1)."""
+    return None if x is None else x[:, :, t if x.shape[2] != 1 else 0, :, None]
+
+
+def _elementwise_softmax(scores: KerasTensor, dtype, axis: int) -> KerasTensor:
+    """The softmax of few float32 scores: these operations start faster than `ops.softmax`."""
+    exponentials = ops.exp(scores - ops.max(scores, axis=axis, keepdims=True))
+    return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), dtype)
+
+
+def plain_static_attention(query, key, value, mask=None, bias=None) -> HeadOutput:
+    """`plain_attention` to keys and values in the static layout (see `layers/cache.py`).
+
+    Args:
+        query: float tensor (B, H, T, K), all but B known.
+        key: float tensor (B·H, K, S).
+        value: float tensor (B·H, S, K).
+        mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
+        bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
+
+    Returns:
+        `HeadOutput`.
+    """
+    heads = query.shape[1]
+    key = ops.swapaxes(_split_batch(key, heads), -1, -2)
+    return plain_attention(query, key, _split_batch(value, heads), mask, bias)
+
+
+def static_attention(query, key, value, mask=None, bias=None) -> HeadOutput:
+    """`plain_static_attention` without moving an axis of the cache: XLA would copy all of it."""
+    _, heads, length, size = query.shape
+    scores = ops.matmul(ops.reshape(_scaled(query), (-1, length, size)), key)  # (B·H, T, S)
+    weights = _softmax(_masked(_split_batch(scores, heads), mask, bias), scores.dtype)
+    output = ops.matmul(ops.reshape(weights, (-1, *ops.shape(weights)[2:])), value)
+    return HeadOutput(_split_batch(output, heads), weights)
+
+
+def _split_batch(x: KerasTensor, heads: int) -> KerasTensor:
+    """(B·H, M, N) to (B, H, M, N)."""
+    return ops.reshape(x, (-1, heads, *ops.shape(x)[1:]))
+
+
+def absorbed_attention(
+    x: KerasTensor, key: KerasTensor, value: KerasTensor, num_heads: int, mask: KerasTensor
+) -> tuple[KerasTensor, KerasTensor]:
+    """Cross-attention of one sentence whose keys and values contain W^Q and W^O.
+
+    Scores are (x W^Q) Kᵀ = x (W^Q Kᵀ), and the output for weights A is (A V) W^O = A (V W^O).
+
+    Args:
+        x: float tensor (1, T, D), T known.
+        key: float tensor (D, H·S), W^Q Kᵀ / √K of all heads.
+        value: float tensor (H·S, D), V W^O of all heads.
+        num_heads: H.
+        mask: bool tensor (1, 1, 1, S), True = may attend.
+
+    Returns:
+        the layer's output (1, T, D), and the weights (1, H, T, S).
+    """
+    length, width, columns = x.shape[1], x.shape[2], ops.shape(key)[1]
+    scores = ops.matmul(ops.reshape(x, (-1, width)), key)  # (T, H·S)
+    scores = ops.reshape(scores, (-1, length, num_heads, columns // num_heads))  # (1, T, H, S)
+    weights = _elementwise_softmax(_masked(scores, mask, None), scores.dtype, axis=3)
+    output = ops.matmul(ops.reshape(weights, (-1, columns)), value)  # (T, D)
+    return ops.reshape(output, (-1, length, output.shape[-1])), ops.swapaxes(weights, 1, 2)

@@ -1,0 +1,95 @@
+"""Label-smoothed cross-entropy (paper section 5.4)."""
+
+from typing import NamedTuple
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.kernels.gradient import with_gradient
+
+UNDERFLOW = 1e-30  # smaller float32 probabilities may have lost digits
+
+
+class CrossEntropy(NamedTuple):
+    """Values per token. Gradients flow through `losses` alone."""
+
+    losses: KerasTensor  # float32 (N,), nats, label-smoothed
+    nll: KerasTensor  # float32 (N,), nats: -log p(label)
+    correct: KerasTensor  # float32 (N,): 1 where the label has the largest logit, else 0
+
+
+def plain_cross_entropy(
+    labels: KerasTensor, states: KerasTensor, embeddings: KerasTensor, label_smoothing: float
+) -> CrossEntropy:
+    """-(1 - ε) log p(label) - ε mean(log p), with logits = states · embeddingsᵀ (section 3.4).
+
+    Args:
+        labels: int tensor (N,).
+        states: float tensor (N, D).
+        embeddings: tensor (V, D) of the same dtype.
+        label_smoothing: ε.
+
+    Returns:
+        `CrossEntropy`.
+    """
+    logits = ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")  # (N, V)
+    log_p = ops.log_softmax(logits, axis=-1)
+    log_p_of_labels = _gather(log_p, labels)
+    losses = -(1 - label_smoothing) * log_p_of_labels - label_smoothing * ops.mean(log_p, axis=-1)
+    correct = ops.cast(log_p_of_labels >= ops.max(log_p, axis=-1), "float32")
+    return CrossEntropy(losses, ops.stop_gradient(-log_p_of_labels), correct)
+
+
+def cross_entropy(
+    labels: KerasTensor, states: KerasTensor, embeddings: KerasTensor, label_smoothing: float
+) -> CrossEntropy:
+    """`plain_cross_entropy` with two passes over the logits instead of about ten.
+
+    With logits z the loss is log Σ exp(z) - (1 - ε) · z[label] - ε · mean(z). Only the first term
+    needs all N · V logits, and its gradient is p. The others are products of a state with one
+    embedding, and with the sum of all embeddings.
+    """
+    half = keras.backend.standardize_dtype(states.dtype) != "float32"
+    in_first_term = float(half)  # the share of z[label] that the first term subtracts
+
+    @with_gradient
+    def first_term(states, embeddings):
+        logits = ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")  # (N, V)
+        p = ops.softmax(logits, axis=-1)
+        highest, of_labels = ops.max(logits, -1), _gather(logits, labels)
+        p_of_labels = _gather(p, labels)
+        nll = -ops.log(ops.maximum(p_of_labels, UNDERFLOW))
+        # Where p underflows this is at most log V too small, of more than 69 nats.
+        nll = ops.where(p_of_labels > UNDERFLOW, nll, highest - of_labels)
+        correct = ops.cast(of_labels >= highest, "float32")
+
+        def gradient(upstream, *_):
+            # In half precision 1 is subtracted from p(label) before p is rounded. In float32 it is
+            # subtracted after the products, which saves a copy of p.
+            by_logits = ops.cast(_minus_labels(p, labels), states.dtype) if half else p
+            upstream = ops.cast(upstream, states.dtype)[:, None]
+            by_embeddings = ops.matmul(ops.transpose(by_logits), states * upstream)
+            return ops.matmul(by_logits, embeddings) * upstream, by_embeddings
+
+        return (nll + (1 - in_first_term) * of_labels, nll, correct), gradient
+
+    losses, nll, correct = first_term(states, embeddings)
+    states, embeddings = (ops.cast(x, "float32") for x in (states, embeddings))
+    of_labels = ops.sum(states * ops.take(embeddings, labels, axis=0), axis=-1)
+    losses -= (1 - label_smoothing - in_first_term) * of_labels
+    if label_smoothing:
+        of_all = ops.matmul(states, ops.sum(embeddings, axis=0))
+        losses -= label_smoothing / embeddings.shape[0] * of_all
+    return CrossEntropy(losses, nll, correct)
+
+
+def _gather(values: KerasTensor, labels: KerasTensor) -> KerasTensor:
+    """values[n, labels[n]], (N,), as one gather; `take_along_axis` would copy all of `values`."""
+    rows = ops.arange(ops.size(labels), dtype="int32") * values.shape[-1]
+    return ops.take(ops.reshape(values, (-1,)), rows + labels)
+
+
+def _minus_labels(p: KerasTensor, labels: KerasTensor) -> KerasTensor:
+    """The matrix p (N, V) minus 1 at the labels."""
+    indices = ops.stack([ops.arange(ops.size(labels), dtype="int32"), labels], axis=-1)  # (N, 2)
+    return ops.scatter_update(p, indices, _gather(p, labels) - 1.0)

@@ -1,0 +1,45 @@
+"""Dropout (paper section 5.4; Srivastava et al. 2014)."""
+
+import keras
+import numpy as np
+from keras import KerasTensor, ops
+
+BYTE_VALUES = 256
+
+
+def plain_dropout(x: KerasTensor, rate: float, seed: keras.random.SeedGenerator) -> KerasTensor:
+    """The product x · kept / (1 - rate), where `kept` is 0 with probability `rate`, else 1.
+
+    Args:
+        x: float tensor of any shape (...).
+        rate: probability that an element becomes 0, at least 0 and below 1.
+        seed: of the random numbers.
+
+    Returns:
+        float tensor (...).
+    """
+    kept = keras.random.uniform(ops.shape(x), seed=seed) >= rate
+    return x * ops.cast(kept, x.dtype) / (1.0 - rate)
+
+
+def dropout(x: KerasTensor, rate: float, seed: keras.random.SeedGenerator) -> KerasTensor:
+    """`plain_dropout`, where each random number decides four elements, one byte for each.
+
+    Random numbers take most of the time. An element is dropped if its byte is below a threshold.
+    A rate between two multiples of 1/256 is the mean of the two: each call draws one of them, with
+    the probability that makes the rate of every element right, and scales by the one it drew.
+    Rates above 255/256 become 255/256.
+    """
+    size = ops.size(x)
+    # The axis of size 1 gives `view` a known last axis. The last number chooses the threshold.
+    numbers = keras.random.randint(((size + 3) // 4 + 1, 1), -(2**31), 2**31 - 1, seed=seed)
+    noise = ops.reshape(ops.view(numbers, "uint8"), (-1,))[:size]
+    lower = min(int(rate * BYTE_VALUES), BYTE_VALUES - 2)
+    share = min(rate * BYTE_VALUES - lower, 1.0)
+    higher = numbers[-1, 0] < int(share * (2**32 - 1)) - 2**31  # True with probability `share`
+    threshold = ops.where(higher, np.uint8(lower + 1), np.uint8(lower))
+    scale = ops.where(
+        higher, BYTE_VALUES / (BYTE_VALUES - 1 - lower), BYTE_VALUES / (BYTE_VALUES - lower)
+    )
+    kept = ops.reshape(noise >= threshold, ops.shape(x))
+    return x * (ops.cast(kept, x.dtype) * ops.cast(scale, x.dtype))

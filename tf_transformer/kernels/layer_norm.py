@@ -1,0 +1,58 @@
+"""Layer normalisation (Ba et al. 2016; paper section 3.1)."""
+
+from keras import KerasTensor, ops
+
+from tf_transformer.kernels.gradient import with_gradient
+
+
+def plain_layer_norm(
+    x: KerasTensor, gamma: KerasTensor, beta: KerasTensor, epsilon: float
+) -> KerasTensor:
+    """(x - mean) / √(variance + ε) · γ + β over the last axis.
+
+    Args:
+        x: float tensor (..., D).
+        gamma: float tensor (D,).
+        beta: float tensor (D,).
+        epsilon: ε.
+
+    Returns:
+        float tensor (..., D).
+
+    Example:
+        >>> x, ones = np.array([[1.0, 3.0]], "float32"), np.ones(2, "float32")
+        >>> np.asarray(plain_layer_norm(x, ones, 0 * ones, 1e-6)).round(3).tolist()
+        [[-1.0, 1.0]]
+    """
+    mean = ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(x - mean), axis=-1, keepdims=True)
+    return (x - mean) / ops.sqrt(variance + epsilon) * gamma + beta
+
+
+def layer_norm(
+    x: KerasTensor, gamma: KerasTensor, beta: KerasTensor, epsilon: float
+) -> KerasTensor:
+    """`plain_layer_norm`; the derived gradient passes over all of x several times more."""
+
+    @with_gradient
+    def normalize(x, gamma, beta):
+        centred = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        scale = ops.rsqrt(variance + epsilon)  # (..., 1)
+        unit = centred * scale  # mean 0, variance 1
+
+        def gradient(upstream):
+            by_unit = upstream * gamma
+            # A change of all elements by the same amount or factor does not change the output.
+            shift = ops.mean(by_unit, axis=-1, keepdims=True)
+            stretch = ops.mean(by_unit * unit, axis=-1, keepdims=True)
+            by_x = (by_unit - shift - unit * stretch) * scale
+            return by_x, _sum_of_rows(upstream * unit), _sum_of_rows(upstream)
+
+        return unit * gamma + beta, gradient
+
+    return normalize(x, gamma, beta)
+
+
+def _sum_of_rows(x: KerasTensor) -> KerasTensor:
+    return ops.sum(ops.reshape(x, (-1, x.shape[-1])), axis=0)  # (D,)
