@@ -1,8 +1,10 @@
-"""The Transformer in NumPy, written from the paper's formulas: the oracle for layers and model.
+"""The Transformer in NumPy, from the paper's formulas: the oracle for layers and models.
 
-Plain on purpose: float64, one sentence at a time, a loop over heads, no padding and no cache.
-Functions take the layer they are the oracle of and read nothing but its weights and its sizes.
+Float64, one sentence at a time, a loop over heads, no padding and no cache. Each function takes
+the layer that it is the oracle for, and reads only its weights and sizes.
 """
+
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -10,16 +12,26 @@ import numpy as np
 EPSILON = 1e-6  # of layer normalisation
 
 
+class Output(NamedTuple):
+    """The results for one pair; lists have one entry per layer."""
+
+    logits: np.ndarray  # (T, V)
+    memory: np.ndarray  # (S, D)
+    encoder_attention: list[np.ndarray]  # (H, S, S)
+    decoder_attention: list[np.ndarray]  # (H, T, T)
+    cross_attention: list[np.ndarray]  # (H, T, S)
+
+
 def array(tensor) -> np.ndarray:
-    """A backend's tensor or variable, as float64."""
-    return keras.ops.convert_to_numpy(tensor).astype("float64")
+    """A tensor or variable of any backend, as float64."""
+    return keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32")).astype("float64")
 
 
 def randomize(layer, seed: int = 1):
     """Gives every weight random values, so that no bias is 0 and no gain is 1; returns `layer`.
 
-    Gains are about 1 and matrices keep the variance, so that a deep model still depends on its
-    inputs.
+    Gains are about 1 and matrices keep the variance, so that the output of a deep model still
+    depends on its inputs.
     """
     random = np.random.default_rng(seed)
     for weight in layer.weights:
@@ -30,7 +42,7 @@ def randomize(layer, seed: int = 1):
 
 
 def gradients(function, *arrays) -> list[np.ndarray]:
-    """The gradients of a function's only number, by the backend's automatic differentiation."""
+    """The gradients of a function that returns a scalar, by the backend's differentiation."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -49,10 +61,15 @@ def softmax(scores):
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
-def attention(query, key, value, mask=True):
-    """softmax(Q Kᵀ / √K) V (equation 1), over any leading axes."""
-    scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
-    return softmax(np.where(mask, scores, -np.inf)) @ value
+def attention_weights(query, key, mask=True, bias=0.0):
+    """softmax(Q Kᵀ / √K + bias) (equation 1), over any leading axes."""
+    scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1]) + bias
+    return softmax(np.where(mask, scores, -np.inf))
+
+
+def attention(query, key, value, mask=True, bias=0.0):
+    """softmax(Q Kᵀ / √K + bias) V (equation 1), over any leading axes."""
+    return attention_weights(query, key, mask, bias) @ value
 
 
 def linear(layer, x):
@@ -61,7 +78,7 @@ def linear(layer, x):
 
 
 def projections(layer) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Kernel and bias of W^Q, W^K and W^V, which the layer keeps side by side."""
+    """Kernel and bias of W^Q, W^K and W^V, which the layer concatenates."""
     keys = layer.num_heads * layer.key_dim
     if layer.is_self_attention:
         parts = [(layer.projection, [keys, 2 * keys])]
@@ -75,14 +92,27 @@ def projections(layer) -> list[tuple[np.ndarray, np.ndarray]]:
     return pairs
 
 
-def multi_head_attention(layer, query, value, mask=True):
-    """Concat(head₁ … head_H) Wᴼ for one sentence (section 3.2.2); the mask is (T, S)."""
+def multi_head_attention(layer, query, value, mask=True, rotate=lambda head: head, bias=0.0):
+    """Concat(head₁ … head_H) Wᴼ and the weights (H, T, S) for one sentence (section 3.2.2).
+
+    Args:
+        layer: a `MultiHeadAttention`.
+        query: array (T, D).
+        value: array (S, D).
+        mask: bool array that broadcasts to (T, S).
+        rotate: applied to the queries and to the keys of each head, (T, K).
+        bias: array that broadcasts to (T, S), added to the scores.
+    """
     queries, keys, values = (
-        np.split(x @ kernel + bias, layer.num_heads, axis=-1)
-        for (kernel, bias), x in zip(projections(layer), (query, value, value), strict=True)
+        np.split(x @ kernel + bias_, layer.num_heads, axis=-1)
+        for (kernel, bias_), x in zip(projections(layer), (query, value, value), strict=True)
     )
-    heads = [attention(q, k, v, mask) for q, k, v in zip(queries, keys, values, strict=True)]
-    return linear(layer.output_projection, np.concatenate(heads, axis=-1))
+    weights = [
+        attention_weights(rotate(q), rotate(k), mask, bias)
+        for q, k in zip(queries, keys, strict=True)
+    ]
+    heads = [w @ v for w, v in zip(weights, values, strict=True)]
+    return linear(layer.output_projection, np.concatenate(heads, axis=-1)), np.stack(weights)
 
 
 def feed_forward(layer, x):
@@ -103,22 +133,41 @@ def residual(layer, x, sublayer):
     return layer_norm(layer.norm, x + sublayer(x))
 
 
-def encoder_layer(layer, x):
+def block(layer, x, memory=None, mask=True):
+    """A layer of an encoder or decoder: its output, and the weights of both attentions.
+
+    Without a memory there is no cross-attention, and its weights are ().
+    """
+    found = {"cross": ()}
+
+    def attend(name, attention_layer, query, value, mask=True):
+        output, found[name] = multi_head_attention(attention_layer, query, value, mask)
+        return output
+
     x = residual(
-        layer.attention_residual, x, lambda y: multi_head_attention(layer.self_attention, y, y)
+        layer.attention_residual, x, lambda y: attend("own", layer.self_attention, y, y, mask)
     )
-    return residual(layer.feed_forward_residual, x, lambda y: feed_forward(layer.feed_forward, y))
+    if memory is not None:
+        x = residual(
+            layer.cross_residual, x, lambda y: attend("cross", layer.cross_attention, y, memory)
+        )
+    x = residual(layer.feed_forward_residual, x, lambda y: feed_forward(layer.feed_forward, y))
+    return x, found["own"], found["cross"]
 
 
-def decoder_layer(layer, x, memory):
-    causal = np.tri(len(x), dtype=bool)
-    x = residual(
-        layer.self_residual, x, lambda y: multi_head_attention(layer.self_attention, y, y, causal)
-    )
-    x = residual(
-        layer.cross_residual, x, lambda y: multi_head_attention(layer.cross_attention, y, memory)
-    )
-    return residual(layer.feed_forward_residual, x, lambda y: feed_forward(layer.feed_forward, y))
+def causal_mask(length):
+    return np.tri(length, dtype=bool)
+
+
+def stack(layer, x, memory=None, mask=True):
+    """A whole encoder or decoder: its output, and lists of the weights of both attentions."""
+    attention_of_layers, cross_attention = [], []
+    for each in layer.layers:
+        x, own, cross = block(each, x, memory, mask)
+        attention_of_layers.append(own)
+        cross_attention.append(cross)
+    x = x if layer.final_norm is None else layer_norm(layer.final_norm, x)
+    return x, attention_of_layers, cross_attention
 
 
 def sinusoids(length, d_model):
@@ -132,29 +181,22 @@ def sinusoids(length, d_model):
     return encodings
 
 
-def embed(model, embedding, position, ids):
+def embed(embedding, position, ids):
     """Embeddings times √D plus positions (sections 3.4 and 3.5)."""
-    d_model = model.config.d_model
-    if model.config.position == "learned":
+    matrix = array(embedding.embeddings)
+    d_model = matrix.shape[1]
+    if hasattr(position, "table"):
         positions = array(position.table)[: len(ids)]
     else:
         positions = sinusoids(len(ids), d_model)
-    return array(embedding.embeddings)[ids] * np.sqrt(d_model) + positions
+    return matrix[ids] * np.sqrt(d_model) + positions
 
 
-def encode(model, source):
-    """Memory (S, D) of one sentence: ids (S,) without padding."""
-    x = embed(model, model.source_embedding, model.source_position, source)
-    for layer in model.encoder.layers:
-        x = encoder_layer(layer, x)
-    return layer_norm(model.encoder.final_norm, x) if model.config.norm_first else x
-
-
-def transformer(model, source, target):
-    """Logits (T, V) of one pair: ids (S,) and (T,), without padding."""
-    memory = encode(model, source)
-    x = embed(model, model.target_embedding, model.target_position, target)
-    for layer in model.decoder.layers:
-        x = decoder_layer(layer, x, memory)
-    x = layer_norm(model.decoder.final_norm, x) if model.config.norm_first else x
-    return x @ array(model.output_embedding.embeddings).T
+def forward(model, source, target) -> Output:
+    """The whole model on one pair: ids (S,) and (T,), without padding."""
+    x = embed(model.source_embedding, model.source_position, source)
+    memory, encoder_attention, _ = stack(model.encoder, x)
+    x = embed(model.target_embedding, model.target_position, target)
+    states, *attentions = stack(model.decoder, x, memory, causal_mask(len(target)))
+    logits = states @ array(model.output_embedding.embeddings).T
+    return Output(logits, memory, encoder_attention, *attentions)

@@ -80,7 +80,7 @@ class Translator:
         )
         self._attention = tf.function(
             lambda source, target: tf.stack(
-                [tf.reduce_mean(w, 1) for w in model.forward((source, target)).cross_attention], 1
+                [tf.reduce_mean(w, 1) for w in model.run((source, target)).cross_attention], 1
             ),
             input_signature=[ids, ids],
         )

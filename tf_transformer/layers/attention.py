@@ -59,7 +59,7 @@ class MultiHeadAttention(keras.layers.Layer):
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, D), D being the size of `query`'s last axis. `forward` has the same
+        float tensor (B, T, D), D being the size of `query`'s last axis. `run` has the same
         arguments and returns `Attended`, with the attention weights.
 
     Raises:
@@ -132,9 +132,9 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        return self.forward(query, value, attention_mask, training).output
+        return self.run(query, value, attention_mask, training).output
 
-    def forward(
+    def run(
         self,
         query: KerasTensor,
         value: KerasTensor | None = None,

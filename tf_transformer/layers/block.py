@@ -87,7 +87,7 @@ class Block(keras.layers.Layer):
         self.attention_residual.build(x_shape)
         self.feed_forward_residual.build(x_shape)
 
-    def forward(
+    def run(
         self,
         x: KerasTensor,
         memory: Any = None,
@@ -147,7 +147,7 @@ class EncoderLayer(Block):
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, S, D). `forward` returns `BlockOutput`, with the attention weights.
+        float tensor (B, S, D). `run` returns `BlockOutput`, with the attention weights.
 
     Example:
         >>> layer = EncoderLayer(num_heads=2, key_dim=4, d_ff=16)
@@ -161,7 +161,7 @@ class EncoderLayer(Block):
         attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        return self.forward(x, attention_mask=attention_mask, training=training).output
+        return self.run(x, attention_mask=attention_mask, training=training).output
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -179,7 +179,7 @@ class DecoderLayer(Block):
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, D). `forward` returns `BlockOutput`, with the attention weights.
+        float tensor (B, T, D). `run` returns `BlockOutput`, with the attention weights.
 
     Example:
         >>> layer = DecoderLayer(num_heads=2, key_dim=4, d_ff=16)
@@ -202,7 +202,7 @@ class DecoderLayer(Block):
         cross_attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        return self.forward(
+        return self.run(
             x,
             None if memory is None else Memory(memory),
             attention_mask,

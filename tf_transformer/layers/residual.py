@@ -37,8 +37,8 @@ class Residual(keras.layers.Layer):
         self.norm = LayerNorm(dtype=self.dtype_policy)
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
 
-    def build(self, input_shape, output_shape=None):
-        self.norm.build(input_shape)
+    def build(self, x_shape, output_shape=None):
+        self.norm.build(x_shape)
 
     def before(self, x: KerasTensor) -> KerasTensor:
         """The input of the sub-layer, (B, T, D)."""
@@ -51,8 +51,8 @@ class Residual(keras.layers.Layer):
         # Differs from the paper: pre-norm is an option, off by default.
         return x if self.norm_first else self.norm(x)
 
-    def compute_output_shape(self, input_shape, output_shape=None):
-        return input_shape
+    def compute_output_shape(self, x_shape, output_shape=None):
+        return x_shape
 
     def get_config(self):
         return super().get_config() | {

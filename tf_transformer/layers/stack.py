@@ -60,7 +60,7 @@ class Stack(keras.layers.Layer):
         if self.final_norm is not None:
             self.final_norm.build(x_shape)
 
-    def forward(
+    def run(
         self,
         x: KerasTensor,
         memories: Sequence | None = None,
@@ -70,7 +70,7 @@ class Stack(keras.layers.Layer):
         caches: Sequence | None = None,
         training: bool | None = None,
     ) -> StackOutput:
-        """All layers one after another. Arguments are those of `Block.forward`.
+        """All layers one after another. Arguments are those of `Block.run`.
 
         Args:
             x: float tensor (B, T, D).
@@ -87,9 +87,9 @@ class Stack(keras.layers.Layer):
             inputs = (x, memory, attention_mask, cross_attention_mask)
             options = {"positions": positions, "cache": cache, "training": training}
             if self.remat and training:
-                outputs.append(recompute(layer, layer.forward, *inputs, **options))
+                outputs.append(recompute(layer, layer.run, *inputs, **options))
             else:
-                outputs.append(layer.forward(*inputs, **options))
+                outputs.append(layer.run(*inputs, **options))
             x = outputs[-1].output
         _, attention, cross_attention, caches = map(list, zip(*outputs, strict=True))
         x = x if self.final_norm is None else self.final_norm(x)
@@ -112,7 +112,7 @@ class Encoder(Stack):
         remat: whether a layer's inside is computed again for the backward pass, to save memory.
         **layer_options: the arguments of `EncoderLayer`.
 
-    Call arguments and returns are those of `EncoderLayer`. `forward` returns `StackOutput`, with
+    Call arguments and returns are those of `EncoderLayer`. `run` returns `StackOutput`, with
     the attention weights of all layers.
     """
 
@@ -124,7 +124,7 @@ class Encoder(Stack):
         attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        return self.forward(x, attention_mask=attention_mask, training=training).output
+        return self.run(x, attention_mask=attention_mask, training=training).output
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -136,7 +136,7 @@ class Decoder(Stack):
         remat: whether a layer's inside is computed again for the backward pass, to save memory.
         **layer_options: the arguments of `DecoderLayer`.
 
-    Call arguments and returns are those of `DecoderLayer`. `forward` returns `StackOutput`, with
+    Call arguments and returns are those of `DecoderLayer`. `run` returns `StackOutput`, with
     the attention weights of all layers.
     """
 
@@ -150,7 +150,7 @@ class Decoder(Stack):
         cross_attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        return self.forward(
+        return self.run(
             x,
             self.same_memory(memory),
             attention_mask,

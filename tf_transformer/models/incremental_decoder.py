@@ -134,7 +134,7 @@ class IncrementalDecoder:
         ancestors, cache = cache.open(ancestors, index)
         encoding, width = self._model.target_position, self._beam_size
         queries = ops.broadcast_to(index, (width,))  # all at the same position
-        found = self._model.decoder.forward(
+        found = self._model.decoder.run(
             self._embed(ids, index),
             memory,
             cache.mask(ancestors),

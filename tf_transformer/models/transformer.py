@@ -49,7 +49,7 @@ class Transformer(keras.Model):
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, V) of logits. `forward` has the same arguments and returns
+        float tensor (B, T, V) of logits. `run` has the same arguments and returns
         `TransformerOutput`, with the attention weights of all layers and heads.
 
     Raises:
@@ -166,9 +166,9 @@ class Transformer(keras.Model):
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        return self.output_embedding.logits(self.forward(inputs, training=training).states)
+        return self.output_embedding.logits(self.run(inputs, training=training).states)
 
-    def forward(
+    def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> TransformerOutput:
         """A call without the logits, which `output_embedding` makes of `states`."""
@@ -187,7 +187,7 @@ class Transformer(keras.Model):
         x = self.source_position(self.source_embedding(source))
         x = self.source_dropout(x, training=training)
         positions = Positions.of_sequence(self.source_position, source)
-        return self.encoder.forward(
+        return self.encoder.run(
             x, attention_mask=padding_mask(source), positions=positions, training=training
         )
 
@@ -198,7 +198,7 @@ class Transformer(keras.Model):
         memories = self.decoder.same_memory(memory)
         # Targets have padding at the end only, so the causal mask hides it from real tokens.
         causal = causal_mask(keras.ops.shape(target)[1])
-        return self.decoder.forward(
+        return self.decoder.run(
             x, memories, causal, memory_mask, positions=positions, training=training
         )
 

@@ -136,7 +136,7 @@ class Learner:
 
     def _losses(self, batch: Batch, training: bool = False) -> TokenLosses:
         source, labels = batch
-        states = self.transformer.forward((source, shift_right(labels)), training=training).states
+        states = self.transformer.run((source, shift_right(labels)), training=training).states
         embeddings = self.transformer.output_embedding.embeddings
         return token_losses(labels, states, embeddings, self._label_smoothing, PAD_ID)
 
