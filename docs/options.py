@@ -62,7 +62,7 @@ def _command(name: str, function: Callable[..., None]) -> str:
     return f"## {program}\n\n{_summary(doc)}\n\n{_table(rows)}{also}"
 
 
-def _group(name: str, cls: type) -> str:
+def _group(name: str, cls: Any) -> str:
     """The section of one of the configuration's dataclasses."""
     doc = docstring_parser.parse(inspect.getdoc(cls) or "")
     texts = {param.arg_name: param.description or "" for param in doc.params}
