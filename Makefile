@@ -1,16 +1,17 @@
-# make demo    from a fresh clone to a served translator, in about six minutes on two cores
-# make test    every test that CI runs
-# make check   what to run before each commit: format, lint, types, fast tests
-# make format  put the code into shape
+# make demo      from a fresh clone to an exported translator
+# make test      every test that CI runs
+# make test-all  the slow tests, too
+# make check     before each commit: format, lint, types, fast tests
+# make format    formats the code
 #
-# All of them set up their own environment in .venv first, when it is missing or outdated.
+# Each target creates or updates its own environment in .venv first.
 
 SYSTEM_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := .venv/bin/python
 KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
     tests/training/test_loss.py tests/training/test_metrics.py tests/training/test_schedule.py
-# Most of a test is Python tracing a small graph, on one core: files take turns on two.
-SIDE_BY_SIDE := --numprocesses 2 --dist loadfile
+# Most of a test is Python code that traces a small graph on one core, so two processes share the files.
+PARALLEL := --numprocesses 2 --dist loadfile
 export TF_CPP_MIN_LOG_LEVEL := 3
 
 .PHONY: demo test test-all check lint types format clean
@@ -32,13 +33,13 @@ demo: .venv/installed
 	$(PYTHON) evaluate.py --run_dir runs/demo
 	rm -rf served/demo/1
 	$(PYTHON) -m export --run_dir runs/demo --to served/demo/1
-	@echo "and from the SavedModel, in a session, as TF Serving runs it:"
+	@echo "Translations of the SavedModel in a session, as TF Serving runs it:"
 	@printf '%s\n' 'twenty-one' 'nine hundred and ninety-nine thousand, nine hundred and ninety-nine' \
 	    'June twelfth, twenty seventeen' | $(PYTHON) export/run_in_session.py served/demo/1
 
 test: .venv/installed-dev lint types
-	$(PYTHON) -m pytest $(SIDE_BY_SIDE)
-	KERAS_BACKEND=jax $(PYTHON) -m pytest $(SIDE_BY_SIDE) $(KERAS_ONLY)
+	$(PYTHON) -m pytest $(PARALLEL)
+	KERAS_BACKEND=jax $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
 
 test-all: test
 	$(PYTHON) -m pytest -m slow

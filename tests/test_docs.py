@@ -1,4 +1,4 @@
-"""What docs/ says can be done: files it names exist, its commands and requests are taken."""
+"""The pages: their Python blocks run, their commands are accepted, all that they name exists."""
 
 import importlib
 import json
@@ -6,63 +6,239 @@ import pathlib
 import re
 import shlex
 
+import keras
 import pytest
 
-from export.serving import client_grpc, client_rest, health
+from docs import options
 from tf_transformer.commands import command_line
+from tf_transformer.commands import main as commands
 
 ROOT = pathlib.Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
-PARSERS = {
-    "export/serving/client_rest.py": client_rest.parser,
-    "export/serving/client_grpc.py": client_grpc.parser,
-    "export/serving/health.py": health.parser,
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text("utf-8")
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "benchmarks" / "README.md")
 }
+MOST_LINES = {"README.md": 150, "ARCHITECTURE.md": 250}
+SERVER = "localhost:8501"  # in the pages; the tests put a stand-in for TensorFlow Serving there
 
 
-def commands(program: str) -> list[list[str]]:
-    """The words of each command of the page that begins with `program`."""
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    lines = (
-        "".join(block for language, block in blocks if not language)
-        .replace("\\\n", " ")
-        .split("\n")
-    )
-    inline = re.findall(r"`([^`\n]+)`", PAGE)
-    return [shlex.split(line) for line in lines + inline if line.startswith(f"{program} ")]
+def blocks(page: str) -> list[tuple[str, str]]:
+    """(language, text) of each fenced block; the language may be empty."""
+    return re.findall(r"^```(\w*)\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
 
 
-def test_files_that_are_named_exist():
-    named = set(re.findall(r"(?:export|tests|docs)/[\w/]+\.\w+", PAGE))
-    named |= {f"export/serving/{name}" for name in re.findall(r"^\| `(\w+\.\w+)`", PAGE, re.M)}
-    assert len(named) > 6
-    assert not [name for name in named if not (ROOT / name).is_file()]
+def inline(page: str) -> list[str]:
+    """The code spans outside of fenced blocks."""
+    text = re.sub(r"^```.*?^```", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"`([^`\n]+)`", text)
 
 
-def test_python_commands_are_taken():
-    found = commands("python")
-    assert len(found) > 6
-    for _python, program, *words in found:
-        words = words[: words.index("<")] if "<" in words else words
-        if program in PARSERS:
-            PARSERS[program]().parse_args(words)
-        elif program == "-m":
-            assert words[0] == "export"
-            main = importlib.import_module("tf_transformer.commands.export").main
-            command_line.parser_of(main).parse_args(words[1:])
-        else:
-            assert (ROOT / program).is_file()
+def shell_lines(program: str) -> list[tuple[str, list[str]]]:
+    """(page, words) of each command that begins with `program`, in blocks and in code spans."""
+    found = []
+    for page in PAGES:
+        scripts = "".join(text for language, text in blocks(page) if not language)
+        lines = scripts.replace("\\\n", " ").split("\n") + inline(page)
+        lines = [line.partition("  # ")[0] for line in lines if line.startswith(f"{program} ")]
+        found += [(page, shlex.split(line)) for line in lines]
+    return found
+
+
+def without_redirection(words: list[str]) -> list[str]:
+    ends = [words.index(sign) for sign in ("<", ">", "|", "&&") if sign in words]
+    return words[: min(ends, default=len(words))]
+
+
+PYTHON = [
+    pytest.param(text, id=f"{page}-{number}")
+    for page in PAGES
+    for number, text in enumerate(text for language, text in blocks(page) if language == "python")
+]
+
+
+@pytest.fixture(scope="module")
+def readers_folder(run, tmp_path_factory):
+    """A folder with what the pages name: runs/mine and its export served/mine/1."""
+    from tf_transformer.translator import Translator
+
+    folder = tmp_path_factory.mktemp("reader")
+    (folder / "runs").mkdir()
+    (folder / "runs" / "mine").symlink_to(run)
+    Translator.from_run(run, num_hypotheses=2).save(folder / "served" / "mine" / "1")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(readers_folder):
+    """The address of a server with the exported model."""
+    from stand_in_server import StandIn
+
+    with StandIn(str(readers_folder / "served" / "mine" / "1"), "translator") as stand_in:
+        yield stand_in.rest
+
+
+@pytest.mark.parametrize("source", PYTHON)
+def test_python_blocks_run(source, readers_folder, server, monkeypatch):
+    """Each by itself, in the order of a reader who pastes only this one."""
+    monkeypatch.chdir(readers_folder)
+    try:
+        exec(compile(source.replace(SERVER, server), "block", "exec"), {"__name__": "block"})
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+def test_there_are_python_blocks():
+    assert len(PYTHON) > 6
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [*shell_lines("python"), *shell_lines("tf-transformer")],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value[1:3]),
+)
+def test_commands_are_accepted(page, words, monkeypatch):
+    monkeypatch.chdir(ROOT)  # for --config
+    program, *given = without_redirection(words)
+    if program == "python":
+        program, *given = given
+    if program == "-m":
+        program, *given = given
+    name = given[0] if program == "tf-transformer" else program.removesuffix(".py")
+    if name in commands.COMMANDS:
+        given = given[program == "tf-transformer" :]
+        if given:  # else the page only names the command
+            main = importlib.import_module(f"tf_transformer.commands.{name}").main
+            command_line.parser_of(main).parse_args(given)
+        return
+    source = source_of(program)
+    for option in re.findall(r"--(?!help)(\w+)", " ".join(given)):
+        assert re.search(rf"\b{option}\b", source), f"{page}: {program} has no option --{option}"
+
+
+def source_of(program: str) -> str:
+    """The text of a script, or of a module and those beside it."""
+    if program.endswith(".py"):
+        script = ROOT / program
+        wrapped = ROOT / "tf_transformer" / program  # a script may only start a module
+        return "".join(path.read_text("utf-8") for path in (script, wrapped) if path.is_file())
+    path = ROOT / pathlib.PurePath(*program.split("."))
+    files = list(path.glob("*.py")) if path.is_dir() else list(path.parent.glob("*.py"))
+    assert path.is_dir() or path.with_suffix(".py").is_file(), f"there is no module {program}"
+    return "".join(file.read_text("utf-8") for file in files)
+
+
+def known_options() -> set[str]:
+    """All options of the commands, as a user types them."""
+    known = set()
+    for name in commands.COMMANDS:
+        main = importlib.import_module(f"tf_transformer.commands.{name}").main
+        for action in command_line.parser_of(main)._actions:
+            known |= set(action.option_strings)
+    return known
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/training.md", "docs/decoding.md"])
+def test_options_in_the_text_exist(page):
+    named = {
+        option for span in inline(page) for option in re.findall(r"(?<!\S)--[a-z][\w.]*", span)
+    }
+    assert named <= known_options()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)]+)\)", re.sub(r"`[^`\n]+`", "", PAGES[page])):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / file if file else ROOT / page
+        assert path.exists(), target
+        if anchor:
+            assert anchor in anchors(path.read_text("utf-8")), target
+
+
+def anchors(text: str) -> set[str]:
+    """The addresses of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_files_exist(page):
+    folders = "tf_transformer|configs|tests|export|examples|docs|results|benchmarks"
+    for span in inline(page):
+        if match := re.fullmatch(rf"((?:{folders})/[\w./-]*)(?:::\w+)?", span):
+            assert (ROOT / match[1]).exists(), span
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_tests_exist(page):
+    for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGES[page]):
+        assert f"def {test}(" in (ROOT / file).read_text("utf-8"), f"{file}::{test}"
+
+
+@pytest.mark.parametrize(("page", "most"), MOST_LINES.items())
+def test_first_pages_are_short(page, most):
+    assert PAGES[page].count("\n") <= most
+
+
+def test_the_reference_of_options_is_up_to_date():
+    assert options.PAGE.read_text("utf-8") == options.page(), "run python -m docs.options"
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = {words[1] for _page, words in shell_lines("make")}
+    assert {"demo", "test"} <= named
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_extras_of_pip_exist():
+    import configparser
+
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    named = {
+        extra
+        for _page, words in shell_lines("pip")
+        for word in words
+        for extra in re.findall(r"\[(\w+)\]", word)
+    }
+    assert named
+    assert named <= set(setup["options.extras_require"])
 
 
 def test_the_server_is_started_with_files_that_exist():
-    (words,) = commands("tensorflow_model_server")
-    options = dict(word.removeprefix("--").split("=") for word in words[1:])
-    assert (ROOT / options["batching_parameters_file"].removeprefix("$PWD/")).is_file()
-    assert options["model_base_path"] == "$PWD/served/" + options["model_name"]
+    starts = shell_lines("tensorflow_model_server")
+    assert len(starts) == 2
+    for _page, words in starts:
+        given = dict(word.removeprefix("--").split("=") for word in words[1:])
+        if "batching_parameters_file" in given:
+            file = given["batching_parameters_file"].removeprefix("$PWD/")
+            assert (ROOT / file).is_file()
+        assert given["model_base_path"] == "$PWD/served/" + given["model_name"]
 
 
-@pytest.mark.parametrize("body", [w[w.index("-d") + 1] for w in commands("curl") if "-d" in w])
+REQUESTS = [words[words.index("-d") + 1] for _, words in shell_lines("curl") if "-d" in words]
+
+
+@pytest.mark.parametrize("body", REQUESTS)
 def test_requests_of_curl_are_json_with_instances(body):
     request = json.loads(body)
     assert request.keys() <= {"signature_name", "instances"}
     assert request["instances"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_json_blocks_are_json(page):
+    for language, text in blocks(page):
+        if language == "json":
+            json.loads(text)
+
+
+def test_table_of_serving_files_is_complete():
+    named = set(re.findall(r"`(\w+\.\w+)`", PAGES["docs/serving.md"].partition("## Export")[0]))
+    files = {path.name for path in (ROOT / "export" / "serving").iterdir() if path.is_file()}
+    assert files == named
