@@ -1,6 +1,7 @@
 """Lines in, whole files out."""
 
 import gzip
+import itertools
 import os
 import pathlib
 from collections.abc import Iterator
@@ -26,6 +27,23 @@ def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
                 yield line.removesuffix(b"\n").removesuffix(b"\r")
     except (gzip.BadGzipFile, EOFError) as error:
         raise InputError(f"{path} is not a whole gzip file: {error}") from error
+
+
+def read_aligned(*paths: str | os.PathLike) -> Iterator[tuple[bytes, ...]]:
+    """Line n of each file, together; see `read_lines`.
+
+    Raises:
+        InputError: as `read_lines`, and when the files have different numbers of lines.
+    """
+    for number, lines in enumerate(itertools.zip_longest(*map(read_lines, paths))):
+        if None in lines:
+            shorter = paths[lines.index(None)]
+            longer = next(path for path, line in zip(paths, lines, strict=True) if line is not None)
+            raise InputError(
+                f"{shorter} ends after line {number:,} but {longer} goes on: line n of one must "
+                "belong to line n of the other. Give files of equal length."
+            )
+        yield lines
 
 
 def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
