@@ -4,29 +4,19 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from tf_transformer.decoding import NEVER
 from tf_transformer.errors import InputError
+from tf_transformer.predictor import PairScore, Prediction
 from tf_transformer.tokenizer import well_formed
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")
 
 
-class Translation(NamedTuple):
-    """A translation and its score: log-probability over length penalty."""
-
-    text: str
-    score: float
-
-
-class PairScore(NamedTuple):
-    """What the model gives a translation: log-probability over length penalty, and without."""
-
-    score: float
-    log_probability: float
+Translation = Prediction
 
 
 class SavedTranslator:

@@ -8,9 +8,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tf_transformer.data.batching import BatchPlan, made_ahead
 
 from tf_transformer.data import batching
-from tf_transformer.data.batching import BatchPlan, made_ahead
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import IdRows, TokenPairs
 

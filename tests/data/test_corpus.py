@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-
 from tf_transformer.data.corpus import (
     Corpus,
     _smallest_distinct,
@@ -14,6 +13,7 @@ from tf_transformer.data.corpus import (
     stream_files,
     stream_tfds,
 )
+
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_lines
 

@@ -6,9 +6,9 @@ import threading
 
 import numpy as np
 import pytest
+from tf_transformer.data.corpus import Corpus, PairStream, stream_files
 
 from tf_transformer.data import store as store_module
-from tf_transformer.data.corpus import Corpus, PairStream, stream_files
 from tf_transformer.data.store import TokenStore, tokenised
 from tf_transformer.errors import InputError
 from tf_transformer.tokenizer import Tokenizer

@@ -4,9 +4,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tf_transformer.data.corpus import Corpus
 
 from tf_transformer.data import tokens
-from tf_transformer.data.corpus import Corpus
 from tf_transformer.data.tokens import IdRows, tokenise
 from tf_transformer.tokenizer import Tokenizer
 
