@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tf_transformer.data.batching import BatchPlan
-from tf_transformer.data.corpus import Pair, PairStream, stream_files
 
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
+from tf_transformer.data.batching import BatchPlan
+from tf_transformer.data.corpus import Pair, PairStream, stream_files
 from tf_transformer.data.generated import generate, number_in_words
 from tf_transformer.data.store import TokenStore, tokenised
 from tf_transformer.tokenizer import Tokenizer

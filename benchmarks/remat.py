@@ -12,11 +12,11 @@ import time
 import keras
 import numpy as np
 import tensorflow as tf
-from tf_transformer.training.learner import Learner, make_optimizer
 
 from tf_transformer.commands import command_line
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.training.learner import Learner, make_optimizer
 
 _VOCABULARY = 8000
 _UPDATES = 5

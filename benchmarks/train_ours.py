@@ -1,7 +1,6 @@
 """This project's contender: its Transformer and the update that its own training makes."""
 
 import keras
-from tf_transformer.training.learner import Learner, make_optimizer
 from train_tensorflow import repeated
 from train_workload import (
     BATCHES,
@@ -18,6 +17,7 @@ from workload import THREADS
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.training.learner import Learner, make_optimizer
 from tf_transformer.training.strategy import use_threads
 
 

@@ -11,7 +11,7 @@ from keras import ops
 from reference_search import PrefixTables, arrays, assert_found, hypotheses_of, log_probability
 
 from tf_transformer.decoding import SpecialIds, beam_search, greedy_search
-from tf_transformer.decoding.hypotheses import NEVER
+from tf_transformer.decoding.hypotheses import NEG_INF
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
@@ -313,7 +313,7 @@ def test_what_was_not_found_has_length_zero_and_a_finite_score():
     found = search(tables, np.int32([1]), 4, num_hypotheses=4)
     np.testing.assert_array_equal(found.lengths, [[1, 1, 1, 0]])
     np.testing.assert_array_equal(found.ids[0, 3], [SPECIAL.pad])
-    assert found.scores[0, 3] == np.float32(NEVER)
+    assert found.scores[0, 3] == np.float32(NEG_INF)
 
 
 @pytest.mark.parametrize("extreme", [1e4, -1e4, -np.inf])

@@ -12,7 +12,7 @@ from reference_search import PrefixTables, Rules, arrays, assert_found, hypothes
 
 from tf_transformer.decoding import Constraints, SpecialIds, beam_search, greedy_search
 from tf_transformer.decoding.constraints import rank_next, rank_together
-from tf_transformer.decoding.hypotheses import NEVER
+from tf_transformer.decoding.hypotheses import NEG_INF
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
@@ -273,8 +273,8 @@ def test_dead_end_is_no_hypothesis(tables, rules):
     for found in (search(tables, limits, batch, 3), greedy(tables, limits, batch)):
         assert found.lengths[:, 0].tolist() == alive
         none = found.lengths == 0
-        assert (found.scores[none] == np.float32(NEVER)).all()
-        assert (found.log_probabilities[none] == np.float32(NEVER)).all()
+        assert (found.scores[none] == np.float32(NEG_INF)).all()
+        assert (found.log_probabilities[none] == np.float32(NEG_INF)).all()
 
 
 @each_dead_end
@@ -309,7 +309,7 @@ def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL, co
     return {
         int(token): float(value)
         for value, token in zip(values, tokens, strict=True)
-        if value > NEVER / 2
+        if value > NEG_INF / 2
     }
 
 
@@ -394,7 +394,7 @@ def test_extensions_of_a_sentence_are_ranked_together(constraints, size, compile
     )
     values, tokens, parents = map(ops.convert_to_numpy, (*ranked, parents))
     for sentence in range(3):
-        may_follow = values[sentence] > NEVER / 2
+        may_follow = values[sentence] > NEG_INF / 2
         places = parents[sentence] * size + tokens[sentence]
         np.testing.assert_array_equal(places[may_follow][:8], expected[sentence])
         np.testing.assert_allclose(

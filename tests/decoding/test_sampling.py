@@ -7,7 +7,7 @@ from keras import ops
 from reference_search import PrefixTables, Rules, arrays, assert_found, hypotheses_of
 
 from tf_transformer.decoding import Constraints, Sampling, SpecialIds, greedy_search, sample
-from tf_transformer.decoding.hypotheses import NEVER
+from tf_transformer.decoding.hypotheses import NEG_INF
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
@@ -325,8 +325,8 @@ def test_dead_end_is_no_sample(tables, sampling):
     constraints = Constraints(excluded=(2, 3, 4))
     found = draw(tables, [4], random_numbers(1, 3, 4), sampling, constraints=constraints)
     assert (found.lengths == 0).all()
-    assert (found.scores == np.float32(NEVER)).all()
-    assert (found.log_probabilities == np.float32(NEVER)).all()
+    assert (found.scores == np.float32(NEG_INF)).all()
+    assert (found.log_probabilities == np.float32(NEG_INF)).all()
 
 
 def test_dead_end_has_no_tokens(tables):

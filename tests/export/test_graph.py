@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_transformer.decoding import NEVER
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.translator import Translator
 
@@ -65,7 +65,7 @@ def test_what_a_search_did_not_find_is_empty_and_has_a_finite_score(saved):
     found = call(saved, "n_best", text=["", "one"])
     assert found["translations"].shape == (2, 3)
     assert found["translations"][0].tolist() == [b"", b"", b""]
-    assert found["scores"][0].tolist() == [0.0, NEVER, NEVER]
+    assert found["scores"][0].tolist() == [0.0, NEG_INF, NEG_INF]
 
 
 def test_broken_utf8_is_what_python_makes_of_it(translator, saved):

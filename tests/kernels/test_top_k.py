@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from tf_transformer.decoding.hypotheses import NEVER
+from tf_transformer.decoding.hypotheses import NEG_INF
 from tf_transformer.kernels.top_k import Blocks, top_k
 
 # Rows that fall into blocks of 64, 56, 16 and 64; one of a single block; and one of none.
@@ -43,7 +43,7 @@ def test_of_equal_values_the_lower_index_comes_first(size, k, kinds):
 
 @pytest.mark.parametrize("k", [1, 3, 11])
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("impossible", [-np.inf, NEVER], ids=["infinite", "never"])
+@pytest.mark.parametrize("impossible", [-np.inf, NEG_INF], ids=["infinite", "never"])
 def test_what_is_impossible_comes_last(size, k, impossible):
     """Rows with few possible values, at random places, and with none."""
     values = random_values(size)

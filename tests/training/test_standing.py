@@ -1,6 +1,7 @@
 """The best score, and how long ago it was."""
 
 import tensorflow as tf
+
 from tf_transformer.training.standing import Standing
 
 
