@@ -1,9 +1,12 @@
 """A run's folder: the names of its files, its configuration, tokenizer and samples."""
 
+import contextlib
+import json
 import os
 import pathlib
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
@@ -90,3 +93,11 @@ class RunFolder:
     def load_samples(self) -> list[str]:
         """Reads the samples."""
         return self.samples.read_text("utf-8").split("\n")[:-1]
+
+    def load_metrics(self, last_update: int) -> list[dict[str, Any]]:
+        """The metrics of the validation intervals that ended with this update or before."""
+        rows = []
+        for line in self.metrics.read_text("utf-8").splitlines() if self.metrics.exists() else []:
+            with contextlib.suppress(ValueError):  # a line that a kill cut short
+                rows.append(json.loads(line))
+        return [row for row in rows if row["step"] <= last_update]

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from tf_transformer.data.corpus import Pair, PairStream
 from tqdm import tqdm
 
 from benchmarks.harness import results
@@ -25,7 +26,6 @@ from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import peak_megabytes, usage_of
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
-from tf_transformer.data.corpus import Pair, PairStream
 from tf_transformer.data.generated import number_in_words
 from tf_transformer.tokenizer import Tokenizer
 

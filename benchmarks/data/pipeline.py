@@ -5,10 +5,10 @@ import itertools
 
 import numpy as np
 import tensorflow as tf
-
-from tf_transformer.config import DataConfig
 from tf_transformer.data.batching import BatchPlan
 from tf_transformer.data.corpus import PairStream
+
+from tf_transformer.config import DataConfig
 from tf_transformer.data.store import TokenStore, tokenised
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.training.strategy import share_out

@@ -11,13 +11,14 @@ import itertools
 import statistics
 import tempfile
 
+from tf_transformer.data.corpus import PairStream, stream_files
+
 from benchmarks.data.pipeline import sampler_of, store_of, target_tokens_of_an_epoch
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import usage_of
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
-from tf_transformer.data.corpus import PairStream, stream_files
 from tf_transformer.data.generated import generate
 from tf_transformer.tokenizer import Tokenizer
 

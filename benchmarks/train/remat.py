@@ -38,10 +38,10 @@ def main(preset: str = "tiny", sentences: int = 32, tokens: int = 256, output: s
 def measured(preset: str, sentences: int, tokens: int, remat: bool) -> dict[str, Any]:
     """A row of the table; for a process of its own."""
     import keras
+    from tf_transformer.training.learner import Learner, make_optimizer
 
     from tf_transformer.config import ModelConfig
     from tf_transformer.models.transformer import Transformer
-    from tf_transformer.training.learner import Learner, make_optimizer
 
     keras.utils.set_random_seed(1)
     model = Transformer(_VOCABULARY, ModelConfig.preset(preset, remat=remat))

@@ -1,6 +1,7 @@
 """This project's Transformer, trained by the update that train.py makes."""
 
 import keras
+from tf_transformer.training.learner import Learner, make_optimizer
 
 from benchmarks.harness.shapes import THREADS
 from benchmarks.harness.tasks import Setting, Task
@@ -18,7 +19,6 @@ from benchmarks.train.workload import (
 )
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.training.learner import Learner, make_optimizer
 from tf_transformer.training.strategy import use_threads
 
 

@@ -5,7 +5,7 @@ are made and scored. `tasks/translation.py` is one; `tests/tasks/reversal.py` is
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import keras
 from keras import KerasTensor
@@ -14,7 +14,9 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.predictor import Prediction, Predictor
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.training.loss import TokenLosses
+
+if TYPE_CHECKING:
+    from tf_transformer.training.loss import TokenLosses
 
 __all__ = ["Prediction", "Predictor", "Splits", "Task", "TestSet"]
 
@@ -88,7 +90,7 @@ class Task(Protocol):
         batch: Mapping[str, KerasTensor],
         label_smoothing: float,
         training: bool,
-    ) -> TokenLosses:
+    ) -> "TokenLosses":
         """The summed losses of a batch.
 
         Args:
@@ -112,5 +114,5 @@ class Task(Protocol):
             InputError: when there is nothing to score, or the numbers of texts differ.
         """
 
-    def describe(self, scores: Mapping[str, float | str]) -> str:
+    def describe(self, scores: Mapping[str, Any]) -> str:
         """The scores in a line for people."""

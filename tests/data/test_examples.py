@@ -1,4 +1,4 @@
-"""Reading pairs: from files made here, and from TFDS without a network."""
+"""Examples: from files made here, and from TFDS without a network."""
 
 import gzip
 import os
@@ -7,15 +7,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tf_transformer.data.corpus import (
-    Corpus,
-    _smallest_distinct,
-    read_files,
-    stream_files,
-    stream_tfds,
-)
+from tf_transformer.data.examples import Examples, _smallest_distinct
+from tf_transformer.data.readers import read_files, stream_files, stream_tfds
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_lines
+
+
+def pairs_of(sources, targets, skipped=()) -> Examples:
+    return Examples({"source": sources, "target": targets}, Counter(skipped))
 
 
 @pytest.fixture
@@ -81,19 +80,19 @@ def test_broken_gz_file(tmp_path):
 
 def test_line_n_of_one_file_goes_with_line_n_of_the_other(files):
     corpus = read_files(*files("one\ntwo\u0085\n three ".encode(), b"eins\r\nzwei\ndrei\n"))
-    assert corpus.sources == ["one", "two\u0085", " three "]
-    assert corpus.targets == ["eins", "zwei", "drei"]
+    assert corpus["source"] == ["one", "two\u0085", " three "]
+    assert corpus["target"] == ["eins", "zwei", "drei"]
     assert len(corpus) == 3
     assert not corpus.skipped
 
 
-def test_pairs_that_are_left_out_are_counted_and_shift_nothing(files):
+def test_skipped_pairs_are_counted_and_shift_nothing(files):
     source = "0 \u0085\n\n2\n3\n \t\n5\u2028\n6".encode().replace(b"3", b"\xff3")
     target = b"null\neins\nzwei\ndrei\nvier\nf\xfcnf\nsechs"
     corpus = read_files(*files(source, target))
-    pairs = list(zip(corpus.sources, corpus.targets, strict=True))
+    pairs = list(zip(corpus["source"], corpus["target"], strict=True))
     assert pairs == [("0 \u0085", "null"), ("2", "zwei"), ("6", "sechs")]
-    assert corpus.skipped == {"empty side": 2, "not UTF-8": 2}
+    assert corpus.skipped == {"empty text": 2, "not UTF-8": 2}
 
 
 @pytest.mark.parametrize("longer", [0, 1])
@@ -105,7 +104,7 @@ def test_files_of_unequal_length(files, longer):
         read_files(*paths)
     assert str(error.value) == (
         f"{paths[1 - longer]} ends after line 2 but {paths[longer]} goes on: line n of one must "
-        "translate line n of the other. Give files of equal length."
+        "belong to line n of the other. Give files of equal length."
     )
 
 
@@ -114,33 +113,33 @@ def test_nothing_left(files):
     with pytest.raises(InputError) as error:
         read_files(*paths)
     assert str(error.value) == (
-        f"no pair to train on in {paths[0]} and {paths[1]}: "
-        "skipped {'empty side': 1, 'not UTF-8': 1}."
+        f"no example to train on in {paths[0]} and {paths[1]}: "
+        "skipped {'empty text': 1, 'not UTF-8': 1}."
     )
 
 
 # --- streams ---------------------------------------------------------------------------------
 
 
-def test_stream_gives_the_pairs_and_counts_anew_in_every_pass(files):
+def test_every_pass_over_a_stream_reads_and_counts_again(files):
     stream = stream_files(*files(b"one\n\nthree\n", b"eins\nzwei\ndrei\n"))
     for _ in range(2):
         assert list(stream) == [("one", "eins"), ("three", "drei")]
         corpus = stream.read()
-        assert corpus == Corpus(["one", "three"], ["eins", "drei"], {"empty side": 1})
+        assert corpus == pairs_of(["one", "three"], ["eins", "drei"], {"empty text": 1})
     assert corpus.stream().read() == corpus
 
 
-def test_stream_reads_no_more_than_is_asked_for(files):
+def test_a_stream_reads_only_what_is_used(files):
     """The error is in line 3 of 200,000; files are read ahead by a few kB only."""
     source, target = files(b"one\n" * 200_000, b"eins\n" * 100_000)
     pairs = iter(stream_files(source, target))
     assert [next(pairs) for _ in range(90_000)] == [("one", "eins")] * 90_000
-    with pytest.raises(InputError, match="ends after line 100000"):
+    with pytest.raises(InputError, match="ends after line 100,000"):
         list(pairs)
 
 
-def test_identity_tells_texts_apart(files):
+def test_other_texts_have_another_identity(files):
     source, target = files(b"one\n", b"eins\n")
     first = stream_files(source, target).identity
     assert stream_files(source, target).identity == first != stream_files(target, source).identity
@@ -148,13 +147,13 @@ def test_identity_tells_texts_apart(files):
     os.utime(target, ns=(0, 0))  # as long as before, but of another time
     assert stream_files(source, target).identity != first
     texts = [
-        Corpus(["a"], ["b"]),
-        Corpus(["a"], ["c"]),
-        Corpus(["b"], ["a"]),
-        Corpus(["a b"], [""]),
+        pairs_of(["a"], ["b"]),
+        pairs_of(["a"], ["c"]),
+        pairs_of(["b"], ["a"]),
+        pairs_of(["a b"], [""]),
     ]
     assert len({text.stream().identity for text in texts}) == 4
-    assert texts[0].stream().identity == Corpus(["a"], ["b"]).stream().identity
+    assert texts[0].stream().identity == pairs_of(["a"], ["b"]).stream().identity
 
 
 # --- held-out pairs --------------------------------------------------------------------------
@@ -164,7 +163,7 @@ def test_identity_tells_texts_apart(files):
 def repetitive():
     """100 pairs of 40 distinct sources; a target names its line."""
     sources = [f"source {n % 40}" for n in range(100)]
-    return Corpus(sources, [f"target {n}" for n in range(100)])
+    return pairs_of(sources, [f"target {n}" for n in range(100)])
 
 
 def held_out(corpus, count, seed):
@@ -174,30 +173,31 @@ def held_out(corpus, count, seed):
 
 def test_held_out_sources_are_not_trained_on(repetitive):
     train, valid = held_out(repetitive, 3, seed=1)
-    assert not set(train.sources) & set(valid.sources)
-    assert len(set(valid.sources)) == 3
-    assert sorted(train.targets + valid.targets) == sorted(repetitive.targets)
-    pairs = set(zip(repetitive.sources, repetitive.targets, strict=True))
+    assert not set(train["source"]) & set(valid["source"])
+    assert len(set(valid["source"])) == 3
+    assert sorted(train["target"] + valid["target"]) == sorted(repetitive["target"])
+    pairs = set(zip(repetitive["source"], repetitive["target"], strict=True))
     for part in (train, valid):
-        assert set(zip(part.sources, part.targets, strict=True)) <= pairs
+        assert set(zip(part["source"], part["target"], strict=True)) <= pairs
 
 
 def test_held_out_choice_is_a_function_of_the_seed(repetitive):
-    one, again, other = (held_out(repetitive, 3, seed)[1].sources for seed in (1, 1, 2))
+    one, again, other = (held_out(repetitive, 3, seed)[1]["source"] for seed in (1, 1, 2))
     assert one == again != other
 
 
 def test_held_out_choice_does_not_depend_on_the_order(repetitive):
-    backwards = Corpus(repetitive.sources[::-1], repetitive.targets[::-1])
-    assert held_out(backwards, 3, seed=1)[1].targets[::-1] == (
-        held_out(repetitive, 3, seed=1)[1].targets
+    backwards = pairs_of(repetitive["source"][::-1], repetitive["target"][::-1])
+    assert (
+        held_out(backwards, 3, seed=1)[1]["target"][::-1]
+        == (held_out(repetitive, 3, seed=1)[1]["target"])
     )
 
 
 def test_every_source_is_as_likely_to_be_held_out(repetitive):
     """3 of 40, 400 times: 30 each, with a standard deviation of 5.3."""
     counts = Counter(
-        source for seed in range(400) for source in set(held_out(repetitive, 3, seed)[1].sources)
+        source for seed in range(400) for source in set(held_out(repetitive, 3, seed)[1]["source"])
     )
     assert len(counts) == 40
     assert 10 < min(counts.values()) <= max(counts.values()) < 50
@@ -205,7 +205,7 @@ def test_every_source_is_as_likely_to_be_held_out(repetitive):
 
 def test_at_most_a_tenth_is_held_out(repetitive):
     valid = held_out(repetitive, 1000, seed=1)[1]
-    assert len(set(valid.sources)) == 4  # of 40 distinct
+    assert len(set(valid["source"])) == 4  # of 40 distinct
 
 
 def test_smallest_distinct_values():
@@ -216,13 +216,13 @@ def test_smallest_distinct_values():
 
 
 def test_small_corpus_gives_one_validation_source():
-    train, valid = held_out(Corpus(["a", "b"], ["x", "y"]), 1000, seed=1)
+    train, valid = held_out(pairs_of(["a", "b"], ["x", "y"]), 1000, seed=1)
     assert len(train) == len(valid) == 1
 
 
-def test_held_out_keeps_the_count_of_what_was_skipped(files):
+def test_holding_out_keeps_the_count_of_skipped_pairs(files):
     train, valid = stream_files(*files(b"a\n\nb\n", b"x\ny\nz\n")).hold_out(1, seed=1)
-    assert train.read().skipped == {"empty side": 1}
+    assert train.read().skipped == {"empty text": 1}
     assert not valid.skipped
 
 
@@ -234,9 +234,9 @@ def test_both_sides_of_a_split_have_identities_of_their_own(repetitive):
 
 def test_one_source_sentence_cannot_be_split():
     with pytest.raises(InputError) as error:
-        Corpus(["a", "a"], ["x", "y"]).stream().hold_out(1, seed=1)
+        pairs_of(["a", "a"], ["x", "y"]).stream().hold_out(1, seed=1)
     assert str(error.value) == (
-        "validation pairs cannot be held out of fewer than 2 distinct source sentences; "
+        "validation examples cannot be held out of fewer than 2 distinct texts (source); "
         "give more text, or data.valid_source and data.valid_target."
     )
 
@@ -244,7 +244,7 @@ def test_one_source_sentence_cannot_be_split():
 # --- TFDS ------------------------------------------------------------------------------------
 
 
-def read_tfds(*args, **options) -> Corpus:
+def read_tfds(*args, **options) -> Examples:
     return stream_tfds(*args, **options).read()
 
 
@@ -267,15 +267,15 @@ def mocked(tmp_path):
 
 def test_tfds_pairs_go_from_the_first_language_to_the_second(mocked):
     corpus = read_tfds("wmt14_translate/de-en", "train", data_dir=mocked)
-    assert corpus.sources == [GERMAN[0], GERMAN[2]]
-    assert corpus.targets == [ENGLISH[0], ENGLISH[2]]
-    assert corpus.skipped == {"empty side": 1}
+    assert corpus["source"] == [GERMAN[0], GERMAN[2]]
+    assert corpus["target"] == [ENGLISH[0], ENGLISH[2]]
+    assert corpus.skipped == {"empty text": 1}
 
 
 def test_tfds_pairs_in_reverse(mocked):
     corpus = read_tfds("wmt14_translate/de-en", "train", reverse=True, data_dir=mocked)
-    assert corpus.sources == [ENGLISH[0], ENGLISH[2]]
-    assert corpus.targets == [GERMAN[0], GERMAN[2]]
+    assert corpus["source"] == [ENGLISH[0], ENGLISH[2]]
+    assert corpus["target"] == [GERMAN[0], GERMAN[2]]
 
 
 @pytest.fixture
@@ -306,12 +306,12 @@ def test_tfds_corpus_and_part_of_it_are_read_from_disk(prepared):
         read_tfds("tiny_translate", f"train{part}", data_dir=prepared)
         for part in ("", "[:1]", "[1:]")
     )
-    assert whole == Corpus([GERMAN[0], GERMAN[2]], [ENGLISH[0], ENGLISH[2]], {"empty side": 1})
-    assert (first.sources, first.targets) == ([GERMAN[0]], [ENGLISH[0]])
-    assert (rest.sources, rest.targets) == ([GERMAN[2]], [ENGLISH[2]])
+    assert whole == pairs_of([GERMAN[0], GERMAN[2]], [ENGLISH[0], ENGLISH[2]], {"empty text": 1})
+    assert (first["source"], first["target"]) == ([GERMAN[0]], [ENGLISH[0]])
+    assert (rest["source"], rest["target"]) == ([GERMAN[2]], [ENGLISH[2]])
 
 
-def test_tfds_stream_is_read_anew_and_has_an_identity(prepared):
+def test_a_tfds_stream_is_read_again_and_has_an_identity(prepared):
     whole, again, first, reverse = (
         stream_tfds("tiny_translate", *options, data_dir=prepared)
         for options in [("train",), ("train",), ("train[:1]",), ("train", True)]
@@ -364,8 +364,8 @@ def test_translate_folder_gives_what_its_files_give(tmp_path):
     folder = tfds.as_numpy(tfds.TranslateFolder(str(tmp_path)).as_dataset(split="train"))
     expected = [(row["de"].decode(), row["en"].decode()) for row in folder]
     for corpus in (read_files(paths["de"], paths["en"]), read_tfds(str(tmp_path), "train")):
-        assert list(zip(corpus.sources, corpus.targets, strict=True)) == expected
-    assert read_tfds(str(tmp_path), "train", reverse=True).sources == ["a house", "two houses"]
+        assert list(zip(corpus["source"], corpus["target"], strict=True)) == expected
+    assert read_tfds(str(tmp_path), "train", reverse=True)["source"] == ["a house", "two houses"]
 
 
 def test_translate_folder_of_unequal_sides(tmp_path):
