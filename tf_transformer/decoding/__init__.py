@@ -13,8 +13,6 @@ from tf_transformer.decoding.hypotheses import (
 )
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 
-NEVER = NEG_INF  # until all users have the new name
-
 __all__ = [
     "NEG_INF",
     "CacheSchedule",

@@ -89,7 +89,7 @@ class Translation:
         from tf_transformer.training.loss import token_losses  # inference does without
 
         labels = batch["target"]
-        states = model.states((batch["source"], shift_right(labels)), training=training)
+        states = model.run((batch["source"], shift_right(labels)), training=training).states
         embeddings = model.output_embedding.embeddings
         return token_losses(labels, states, embeddings, label_smoothing, PAD_ID)
 
