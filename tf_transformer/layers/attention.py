@@ -166,7 +166,7 @@ class MultiHeadAttention(keras.layers.Layer):
         Args:
             x: float tensor (B, T, D).
             attention_mask: bool tensor that broadcasts to (B, H, T, S), S with the cache.
-            positions: of the queries and keys; None when the encoding only adds to embeddings.
+            positions: of the queries and keys, for an encoding that acts on scores.
             cache: keys and values of earlier positions.
             training: whether dropout is on.
         """

@@ -78,7 +78,7 @@ class Block(keras.layers.Layer):
             self.cross_residual = Residual(dropout_rate, norm_first, dtype=policy)
         self.feed_forward_residual = Residual(dropout_rate, norm_first, dtype=policy)
 
-    def build(self, x_shape, memory_shape=None):
+    def _build(self, x_shape, memory_shape=None) -> None:
         self.self_attention.build(x_shape)
         if self.has_cross_attention:
             self.cross_attention.build(x_shape, memory_shape or x_shape)
@@ -108,7 +108,7 @@ class Block(keras.layers.Layer):
                 layout of `layers/cache.py`.
             attention_mask: bool tensor that broadcasts to (B, H, T, S), S with the cache.
             cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
-            positions: of x and of the cache; None when the encoding only adds to embeddings.
+            positions: of x and of the cache, for an encoding that acts on scores.
             cache: self-attention's keys and values of earlier positions.
             training: whether dropout is on.
         """
@@ -127,9 +127,6 @@ class Block(keras.layers.Layer):
         hidden = self.feed_forward(self.feed_forward_residual.before(x), training=training)
         x = self.feed_forward_residual(x, hidden, training=training)
         return BlockOutput(x, attended.weights, cross_weights, attended.cache)
-
-    def compute_output_shape(self, x_shape, memory_shape=None):
-        return x_shape
 
     def get_config(self):
         return super().get_config() | self.options
@@ -155,6 +152,9 @@ class EncoderLayer(Block):
         TensorShape([3, 5, 8])
     """
 
+    def build(self, x_shape):
+        self._build(x_shape)
+
     def call(
         self,
         x: KerasTensor,
@@ -162,6 +162,9 @@ class EncoderLayer(Block):
         training: bool | None = None,
     ) -> KerasTensor:
         return self.run(x, attention_mask=attention_mask, training=training).output
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -191,6 +194,9 @@ class DecoderLayer(Block):
     def __init__(self, num_heads: int, key_dim: int, d_ff: int, **options):
         super().__init__(num_heads, key_dim, d_ff, **{"has_cross_attention": True} | options)
 
+    def build(self, x_shape, memory_shape=None):
+        self._build(x_shape, memory_shape)
+
     def get_config(self):
         return super().get_config() | {"has_cross_attention": self.has_cross_attention}
 
@@ -209,3 +215,6 @@ class DecoderLayer(Block):
             cross_attention_mask,
             training=training,
         ).output
+
+    def compute_output_shape(self, x_shape, memory_shape=None):
+        return x_shape

@@ -1,6 +1,8 @@
 """Position encodings: sinusoids (paper section 3.5) or a learned table (Table 3, row E)."""
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -35,7 +37,7 @@ class PositionEncoding(keras.layers.Layer):
     """Lets attention distinguish positions. The base class encodes nothing.
 
     An encoding overrides one or more of three hooks. Models, stacks and cached decoding call all
-    three, so a new encoding needs nothing else.
+    three, so a new encoding needs nothing else but a name in `ENCODINGS`.
 
     Call arguments:
         x: float tensor (B, T, D), embeddings of positions 0 to T - 1.
@@ -68,6 +70,12 @@ class PositionEncoding(keras.layers.Layer):
             key_positions: int tensor (1 or B, S). In a cache, sentences may have different rows.
         """
         return None
+
+    @property
+    def acts_on_scores(self) -> bool:
+        """Whether `rotate` or `bias` is overridden; if not, layers need not call them."""
+        own, base = type(self), PositionEncoding
+        return own.rotate is not base.rotate or own.bias is not base.bias
 
     def call(self, x: KerasTensor) -> KerasTensor:
         length = x.shape[1] if x.shape[1] is not None else ops.shape(x)[1]
@@ -140,31 +148,24 @@ class LearnedPosition(PositionEncoding):
         return super().get_config() | {"max_length": self.max_length}
 
 
-class Positions:
-    """The positions of queries and keys in one call of self-attention, with their encoding.
+# The values of `model.position`: from max_length and Keras' layer arguments to an encoding.
+ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
+    "sinusoidal": lambda max_length, **options: SinusoidalPosition(**options),
+    "learned": LearnedPosition,
+}
 
-    Args:
-        encoding: whose `rotate` and `bias` hooks apply.
-        queries: int tensor (T,), positions of the queries and of the new keys.
-        keys: int tensor (1 or B, S), positions of all keys; those of the queries when None.
-    """
 
-    def __init__(
-        self, encoding: PositionEncoding, queries: KerasTensor, keys: KerasTensor | None = None
-    ):
-        self._encoding = encoding
-        self._queries = queries
-        self._keys = queries[None] if keys is None else keys
+class Positions(NamedTuple):
+    """The positions of queries and keys in one call of self-attention, with their encoding."""
 
-    @classmethod
-    def of_sequence(cls, encoding: PositionEncoding, ids: KerasTensor) -> "Positions":
-        """Positions 0 to T - 1 of whole sequences, ids (B, T)."""
-        return cls(encoding, ops.arange(ops.shape(ids)[1]))
+    encoding: PositionEncoding  # `rotate` and `bias` apply
+    queries: KerasTensor  # int (T,): positions of the queries and of the new keys
+    keys: KerasTensor  # int (1 or B, S): positions of all keys
 
     def rotate(self, heads: KerasTensor) -> KerasTensor:
         """Queries or new keys (B, H, T, K), rotated."""
-        return self._encoding.rotate(heads, self._queries)
+        return self.encoding.rotate(heads, self.queries)
 
     def bias(self, query: KerasTensor) -> KerasTensor | None:
         """The numbers to add to the scores of rotated queries (B, H, T, K)."""
-        return self._encoding.bias(query, self._queries, self._keys)
+        return self.encoding.bias(query, self.queries, self.keys)

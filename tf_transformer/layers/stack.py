@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import keras
-from keras import KerasTensor
+from keras import KerasTensor, ops
 
 from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
 from tf_transformer.layers.cache import Memory
 from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.position import Positions
+from tf_transformer.layers.position import PositionEncoding, Positions
 from tf_transformer.layers.remat import recompute
 
 
@@ -28,6 +28,7 @@ class Stack(keras.layers.Layer):
     Args:
         num_layers: number of layers (paper: N).
         remat: whether a layer's inside is computed again for the backward pass, to save memory.
+        position: the encoding that acts on the scores of self-attention, if there is one.
         **layer_options: the arguments of `layer_class`.
     """
 
@@ -37,6 +38,7 @@ class Stack(keras.layers.Layer):
         self,
         num_layers: int,
         remat: bool = False,
+        position: PositionEncoding | dict | None = None,
         name=None,
         dtype=None,
         trainable=True,
@@ -53,10 +55,17 @@ class Stack(keras.layers.Layer):
         self.final_norm = (
             LayerNorm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
         )
+        self.position: PositionEncoding | None = (
+            keras.saving.deserialize_keras_object(position)
+            if isinstance(position, dict)  # as in `get_config`
+            else position
+        )
 
-    def build(self, x_shape, memory_shape=None):
+    def _build(self, x_shape, *memory_shape) -> None:
         for layer in self.layers:
-            layer.build(x_shape, memory_shape)
+            layer.build(x_shape, *memory_shape)
+        if self.position is not None and not self.position.built:
+            self.position.build(x_shape)
         if self.final_norm is not None:
             self.final_norm.build(x_shape)
 
@@ -66,21 +75,25 @@ class Stack(keras.layers.Layer):
         memories: Sequence | None = None,
         attention_mask: KerasTensor | None = None,
         cross_attention_mask: KerasTensor | None = None,
-        positions: Positions | None = None,
         caches: Sequence | None = None,
+        query_positions: KerasTensor | None = None,
+        key_positions: KerasTensor | None = None,
         training: bool | None = None,
     ) -> StackOutput:
-        """All layers one after another. Arguments are those of `Block.run`.
+        """All layers one after another.
 
         Args:
             x: float tensor (B, T, D).
             memories: one memory per layer.
             attention_mask: bool tensor that broadcasts to (B, H, T, S).
             cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
-            positions: of x and of the caches.
             caches: one cache per layer.
+            query_positions: int tensor (T,), the positions of x; 0 to T - 1 when None.
+            key_positions: int tensor (1 or B, S), the positions of x and of the caches; those of x
+                when None.
             training: whether dropout is on.
         """
+        positions = self._positions(x, query_positions, key_positions)
         none = [None] * self.num_layers
         outputs = []
         for layer, memory, cache in zip(self.layers, memories or none, caches or none, strict=True):
@@ -95,11 +108,18 @@ class Stack(keras.layers.Layer):
         x = x if self.final_norm is None else self.final_norm(x)
         return StackOutput(x, attention, cross_attention, caches)
 
-    def compute_output_shape(self, x_shape, memory_shape=None):
-        return x_shape
+    def _positions(self, x, query_positions, key_positions) -> Positions | None:
+        if self.position is None:
+            return None
+        if query_positions is None:
+            query_positions = ops.arange(ops.shape(x)[1])
+        if key_positions is None:
+            key_positions = query_positions[None]
+        return Positions(self.position, query_positions, key_positions)
 
     def get_config(self):
-        sizes = {"num_layers": self.num_layers, "remat": self.remat}
+        position = self.position and keras.saving.serialize_keras_object(self.position)
+        sizes = {"num_layers": self.num_layers, "remat": self.remat, "position": position}
         return super().get_config() | sizes | self.layer_options
 
 
@@ -110,6 +130,7 @@ class Encoder(Stack):
     Args:
         num_layers: number of layers (paper: N).
         remat: whether a layer's inside is computed again for the backward pass, to save memory.
+        position: the encoding that acts on the scores of self-attention, if there is one.
         **layer_options: the arguments of `EncoderLayer`.
 
     Call arguments and returns are those of `EncoderLayer`. `run` returns `StackOutput`, with
@@ -117,6 +138,9 @@ class Encoder(Stack):
     """
 
     layer_class = EncoderLayer
+
+    def build(self, x_shape):
+        self._build(x_shape)
 
     def call(
         self,
@@ -126,6 +150,9 @@ class Encoder(Stack):
     ) -> KerasTensor:
         return self.run(x, attention_mask=attention_mask, training=training).output
 
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Decoder(Stack):
@@ -134,6 +161,7 @@ class Decoder(Stack):
     Args:
         num_layers: number of layers (paper: N).
         remat: whether a layer's inside is computed again for the backward pass, to save memory.
+        position: the encoding that acts on the scores of self-attention, if there is one.
         **layer_options: the arguments of `DecoderLayer`.
 
     Call arguments and returns are those of `DecoderLayer`. `run` returns `StackOutput`, with
@@ -141,6 +169,9 @@ class Decoder(Stack):
     """
 
     layer_class = DecoderLayer
+
+    def build(self, x_shape, memory_shape=None):
+        self._build(x_shape, memory_shape)
 
     def call(
         self,
@@ -161,3 +192,6 @@ class Decoder(Stack):
     def same_memory(self, memory: KerasTensor | None) -> list[Memory] | None:
         """A memory (B, S, D') for each layer to project."""
         return None if memory is None else [Memory(memory)] * self.num_layers
+
+    def compute_output_shape(self, x_shape, memory_shape=None):
+        return x_shape

@@ -6,7 +6,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding import CacheSchedule, StepState
-from tf_transformer.layers import Positions, padding_mask
+from tf_transformer.layers import padding_mask
 from tf_transformer.layers.cache import (
     AbsorbedKeyValue,
     GrowingCache,
@@ -132,15 +132,14 @@ class IncrementalDecoder:
         index = ops.convert_to_tensor(index, "int32")
         (ancestors, coverage), (cache, memory, memory_mask) = state
         ancestors, cache = cache.open(ancestors, index)
-        encoding, width = self._model.target_position, self._beam_size
-        queries = ops.broadcast_to(index, (width,))  # all at the same position
         found = self._model.decoder.run(
             self._embed(ids, index),
             memory,
             cache.mask(ancestors),
             memory_mask,
-            positions=Positions(encoding, queries, cache.positions(width)),
             caches=cache.layers,
+            query_positions=ops.broadcast_to(index, (self._beam_size,)),  # all the same
+            key_positions=cache.positions(self._beam_size),
         )
         if self._track_coverage:
             weights = found.cross_attention[-1]  # (B, H, W, S)

@@ -10,14 +10,12 @@ from tf_transformer.layers import (
     Decoder,
     Dropout,
     Encoder,
-    LearnedPosition,
     PositionEncoding,
-    Positions,
-    SinusoidalPosition,
     TokenEmbedding,
     causal_mask,
     padding_mask,
 )
+from tf_transformer.layers.position import ENCODINGS
 from tf_transformer.layers.stack import StackOutput
 
 
@@ -77,8 +75,10 @@ class Transformer(keras.Model):
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
         _check_sizes(self.source_vocabulary_size, vocabulary_size, config)
-        self.encoder = Encoder(**self._options(config.encoder), name="encoder")
-        self.decoder = Decoder(**self._options(config.decoder), name="decoder")
+        source_position = self._position("source_position")
+        target_position = self._position("target_position")
+        self.encoder = Encoder(**self._options(config.encoder, source_position), name="encoder")
+        self.decoder = Decoder(**self._options(config.decoder, target_position), name="decoder")
         sizes = (self.source_vocabulary_size, config.encoder.d_model)
         target_sizes = (vocabulary_size, config.decoder.d_model)
         self.target_embedding = self._embedding("target_embedding", *target_sizes)
@@ -92,14 +92,15 @@ class Transformer(keras.Model):
             if config.tie_embeddings == "none"
             else self.target_embedding
         )
-        self.source_position = self._position("source_position")
-        self.target_position = self._position("target_position")
+        self.source_position = source_position
+        self.target_position = target_position
         self.source_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
         self.target_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
 
-    def _options(self, stack: StackConfig) -> dict:
+    def _options(self, stack: StackConfig, position: PositionEncoding) -> dict:
         config = self.config
         return {
+            "position": position if position.acts_on_scores else None,
             "num_layers": stack.num_layers,
             "remat": config.remat,
             "num_heads": stack.num_heads,
@@ -118,9 +119,8 @@ class Transformer(keras.Model):
         return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
 
     def _position(self, name: str) -> PositionEncoding:
-        if self.config.position == "learned":
-            return LearnedPosition(self.config.max_length, dtype=self.dtype_policy, name=name)
-        return SinusoidalPosition(dtype=self.dtype_policy, name=name)
+        make = ENCODINGS[self.config.position]
+        return make(max_length=self.config.max_length, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape=None):
         """Makes all weights; they do not depend on the shapes of inputs."""
@@ -140,7 +140,8 @@ class Transformer(keras.Model):
 
     def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Source ids (B, S) to memory (B, S, D)."""
-        return self._encode(source, training).output
+        x, mask = self._embed_source(source, training)
+        return self.encoder(x, attention_mask=mask, training=training)
 
     def decode(
         self,
@@ -173,8 +174,9 @@ class Transformer(keras.Model):
     ) -> TransformerOutput:
         """A call without the logits, which `output_embedding` makes of `states`."""
         source, target = inputs
-        encoded = self._encode(source, training)
-        decoded = self._decode(target, encoded.output, padding_mask(source), training)
+        x, source_mask = self._embed_source(source, training)
+        encoded = self.encoder.run(x, attention_mask=source_mask, training=training)
+        decoded = self._decode(target, encoded.output, source_mask, training)
         return TransformerOutput(
             states=decoded.output,
             memory=encoded.output,
@@ -183,24 +185,20 @@ class Transformer(keras.Model):
             cross_attention=decoded.cross_attention,
         )
 
-    def _encode(self, source: KerasTensor, training: bool | None) -> StackOutput:
+    def _embed_source(
+        self, source: KerasTensor, training: bool | None
+    ) -> tuple[KerasTensor, KerasTensor]:
+        """The encoder's input (B, S, D) and its mask (B, 1, 1, S)."""
         x = self.source_position(self.source_embedding(source))
-        x = self.source_dropout(x, training=training)
-        positions = Positions.of_sequence(self.source_position, source)
-        return self.encoder.run(
-            x, attention_mask=padding_mask(source), positions=positions, training=training
-        )
+        return self.source_dropout(x, training=training), padding_mask(source)
 
     def _decode(self, target, memory, memory_mask, training: bool | None) -> StackOutput:
         x = self.target_position(self.target_embedding(target))
         x = self.target_dropout(x, training=training)
-        positions = Positions.of_sequence(self.target_position, target)
         memories = self.decoder.same_memory(memory)
         # Targets have padding at the end only, so the causal mask hides it from real tokens.
         causal = causal_mask(keras.ops.shape(target)[1])
-        return self.decoder.run(
-            x, memories, causal, memory_mask, positions=positions, training=training
-        )
+        return self.decoder.run(x, memories, causal, memory_mask, training=training)
 
     def get_config(self):
         return super().get_config() | {
