@@ -9,7 +9,7 @@ import tensorflow as tf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tf_transformer.decoding import NEVER
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.translator import Translator
 
 LONGEST = 40  # source tokens
@@ -69,7 +69,7 @@ def check(signatures, translator, lines: list[bytes]) -> None:
     assert n_best["translations"].shape == n_best["scores"].shape == (len(lines), 2)
     np.testing.assert_array_equal(n_best["translations"][:, 0], found["translation"])
     assert (np.diff(n_best["scores"]) <= 0).all()
-    assert (n_best["scores"] >= NEVER).all()
+    assert (n_best["scores"] >= NEG_INF).all()
 
     rotated = lines[1:] + lines[:1]  # targets as unusual as the sources
     scored = signatures["score"](source=lines, target=rotated)

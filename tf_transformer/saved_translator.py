@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_transformer.decoding import NEVER
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.predictor import PairScore, Prediction
 from tf_transformer.tokenizer import well_formed
@@ -68,7 +68,7 @@ class SavedTranslator:
         found = self._call("n_best", text=texts)
         rows = zip(found["translations"], found["scores"], strict=True)
         return [
-            [_prediction(*pair) for pair in zip(*row, strict=True) if pair[1] != NEVER]
+            [_prediction(*pair) for pair in zip(*row, strict=True) if pair[1] != NEG_INF]
             for row in rows
         ]
 

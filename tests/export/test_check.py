@@ -4,14 +4,14 @@ import types
 
 import pytest
 
-from tf_transformer.decoding import NEVER
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.check import Answer, answers, compare
 
 
 def test_answers_have_the_first_text_and_all_scores_of_a_sentence():
     outputs = {
         "translations": [["a", "b"], ["c", ""]],
-        "scores": [[-1.0, -2.0], [-3.0, NEVER]],
+        "scores": [[-1.0, -2.0], [-3.0, NEG_INF]],
         "label": ["x", "y"],
         "confidence": [0.5, 0.25],
     }

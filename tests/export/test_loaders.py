@@ -21,7 +21,7 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
 from export.serving import client_grpc, client_rest
-from tf_transformer.decoding import NEVER
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.translator import Translation
 
 HERE = pathlib.Path(__file__).parent
@@ -65,7 +65,7 @@ def serving_default(translator, text):
 
 
 def n_best(translator, text):
-    fill = [Translation("", NEVER)] * translator.config.num_hypotheses
+    fill = [Translation("", NEG_INF)] * translator.config.num_hypotheses
     found = [(row + fill)[: translator.config.num_hypotheses] for row in translator.n_best(text)]
     return {
         "translations": [[translation.text for translation in row] for row in found],

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tf_transformer.decoding import NEVER
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.predictor import Predictor
 
 # The SavedModel pads batches differently, which changes rounding. Scores change by less than this:
@@ -54,7 +54,7 @@ def answers(outputs: Mapping[str, Sequence[Any]]) -> list[Answer]:
     """The outputs of a signature, sentence by sentence.
 
     Of several strings for a sentence only the first counts, because rounding may swap the others.
-    The fill value of scores, `NEVER`, is left out.
+    The fill value of scores, `NEG_INF`, is left out.
     """
     names = sorted(outputs)
     rows = zip(*(outputs[name] for name in names), strict=True)
@@ -69,7 +69,7 @@ def _answer(row: Sequence[Any]) -> Answer:
             value
             for values in lists
             for value in values
-            if not isinstance(value, str) and value != NEVER
+            if not isinstance(value, str) and value != NEG_INF
         ],
     )
 
