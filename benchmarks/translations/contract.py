@@ -22,7 +22,7 @@ from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import Comparison
 from tf_transformer.commands import command_line
-from tf_transformer.decoding import NEVER
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.check import in_session
 from tf_transformer.files import read_lines
 from tf_transformer.translator import Translator
@@ -163,13 +163,13 @@ def strings(row: dict[str, Any]) -> list[str]:
     """The translations that were found for a row."""
     scores = row.get("scores", [0.0])
     texts = row.get("translations", [row.get("translation", "")])
-    return [text for text, score in zip(texts, scores, strict=True) if score != NEVER]
+    return [text for text, score in zip(texts, scores, strict=True) if score != NEG_INF]
 
 
 def numbers(row: dict[str, Any]) -> list[float]:
     """The scores that were found for a row."""
     values = [row[name] for name in ("score", "log_probability", "scores") if name in row]
-    return [value for value in np.hstack(values).tolist() if value != NEVER]
+    return [value for value in np.hstack(values).tolist() if value != NEG_INF]
 
 
 if __name__ == "__main__":

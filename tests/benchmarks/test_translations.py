@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.translations import agreement, contract, demo
 from benchmarks.translations.compare import bleu, compare, first_lines
-from tf_transformer.decoding import NEVER
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.translator import Translation
 
 
@@ -38,10 +38,10 @@ def test_the_reason_of_a_difference_follows_from_the_scores(run, export, reason)
 
 
 def test_an_export_is_compared_by_the_hypotheses_that_were_found():
-    """A place without a hypothesis is an empty string with the score NEVER."""
+    """A place without a hypothesis is an empty string with the score NEG_INF."""
     ours = [{"translations": ["a"], "scores": [-1.0]}, {"translation": "x", "score": [-1.0]}]
     theirs = [
-        {"translations": ["a", ""], "scores": [-1.25, NEVER]},
+        {"translations": ["a", ""], "scores": [-1.25, NEG_INF]},
         {"translation": "y", "score": -1.0},
     ]
     assert contract.compare(ours, theirs) == (1, 0.25)
