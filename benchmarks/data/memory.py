@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from tf_transformer.data.corpus import Pair, PairStream
 from tqdm import tqdm
 
 from benchmarks.harness import results
@@ -26,6 +25,7 @@ from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import peak_megabytes, usage_of
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
+from tf_transformer.data.examples import ExampleStream, Texts
 from tf_transformer.data.generated import number_in_words
 from tf_transformer.tokenizer import Tokenizer
 
@@ -59,15 +59,15 @@ def measured(pairs: int) -> dict[str, Any]:
         size = sum(path.stat().st_size for path in pathlib.Path(folder).rglob("*.npy"))
         sampler = sampler_of(store, data)
         tokens, epoch = usage_of(lambda: target_tokens_of_an_epoch(sampler, 1))
-    if store.num_pairs + len(valid) != pairs:
-        raise RuntimeError(f"expected {pairs:,} pairs, got {store.num_pairs + len(valid):,}.")
+    if store.num_examples + len(valid) != pairs:
+        raise RuntimeError(f"expected {pairs:,} pairs, got {store.num_examples + len(valid):,}.")
     return {
         "pairs": pairs,
         "shards": store.num_shards(),
         "files_mb": round(size / 2**20),
         "tokenization_seconds": round(tokenization.seconds),
         "batches": len(sampler),
-        "padding": round(sampler.padding_share(), 4),
+        "padding": round(sampler.padding_fraction(), 4),
         "target_tokens_per_second": round(tokens / epoch.seconds),
         "minor_faults": tokenization.minor_faults + epoch.minor_faults,
         "system_seconds": round(tokenization.system_seconds + epoch.system_seconds, 1),
@@ -77,7 +77,7 @@ def measured(pairs: int) -> dict[str, Any]:
     }
 
 
-def generated_numbers(count: int) -> PairStream:
+def generated_numbers(count: int) -> ExampleStream:
     """`count` pairs of 1 to 6 numbers below a thousand in words, English to German, never stored.
 
     They come from a table, a million in a few seconds. The generated corpus takes a minute for a
@@ -87,7 +87,7 @@ def generated_numbers(count: int) -> PairStream:
         [number_in_words(number, language) for number in range(1000)] for language in ("en", "de")
     )
 
-    def start(_: Counter[str]) -> Iterator[Pair]:
+    def start(_: Counter[str]) -> Iterator[Texts]:
         rng = np.random.default_rng(1)
         for first in range(0, count, _DRAWN_AT_ONCE):
             lengths = rng.integers(1, 7, min(_DRAWN_AT_ONCE, count - first))
@@ -99,7 +99,7 @@ def generated_numbers(count: int) -> PairStream:
                     " ".join([german[n] for n in numbers]),
                 )
 
-    return PairStream(start, f"generated numbers {count}")
+    return ExampleStream(("source", "target"), start, f"generated numbers {count}")
 
 
 if __name__ == "__main__":

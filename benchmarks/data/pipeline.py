@@ -5,32 +5,40 @@ import itertools
 
 import numpy as np
 import tensorflow as tf
-from tf_transformer.data.batching import BatchPlan
-from tf_transformer.data.corpus import PairStream
 
 from tf_transformer.config import DataConfig
-from tf_transformer.data.store import TokenStore, tokenised
+from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.examples import ExampleStream
+from tf_transformer.data.make_store import find_or_make
+from tf_transformer.data.store import TokenStore
+from tf_transformer.data.tokens import Encoder
+from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.training.strategy import share_out
+from tf_transformer.training.shards import shard_batches
 
 
-def store_of(text: PairStream, tokenizer: Tokenizer, data: DataConfig, folder: str) -> TokenStore:
+def store_of(
+    text: ExampleStream, tokenizer: Tokenizer, data: DataConfig, folder: str
+) -> TokenStore:
     """The complete store, as a training makes it."""
-    store = tokenised(text, tokenizer, data.max_length, data.shard_pairs, folder)
+    encode = functools.partial(TRANSLATION.encode, tokenizer=tokenizer)
+    encoder = Encoder(encode, tokenizer.vocabulary_size, identity="benchmark")
+    store = find_or_make(text, encoder, data.max_length, data.shard_pairs, folder)
     store.num_shards()  # returns when all shards are there
     return store
 
 
-def sampler_of(store: TokenStore, data: DataConfig) -> BatchPlan:
+def sampler_of(store: TokenStore, data: DataConfig) -> BatchSampler:
     """The batches of a training."""
-    return BatchPlan(store, data.batch_tokens, data.bucket_width, seed=1)
+    return BatchSampler(store, data.batch_tokens, data.bucket_width, seed=1)
 
 
-def target_tokens_of_an_epoch(sampler: BatchPlan, epoch: int) -> int:
+def target_tokens_of_an_epoch(sampler: BatchSampler, epoch: int) -> int:
     """Reads an epoch from the dataset that a training reads; padding is not counted."""
     tokens = 0
+    strategy = tf.distribute.get_strategy()
     from_here = functools.partial(sampler.batches, start=epoch * len(sampler))
-    with share_out(tf.distribute.get_strategy(), from_here) as batches:
-        for ((_, labels),) in itertools.islice(batches, len(sampler)):
-            tokens += int(np.count_nonzero(labels))
+    with shard_batches(strategy, sampler.names, from_here) as batches:
+        for (batch,) in itertools.islice(batches, len(sampler)):
+            tokens += int(np.count_nonzero(batch["target"]))
     return tokens

@@ -11,15 +11,15 @@ import itertools
 import statistics
 import tempfile
 
-from tf_transformer.data.corpus import PairStream, stream_files
-
 from benchmarks.data.pipeline import sampler_of, store_of, target_tokens_of_an_epoch
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import usage_of
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
+from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.generated import generate
+from tf_transformer.data.readers import stream_files
 from tf_transformer.tokenizer import Tokenizer
 
 
@@ -52,9 +52,9 @@ def main(
             speed = {"epoch": epoch, "target_tokens_per_second": tokens / usage.seconds}
             rows.append(speed | usage._asdict())
     summary = {
-        "pairs": store.num_pairs,
-        "pairs_per_second": store.num_pairs / tokenization.seconds,
-        "padding": sampler.padding_share(),
+        "pairs": store.num_examples,
+        "pairs_per_second": store.num_examples / tokenization.seconds,
+        "padding": sampler.padding_fraction(),
         "target_tokens_per_second": statistics.median(
             row["target_tokens_per_second"] for row in rows
         ),
@@ -68,7 +68,7 @@ def main(
     results.save(output, rows, ("tensorflow", "sentencepiece", "numpy"), summary=summary)
 
 
-def text_of(data: DataConfig, source: str, target: str) -> PairStream:
+def text_of(data: DataConfig, source: str, target: str) -> ExampleStream:
     """The pairs of two files, or the generated corpus."""
     if source:
         return stream_files(source, target)

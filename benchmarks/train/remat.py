@@ -38,20 +38,21 @@ def main(preset: str = "tiny", sentences: int = 32, tokens: int = 256, output: s
 def measured(preset: str, sentences: int, tokens: int, remat: bool) -> dict[str, Any]:
     """A row of the table; for a process of its own."""
     import keras
-    from tf_transformer.training.learner import Learner, make_optimizer
 
     from tf_transformer.config import ModelConfig
     from tf_transformer.models.transformer import Transformer
+    from tf_transformer.tasks.translation import TRANSLATION
+    from tf_transformer.training.update import Updater, make_optimizer
 
     keras.utils.set_random_seed(1)
     model = Transformer(_VOCABULARY, ModelConfig.preset(preset, remat=remat))
     model.build()
-    learner = Learner(model, make_optimizer(model, 1e-4), label_smoothing=0.1)
+    updater = Updater(TRANSLATION, model, make_optimizer(model, 1e-4), label_smoothing=0.1)
     batches = _batches(sentences, tokens)
 
     def update() -> None:
-        learner.update(batches)
-        learner.figures()
+        updater.update(batches)
+        updater.read_metrics()
 
     before = peak_megabytes()
     _, *usages = [usage_of(update)[1] for _ in range(_UPDATES)]  # the first update traces
@@ -70,7 +71,8 @@ def _batches(sentences: int, tokens: int) -> Iterator:
     import tensorflow as tf
 
     ids = np.random.default_rng(1).integers(4, _VOCABULARY, (2, sentences, tokens), np.int32)
-    return iter(tf.data.Dataset.from_tensors(((ids[0], ids[1]),)).repeat())
+    batch = {"source": ids[0], "target": ids[1]}
+    return iter(tf.data.Dataset.from_tensors((batch,)).repeat())
 
 
 if __name__ == "__main__":

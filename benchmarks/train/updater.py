@@ -1,7 +1,6 @@
 """This project's Transformer, trained by the update that train.py makes."""
 
 import keras
-from tf_transformer.training.learner import Learner, make_optimizer
 
 from benchmarks.harness.shapes import THREADS
 from benchmarks.harness.tasks import Setting, Task
@@ -19,12 +18,14 @@ from benchmarks.train.workload import (
 )
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.training.strategy import use_threads
+from tf_transformer.tasks.translation import TRANSLATION
+from tf_transformer.training.threads import use_threads
+from tf_transformer.training.update import Updater, make_optimizer
 
 
 def task(setting: Setting, cell: Cell, jit_compile: bool) -> Task:
     """Trains the model of this shape."""
-    shares = use_threads(THREADS, jit_compile)
+    micro_batches = use_threads(THREADS, jit_compile)
     keras.utils.set_random_seed(1)
     sizes = setting.shape._asdict()
     vocabulary_size = sizes.pop("vocabulary_size")
@@ -32,13 +33,13 @@ def task(setting: Setting, cell: Cell, jit_compile: bool) -> Task:
     model.build()
     beta_1, beta_2 = BETAS
     optimizer = make_optimizer(model, LEARNING_RATE, beta_1=beta_1, beta_2=beta_2, epsilon=EPSILON)
-    learner = Learner(model, optimizer, LABEL_SMOOTHING, jit_compile, shares)
+    updater = Updater(TRANSLATION, model, optimizer, LABEL_SMOOTHING, jit_compile, micro_batches)
     made = batches(setting.shape, cell)
-    data = repeated([((batch.source, batch.labels),) for batch in made])
+    data = repeated([({"source": batch.source, "target": batch.labels},) for batch in made])
 
     def run() -> float:
         for _ in range(BATCHES):
-            learner.update(data)
-        return learner.figures()["loss"]
+            updater.update(data)
+        return updater.read_metrics()["loss"]
 
     return Task(tokens_of(cell), run, float, BATCHES, model.count_params())

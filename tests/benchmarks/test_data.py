@@ -1,9 +1,10 @@
 """benchmarks/data: its streams, and the tokens that its speed counts."""
 
-import importlib
-
 from benchmarks.data.memory import generated_numbers
 from benchmarks.data.pipeline import target_tokens_of_an_epoch
+from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.store import TokenStore
+from tf_transformer.data.tokens import IdRows, TokenExamples
 
 
 def test_generated_numbers_are_as_many_as_asked_for_and_the_same_in_every_pass():
@@ -16,9 +17,7 @@ def test_generated_numbers_are_as_many_as_asked_for_and_the_same_in_every_pass()
 
 def test_padding_is_not_counted():
     """Two targets of 3 and 4 tokens are 7, though a batch has room for 8."""
-    batching = importlib.import_module("tf_transformer.data.batching")
-    tokens = importlib.import_module("tf_transformer.data.tokens")
-    store = importlib.import_module("tf_transformer.data.store")
-    sides = (tokens.IdRows.from_lists(rows) for rows in ([[5], [5]], [[6] * 3, [6] * 4]))
-    plan = batching.BatchPlan(store.TokenStore.of(tokens.TokenPairs(*sides)), 20, 2, seed=1)
-    assert target_tokens_of_an_epoch(plan, epoch=0) == 7
+    rows = {"source": [[5], [5]], "target": [[6] * 3, [6] * 4]}
+    examples = TokenExamples({name: IdRows.from_lists(ids) for name, ids in rows.items()})
+    sampler = BatchSampler(TokenStore.of(examples), 20, 2, seed=1)
+    assert target_tokens_of_an_epoch(sampler, epoch=0) == 7
