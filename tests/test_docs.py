@@ -57,18 +57,6 @@ PYTHON = [
 
 
 @pytest.fixture(scope="module")
-def readers_folder(run, tmp_path_factory):
-    """A folder with what the pages name: runs/mine and its export served/mine/1."""
-    from tf_transformer.translator import Translator
-
-    folder = tmp_path_factory.mktemp("reader")
-    (folder / "runs").mkdir()
-    (folder / "runs" / "mine").symlink_to(run)
-    Translator.from_run(run, num_hypotheses=2).save(folder / "served" / "mine" / "1")
-    return folder
-
-
-@pytest.fixture(scope="module")
 def server(readers_folder):
     """The address of a server with the exported model."""
     from stand_in_server import StandIn
