@@ -3,13 +3,13 @@
     python -m export --run_dir runs/x --to served/x/1
     python examples/beam_translate.py --saved_model served/x/1 --input in.txt --output out.txt
 
-Writes one line for each line read, in the order of the input. Runs on this machine unless Beam's
-own options, which may follow, name another runner; paths may then be on any file system that
-Beam knows. Needs `pip install -e '.[beam]'` and nothing of this project but the SavedModel.
+Writes one line per line read, in the order of the input. Runs on this machine by default; Beam's
+own options, given after these, select another runner, and paths may be on any file system that
+Beam supports. Needs `pip install -e '.[beam]'`, and only the SavedModel from this project.
 
-Lines go out to the workers in blocks. Within a block they are sorted by length, so that batches
-hold sentences of like length, and each keeps its number as a key. A block is written as a file of
-its own when all of it is there, and the files are joined in their order at the end.
+Workers get the lines in blocks. Within a block, lines are sorted by length, so that the sentences
+of a batch have similar lengths; each line keeps its number as a key. Every block is written to its
+own file, and the files are joined in order at the end.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from apache_beam.ml.inference.base import KeyedModelHandler, PredictionResult, R
 from apache_beam.ml.inference.tensorflow_inference import TFModelHandlerTensor
 from apache_beam.options.pipeline_options import PipelineOptions
 
-BATCH = 64  # sentences translated at once
+BATCH_SIZE = 64  # sentences translated at once
 
 Key = tuple[int, int]  # block, and line within the block
 
@@ -36,14 +36,14 @@ Key = tuple[int, int]  # block, and line within the block
 class Translate(TFModelHandlerTensor):
     """Beam's handler for TensorFlow models, for a SavedModel that takes and gives strings.
 
-    Its own `load_model` reads Keras models, which a SavedModel for TF Serving is not.
+    Its own `load_model` reads Keras models only.
     """
 
     def __init__(self, saved_model: str):
-        super().__init__(saved_model, min_batch_size=BATCH, max_batch_size=BATCH)
+        super().__init__(saved_model, min_batch_size=BATCH_SIZE, max_batch_size=BATCH_SIZE)
 
     def load_model(self) -> Any:
-        """Reads the SavedModel, once a worker."""
+        """Loads the SavedModel, once per worker."""
         import tensorflow_text  # noqa: F401  registers the SentencePiece ops
 
         return tf.saved_model.load(self._model_uri)
@@ -61,7 +61,7 @@ class Translate(TFModelHandlerTensor):
 
 
 def blocks(path: str, size: int) -> Iterator[tuple[int, list[str]]]:
-    """A file's lines, `size` at a time; only newlines end lines, broken UTF-8 is replaced."""
+    """Numbered blocks of `size` lines; only newlines end lines, broken UTF-8 is replaced."""
     with FileSystems.open(path) as file:
         lines = iter(file.readline, b"")
         for number in itertools.count():
@@ -79,13 +79,13 @@ def keyed_by_length(block: tuple[int, list[str]]) -> Iterator[tuple[Key, tf.Tens
 
 
 def by_block(found: tuple[Key, PredictionResult]) -> tuple[int, tuple[int, bytes]]:
-    """(block, (line, translation)) of a translated line."""
+    """The key and result of a line, as (block, (line, translation))."""
     (number, place), result = found
     return number, (place, result.inference.replace(b"\n", b" "))
 
 
 def write_block(block: tuple[int, Iterable[tuple[int, bytes]]], folder: str) -> str:
-    """Writes a block's translations in the order of their lines; returns the file's path."""
+    """Writes the translations of a block in the order of its lines; returns the file's path."""
     number, translations = block
     path = FileSystems.join(folder, f"{number:09d}")
     with FileSystems.create(path) as file:
@@ -94,7 +94,7 @@ def write_block(block: tuple[int, Iterable[tuple[int, bytes]]], folder: str) -> 
 
 
 def join_blocks(folder: str, output: str) -> None:
-    """Makes one file of the blocks and removes them."""
+    """Joins the files of all blocks and removes them."""
     [matched] = FileSystems.match([FileSystems.join(folder, "*")])
     paths = sorted(metadata.path for metadata in matched.metadata_list)
     with FileSystems.create(output) as whole:
@@ -116,12 +116,12 @@ def main() -> None:
     parser.add_argument("--saved_model", required=True, help="folder of the exported model")
     parser.add_argument("--input", required=True, help="text file, plain or compressed")
     parser.add_argument("--output", required=True, help="file for the translations")
-    parser.add_argument("--block", type=int, default=2000, help="lines a worker takes at once")
+    parser.add_argument("--block", type=int, default=2000, help="lines per block")
     options, beam_options = parser.parse_known_args()
     for path in (options.saved_model, options.input):
         if not FileSystems.exists(path):
-            parser.error(f"there is no {path}. Check the path.")
-    # Of this attempt alone: blocks of an earlier one must not get in.
+            parser.error(f"{path} does not exist. Check the path.")
+    # A new folder, so that blocks of an interrupted attempt are not joined.
     folder = f"{options.output}.blocks-{uuid.uuid4().hex[:8]}"
     FileSystems.mkdirs(folder)
     with beam.Pipeline(options=PipelineOptions(beam_options)) as pipeline:
@@ -129,7 +129,7 @@ def main() -> None:
             pipeline
             | beam.Create([options.input])
             | "Read" >> beam.FlatMap(blocks, options.block)
-            | "Share out" >> beam.Reshuffle()
+            | "Distribute" >> beam.Reshuffle()
             | "Sort" >> beam.FlatMap(keyed_by_length)
             | RunInference(KeyedModelHandler(Translate(options.saved_model)))
             | beam.Map(by_block)

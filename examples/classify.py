@@ -1,10 +1,11 @@
-"""Fine-tunes a text classifier: a trained run's encoder under another head, in plain Keras.
+"""Fine-tunes a text classifier: a trained run's encoder with a new head, in plain Keras.
 
     python examples/classify.py --run_dir runs/x --data labelled.tsv --save classifier.keras
     python examples/classify.py --run_dir runs/demo                 # or --from_scratch
 
-Each line of the file is label<TAB>text. Without one numbers in words are sorted by their last
-digit. About a fifth of the texts is held out. The last line printed is one JSON object.
+Each line of the file is label<TAB>text. Without --data, the texts are numbers in words and the
+labels their last digits. About a fifth of the texts is held out. The last line printed is one JSON
+object.
 """
 
 import argparse
@@ -31,9 +32,9 @@ def read_examples(path: str) -> list[list[str]]:
     rows = [line.decode("utf-8", "replace").split("\t", 1) for line in read_lines(path)]
     for number, row in enumerate(rows, 1):
         if len(row) != 2:
-            raise InputError(f"line {number} of {path} has no tab. Write label<TAB>text.")
+            raise InputError(f"line {number} of {path} has no tab. Expected label<TAB>text.")
     if len({label for label, _ in rows}) < 2:
-        raise InputError(f"{path} needs at least two different labels to tell apart.")
+        raise InputError(f"{path} has only one label. Give examples of at least two.")
     return rows
 
 
@@ -44,7 +45,7 @@ def last_digits(count: int) -> list[list[str]]:
 
 
 def classifier(transformer: Transformer, classes: int) -> keras.Model:
-    """Ids (B, S) to logits (B, classes): the encoder, the mean over real tokens, one matrix."""
+    """Ids (B, S) to logits (B, classes): encoder, mean over the tokens, dense layer."""
     ids = keras.Input((None,), dtype="int32", name="ids")
     memory = transformer.encode(ids)  # (B, S, D), as part of the functional model
     mean = keras.layers.GlobalAveragePooling1D()(memory, mask=keras.ops.not_equal(ids, PAD_ID))
@@ -52,7 +53,7 @@ def classifier(transformer: Transformer, classes: int) -> keras.Model:
 
 
 def fine_tune(options: argparse.Namespace) -> dict[str, object]:
-    """Trains, saves, and returns the accuracy on held-out texts, and the labels in their order."""
+    """Trains and saves; returns the accuracy on held-out texts, and the labels in order."""
     rows = read_examples(options.data) if options.data else last_digits(options.examples)
     translator = Translator.from_run(options.run_dir)
     keras.utils.set_random_seed(options.seed)
@@ -83,11 +84,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--run_dir", required=True, help="folder of a trained run")
     parser.add_argument("--data", help="file of lines label<TAB>text, plain or .gz")
-    parser.add_argument("--examples", type=int, default=500, help="texts, without --data")
-    parser.add_argument("--from_scratch", action="store_true", help="start from random weights")
+    parser.add_argument("--examples", type=int, default=500, help="number of texts without --data")
+    parser.add_argument("--from_scratch", action="store_true", help="start with random weights")
     parser.add_argument("--epochs", type=int, default=20, help="passes over the texts")
-    parser.add_argument("--learning_rate", type=float, default=1e-3, help="of Adam")
-    parser.add_argument("--seed", type=int, default=1, help="of new weights, order and dropout")
+    parser.add_argument("--learning_rate", type=float, default=1e-3, help="learning rate of Adam")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of new weights, order and dropout"
+    )
     parser.add_argument("--save", help=".keras file for the classifier")
     options = parser.parse_args()
     if options.save and not options.save.endswith(".keras"):

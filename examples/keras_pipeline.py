@@ -1,10 +1,10 @@
-"""An exported model as a layer of a Keras model on strings: keeps what was surely translated.
+"""An exported model as a layer of a Keras model on strings: keeps confident translations.
 
     python -m export --run_dir runs/x --to served/x/1
     python examples/keras_pipeline.py --saved_model served/x/1 --at_least 0.7 < in.txt
 
-Prints text<TAB>translation for each line of stdin whose confidence, e to the power of the score,
-is at least that. Needs nothing of this project but the SavedModel.
+Prints text<TAB>translation for each line of stdin whose confidence, exp(score), is at least
+--at_least. Needs only the SavedModel from this project.
 """
 
 import argparse
@@ -20,34 +20,34 @@ import tensorflow_text  # noqa: F401  registers the SentencePiece ops of the Sav
 
 
 def pipeline(saved_model: str, at_least: float) -> keras.Model:
-    """Strings (B,) to `translation`, string (B,), `confidence`, float (B,), and `sure`, bool (B,).
+    """Strings (B,) to `translation`, string (B,), `confidence`, float (B,), and `kept`, bool (B,).
 
-    The layer makes strings of strings; what follows are Keras operations like any other.
+    The layer maps strings to strings; ordinary Keras operations follow it.
     """
     text = keras.Input((), dtype="string", name="text")
     translate = keras.layers.TFSMLayer(saved_model, "serving_default", trainable=False)
     found = translate(text)
     confidence = keras.ops.exp(found["score"])
-    sure = keras.ops.greater_equal(confidence, at_least)
-    outputs = {"translation": found["translation"], "confidence": confidence, "sure": sure}
+    kept = keras.ops.greater_equal(confidence, at_least)
+    outputs = {"translation": found["translation"], "confidence": confidence, "kept": kept}
     return keras.Model(text, outputs)
 
 
 def main() -> None:
-    """Reads options and stdin, and prints the lines that are kept."""
+    """Reads options and stdin, and prints the kept lines."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--saved_model", required=True, help="folder of the exported model")
     parser.add_argument("--at_least", type=float, default=0.5, help="smallest confidence, 0 to 1")
     parser.add_argument("--batch_size", type=int, default=32, help="lines translated at once")
     options = parser.parse_args()
     if not (pathlib.Path(options.saved_model) / "saved_model.pb").is_file():
-        parser.error(f"{options.saved_model} is no SavedModel. Make one: python -m export.")
+        parser.error(f"{options.saved_model} is not a SavedModel. Make one: python -m export.")
     lines = sys.stdin.buffer.read().removesuffix(b"\n").split(b"\n")
     model = pipeline(options.saved_model, options.at_least)
-    # A tensor, because NumPy's own strings are of one length and end at their last NUL.
+    # A tensor, because NumPy strings have a fixed length and lose NUL bytes at their end.
     found = model.predict(tf.constant(lines), batch_size=options.batch_size, verbose=0)
-    for line, translation, sure in zip(lines, found["translation"], found["sure"], strict=True):
-        if sure:
+    for line, translation, kept in zip(lines, found["translation"], found["kept"], strict=True):
+        if kept:
             sys.stdout.buffer.write(line + b"\t" + translation.replace(b"\n", b" ") + b"\n")
 
 

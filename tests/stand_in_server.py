@@ -1,7 +1,7 @@
-"""What stands in for tensorflow_model_server where there is none.
+"""A stand-in for tensorflow_model_server, for machines without it.
 
-The REST and gRPC interfaces as TF Serving documents them, its own messages on the wire, and a
-SavedModel behind both. What the server itself does it cannot show: loading, batching, warming up.
+It serves a SavedModel over REST and gRPC as TF Serving documents them, with TF Serving's own gRPC
+messages. It does not load versions, form batches or run warm-up requests.
 """
 
 import base64
@@ -55,7 +55,7 @@ class Model:
 
 
 class StandIn:
-    """Both interfaces of a model, on free ports of this machine, while in a `with` block."""
+    """Serves a model over both interfaces, on free ports, inside a `with` block."""
 
     def __init__(self, saved_model: str, name: str, rest_port: int = 0, grpc_port: int = 0):
         self.model = Model(saved_model, name)
@@ -94,7 +94,7 @@ class RestHandler(http.server.BaseHTTPRequestHandler):
         self._answer(self._predictions)
 
     def log_message(self, *words):
-        """Says nothing."""
+        """Logs nothing."""
 
     def _answer(self, make) -> None:
         try:
@@ -131,7 +131,7 @@ class RestHandler(http.server.BaseHTTPRequestHandler):
         return {"predictions": [dict(zip(outputs, row, strict=True)) for row in rows]}
 
     def _inputs(self, signature, instances):
-        if not isinstance(instances[0], dict) or "b64" in instances[0]:  # of the only input
+        if not isinstance(instances[0], dict) or "b64" in instances[0]:  # values of the only input
             (name,) = self.model.input_names(signature)
             instances = [{name: value} for value in instances]
         return {
@@ -140,12 +140,12 @@ class RestHandler(http.server.BaseHTTPRequestHandler):
 
 
 class Predictions(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """The gRPC service that translates."""
+    """The gRPC service for predictions."""
 
     def __init__(self, model: Model):
         self._model = model
 
-    def Predict(self, request, context):  # noqa: N802  the service calls it so
+    def Predict(self, request, context):  # noqa: N802  name in the service
         spec = request.model_spec
         version = str(spec.version.value) if spec.HasField("version") else spec.version_label
         try:
@@ -162,7 +162,7 @@ class Predictions(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 class States(model_service_pb2_grpc.ModelServiceServicer):
-    """The gRPC service that tells what is loaded."""
+    """The gRPC service for the states of models."""
 
     def __init__(self, model: Model):
         self._model = model

@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The programs in examples/."""
 
 import io
 import json
@@ -20,8 +20,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 LINES = ["one", "", "a\rb", "two\u2028three\x85four", "  ", "broken \ufffd", "last " * 30]
 
 
-def test_beam_gives_what_the_run_gives_a_line_for_a_line(run, tmp_path):
-    """Blocks of four lines, so that order has to be restored, and batches of unlike length."""
+def test_beam_gives_the_translations_of_the_run_in_order(run, tmp_path):
+    """Blocks have four lines, so the order must be restored, and batches mix lengths."""
     pytest.importorskip("apache_beam")
     translator = Translator.from_run(run)
     translator.save(tmp_path / "model")
@@ -46,7 +46,7 @@ def test_beam_gives_what_the_run_gives_a_line_for_a_line(run, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"model", "in", "out"}
 
 
-def test_beam_names_what_is_missing(tmp_path):
+def test_beam_names_a_missing_file(tmp_path):
     pytest.importorskip("apache_beam")
     words = ["--saved_model", tmp_path, "--input", tmp_path / "missing", "--output", "x"]
     process = subprocess.run(
@@ -56,11 +56,11 @@ def test_beam_names_what_is_missing(tmp_path):
         check=False,
     )
     assert process.returncode == 2
-    assert f"there is no {tmp_path / 'missing'}. Check the path." in process.stderr.decode()
+    assert f"{tmp_path / 'missing'} does not exist. Check the path." in process.stderr.decode()
 
 
 def run_example(monkeypatch, name, *words):
-    """Runs an example in this process, which has TensorFlow already."""
+    """Runs an example in this process, to save the import of TensorFlow."""
     monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
     runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
 
@@ -72,7 +72,7 @@ def write_labelled(path, text):
 
 @pytest.mark.parametrize("start", [[], ["--from_scratch"]], ids=["run's encoder", "random"])
 def test_classify_learns_and_saves_a_classifier(run, start, tmp_path, monkeypatch, capsys):
-    """Dates from numbers, held out; half of each, so chance is 50%."""
+    """Held-out dates and numbers, half of each: chance is 50%."""
     lines = [f"number\t{number_in_words(n, 'en')}" for n in range(100, 160)]
     lines += [f"date\t{date_in_words(FIRST_DAY.replace(day=d), 'en')}" for d in range(1, 31)] * 2
     data = write_labelled(tmp_path / "labelled.tsv", "\n".join(lines))
@@ -84,7 +84,7 @@ def test_classify_learns_and_saves_a_classifier(run, start, tmp_path, monkeypatc
     assert result["held_out"] == 25
     assert result["accuracy"] > 0.9
     assert {path.name for path in tmp_path.iterdir()} == {"labelled.tsv", "classifier.keras"}
-    # The file alone classifies, padded or not.
+    # The saved file classifies texts, with and without padding.
     tokenizer = Tokenizer.load(run / "tokenizer.model")
     classifier = keras.saving.load_model(saved)
     for text, label in (("one hundred and twelve", 1), ("January third, nineteen hundred", 0)):
@@ -94,7 +94,7 @@ def test_classify_learns_and_saves_a_classifier(run, start, tmp_path, monkeypatc
         np.testing.assert_allclose(padded, bare, atol=1e-4)
 
 
-def test_classify_makes_its_own_texts(run, monkeypatch, capsys):
+def test_classify_without_data_makes_texts(run, monkeypatch, capsys):
     words = ("--run_dir", run, "--examples", 40, "--epochs", 1)
     run_example(monkeypatch, "classify.py", *words)
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -105,18 +105,18 @@ def test_classify_makes_its_own_texts(run, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\tone\nb two\n", "line 2 of {path} has no tab. Write label<TAB>text."),
-        ("a\tone\na\ttwo\n", "{path} needs at least two different labels to tell apart."),
+        ("a\tone\nb two\n", "line 2 of {path} has no tab. Expected label<TAB>text."),
+        ("a\tone\na\ttwo\n", "{path} has only one label. Give examples of at least two."),
     ],
 )
-def test_classify_says_what_is_wrong_with_a_file(run, text, message, tmp_path, monkeypatch):
+def test_classify_reports_errors_in_a_file(run, text, message, tmp_path, monkeypatch):
     path = write_labelled(tmp_path / "labelled.tsv", text)
     with pytest.raises(SystemExit) as exit_:
         run_example(monkeypatch, "classify.py", "--run_dir", run, "--data", path)
     assert exit_.value.code == "error: " + message.format(path=path)
 
 
-def test_classify_refuses_a_file_that_keras_would_not_save(run, monkeypatch, capsys):
+def test_classify_refuses_a_file_that_keras_cannot_save(run, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         run_example(monkeypatch, "classify.py", "--run_dir", run, "--save", "model.h5")
     assert "--save must end in .keras, got model.h5." in capsys.readouterr().err
@@ -131,7 +131,7 @@ def exported(run, tmp_path_factory):
     return translator, folder
 
 
-def test_keras_pipeline_keeps_what_was_surely_translated(exported, monkeypatch, capsysbinary):
+def test_keras_pipeline_keeps_confident_translations(exported, monkeypatch, capsysbinary):
     translator, folder = exported
     lines = ["one", "twenty-one", "", "two\u2028three\x85four", "last " * 30, "nul\0in it"]
     expected = translator(lines)
@@ -149,7 +149,7 @@ def test_keras_pipeline_keeps_what_was_surely_translated(exported, monkeypatch, 
     assert capsysbinary.readouterr().out.decode() == "\n".join([*kept, ""])
 
 
-def test_keras_pipeline_is_a_functional_model_with_layers_behind_the_strings(exported):
+def test_keras_pipeline_is_a_functional_model_on_strings(exported):
     translator, folder = exported
     pipeline = runpy.run_path(str(ROOT / "examples" / "keras_pipeline.py"))["pipeline"]
     model = pipeline(str(folder), at_least=0.5)
@@ -160,11 +160,11 @@ def test_keras_pipeline_is_a_functional_model_with_layers_behind_the_strings(exp
     assert [text.decode() for text in found["translation"]] == [e.text for e in expected]
     confidence = np.exp([e.score for e in expected])
     np.testing.assert_allclose(found["confidence"], confidence, rtol=1e-4)
-    np.testing.assert_array_equal(found["sure"], confidence >= 0.5)
+    np.testing.assert_array_equal(found["kept"], confidence >= 0.5)
 
 
-def test_keras_pipeline_names_what_is_missing(tmp_path, monkeypatch, capsys):
+def test_keras_pipeline_names_a_missing_model(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         run_example(monkeypatch, "keras_pipeline.py", "--saved_model", tmp_path)
-    expected = f"{tmp_path} is no SavedModel. Make one: python -m export."
+    expected = f"{tmp_path} is not a SavedModel. Make one: python -m export."
     assert expected in " ".join(capsys.readouterr().err.split())

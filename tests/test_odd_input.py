@@ -1,6 +1,6 @@
-"""Whatever comes in: the export answers every row, with what the translator gives for it alone.
+"""Arbitrary input: the export gives each row the translator's result for that row.
 
-Hypothesis makes the batches: bytes of all kinds, valid UTF-8 or not, of very unequal lengths.
+Hypothesis makes the batches: all kinds of bytes, valid UTF-8 or not, of very different lengths.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ from tf_transformer.translator import Translator
 
 LONGEST = 40  # source tokens
 ALPHABETS = [
-    st.characters(exclude_categories=["Cs"]),  # all scripts, few of which were trained on
-    st.characters(categories=["Cc", "Cf", "Zs", "Zl", "Zp"]),  # controls, formats, blanks
+    st.characters(exclude_categories=["Cs"]),  # all scripts; few are in the training text
+    st.characters(categories=["Cc", "Cf", "Zs", "Zl", "Zp"]),  # controls, formats, spaces
     st.characters(categories=["Mn", "So", "Sk"]),  # combining marks, emoji
     st.sampled_from(" \t\n\r\x00\ufeff\u200b\u2028\u2581"),
 ]
@@ -55,7 +55,7 @@ def signatures(translator, tmp_path_factory):
 
 
 def check(signatures, translator, lines: list[bytes]) -> None:
-    """All that holds for any batch."""
+    """Checks the three signatures on a batch."""
     texts = [line.decode("utf-8", "replace") for line in lines]
     found = signatures["serving_default"](text=lines)
     translations = [translation.decode("utf-8") for translation in found["translation"]]
@@ -65,14 +65,14 @@ def check(signatures, translator, lines: list[bytes]) -> None:
     cut = [len(translator.tokenizer.encode(text)) > LONGEST for text in texts]
     assert found["truncated"].tolist() == cut
 
-    several = signatures["n_best"](text=lines)
-    assert several["translations"].shape == several["scores"].shape == (len(lines), 2)
-    np.testing.assert_array_equal(several["translations"][:, 0], found["translation"])
-    assert (np.diff(several["scores"]) <= 0).all()
-    assert (several["scores"] >= NEVER).all()
+    n_best = signatures["n_best"](text=lines)
+    assert n_best["translations"].shape == n_best["scores"].shape == (len(lines), 2)
+    np.testing.assert_array_equal(n_best["translations"][:, 0], found["translation"])
+    assert (np.diff(n_best["scores"]) <= 0).all()
+    assert (n_best["scores"] >= NEVER).all()
 
-    turned = lines[1:] + lines[:1]  # targets as odd as the sources
-    scored = signatures["score"](source=lines, target=turned)
+    rotated = lines[1:] + lines[:1]  # targets as unusual as the sources
+    scored = signatures["score"](source=lines, target=rotated)
     pairs = translator.score(texts, texts[1:] + texts[:1])
     numbers = np.stack([scored["score"], scored["log_probability"]], axis=1)
     np.testing.assert_allclose(numbers, pairs, rtol=1e-4, atol=1e-3)
@@ -80,7 +80,7 @@ def check(signatures, translator, lines: list[bytes]) -> None:
     assert scored["truncated"].tolist() == np.logical_or(cut, cut[1:] + cut[:1]).tolist()
 
 
-def tries(count: int):
+def examples(count: int):
     return settings(
         max_examples=count,
         deadline=None,
@@ -90,20 +90,20 @@ def tries(count: int):
     )
 
 
-@tries(30)
+@examples(30)
 @given(st.lists(LINES, min_size=1, max_size=20))
-def test_any_batch_is_answered_row_by_row(signatures, translator, lines):
+def test_each_row_of_any_batch_gets_its_own_result(signatures, translator, lines):
     check(signatures, translator, lines)
 
 
 @pytest.mark.slow
-@tries(500)
+@examples(500)
 @given(st.lists(LINES, min_size=1, max_size=20))
-def test_thousands_of_lines_are_answered_row_by_row(signatures, translator, lines):
+def test_each_of_thousands_of_lines_gets_its_own_result(signatures, translator, lines):
     check(signatures, translator, lines)
 
 
-def test_a_thousand_rows_of_very_unequal_lengths_with_doubles(signatures, translator):
+def test_a_thousand_rows_of_very_different_lengths_with_duplicates(signatures, translator):
     lines = [b"one " * (n % 60) for n in range(995)] + [b"x" * 100_000, b"", b" ", b"\xff", b"\x00"]
     check(signatures, translator, lines)
     found = signatures["serving_default"](text=lines)
@@ -120,7 +120,7 @@ def test_a_thousand_rows_of_very_unequal_lengths_with_doubles(signatures, transl
         b" " * 100_000,
         b"\x00" * 100_000,
     ],
-    ids=["one word", "words", "no blanks", "broken", "blanks", "nul"],
+    ids=["one word", "words", "no spaces", "broken", "spaces", "nul"],
 )
 def test_a_hundred_thousand_characters_are_cut(signatures, translator, line):
     check(signatures, translator, [b"one", line])

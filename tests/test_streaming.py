@@ -1,4 +1,4 @@
-"""Windows of lines: order, count, memory, and going on after an interruption."""
+"""Windows of lines: order, count, memory, and resuming after an interruption."""
 
 import gzip
 import io
@@ -34,7 +34,7 @@ def one(number, line):
 
 
 def several(number, line):
-    """As n-best lists: as many lines as there are hypotheses."""
+    """A different number of lines for each result, like n-best lists."""
     return [f"{number} ||| {line} {n}" for n in range(number % 3 or 1)]
 
 
@@ -65,7 +65,7 @@ def uninterrupted(tmp_path, source):
 
 
 def interrupt(folder, source, windows, window=4):
-    """Leaves what a run has written that ends in the window after some."""
+    """Leaves the partial outputs of a run that was interrupted after some windows."""
     calls = itertools.count(1)
 
     def step(lines, progress):
@@ -79,7 +79,7 @@ def interrupt(folder, source, windows, window=4):
 
 @pytest.mark.parametrize("window", [1, 3, 100])
 @pytest.mark.parametrize("name", ["in.txt", "in.txt.gz"])
-def test_a_line_in_is_a_line_out_and_only_newlines_end_lines(tmp_path, name, window):
+def test_each_line_gives_one_line_and_only_newlines_end_lines(tmp_path, name, window):
     (tmp_path / name).write_bytes(gzip.compress(ODD) if name.endswith(".gz") else ODD)
     sizes = []
 
@@ -99,13 +99,13 @@ def test_stdin_to_stdout(monkeypatch, capsysbinary):
     assert capsysbinary.readouterr().out.decode() == "".join(f"{line}\n" for line in ODD_LINES)
 
 
-def test_no_line_in_no_line_out(tmp_path):
+def test_an_empty_input_gives_an_empty_output(tmp_path):
     (tmp_path / "in").write_bytes(b"")
     Stream([str(tmp_path / "in")], [Output(str(tmp_path / "out"), one)]).run(same)
     assert (tmp_path / "out").read_bytes() == b""
 
 
-def test_every_output_belongs_to_the_input(uninterrupted):
+def test_every_output_is_aligned_with_the_input(uninterrupted):
     assert uninterrupted["out"] == b"".join(b"line %d\n" % n for n in range(25))
     assert uninterrupted["numbers"] == b"".join(b"%d\n" % n for n in range(25))
     assert uninterrupted["several"].startswith(
@@ -113,7 +113,7 @@ def test_every_output_belongs_to_the_input(uninterrupted):
     )
 
 
-def test_a_second_input_goes_with_the_first(tmp_path, source):
+def test_a_second_input_is_aligned_with_the_first(tmp_path, source):
     (tmp_path / "b").write_text("".join(f"{n}\n" for n in range(25)), "utf-8")
     windows = []
     stream = Stream([source, str(tmp_path / "b")], [Output(str(tmp_path / "out"), one)], window=4)
@@ -121,7 +121,14 @@ def test_a_second_input_goes_with_the_first(tmp_path, source):
     assert windows[1] == (["line 4", "line 5", "line 6", "line 7"], ["4", "5", "6", "7"])
 
 
-def test_a_file_has_its_name_only_when_it_is_whole(tmp_path, source):
+def test_the_same_file_may_be_given_twice(tmp_path, source):
+    columns = []
+    stream = Stream([source, source], [Output(str(tmp_path / "out"), one)])
+    stream.run(lambda first, second, progress: columns.append((first, second)) or first)
+    assert columns[0][0] == columns[0][1]
+
+
+def test_a_file_gets_its_name_when_it_is_complete(tmp_path, source):
     folder = tmp_path / "new" / "folder"
     interrupt(folder, source, windows=2)
     found = contents(folder)
@@ -132,7 +139,7 @@ def test_a_file_has_its_name_only_when_it_is_whole(tmp_path, source):
 
 
 @pytest.mark.parametrize("windows", [0, 2, 6])
-def test_an_interrupted_run_goes_on(tmp_path, source, uninterrupted, windows):
+def test_an_interrupted_run_is_resumed(tmp_path, source, uninterrupted, windows):
     folder = tmp_path / "interrupted"
     interrupt(folder, source, windows)
     done = []
@@ -143,8 +150,10 @@ def test_an_interrupted_run_goes_on(tmp_path, source, uninterrupted, windows):
 
 
 @pytest.mark.parametrize("kept", [0, 1, 27, 28, 29, 60, 64, 65])
-def test_what_the_first_output_lacks_is_done_again(tmp_path, source, uninterrupted, kept):
-    """It is written last, so the others may be ahead: by some lines, and a part of a line."""
+def test_lines_missing_in_the_first_output_are_processed_again(
+    tmp_path, source, uninterrupted, kept
+):
+    """It is written last, so the others may have more lines, and a part of a line."""
     folder = tmp_path / "interrupted"
     interrupt(folder, source, windows=5)
     with (folder / "out.partial").open("r+b") as file:
@@ -155,8 +164,8 @@ def test_what_the_first_output_lacks_is_done_again(tmp_path, source, uninterrupt
     assert contents(folder) == uninterrupted
 
 
-def test_what_the_first_output_has_all_have(tmp_path, source, uninterrupted):
-    """Interrupted in the midst of writing, when some outputs have the window and some do not."""
+def test_the_other_outputs_have_all_lines_of_the_first(tmp_path, source, uninterrupted):
+    """The interruption comes between the outputs of one window."""
     folder = tmp_path / "interrupted"
 
     def interrupted(number, line):
@@ -173,7 +182,7 @@ def test_what_the_first_output_has_all_have(tmp_path, source, uninterrupted):
     assert contents(folder) == uninterrupted
 
 
-def test_a_window_is_on_disk_before_the_next_begins(tmp_path, source, monkeypatch):
+def test_a_window_is_on_disk_before_the_next_starts(tmp_path, source, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(handle))
     outputs = outputs_in(tmp_path / "new")
@@ -187,8 +196,8 @@ def test_a_window_is_on_disk_before_the_next_begins(tmp_path, source, monkeypatc
     assert seen == [(0, 0), (3, 10), (6, 20)]
 
 
-def test_windows_of_a_resumed_run_are_those_of_an_uninterrupted_one(tmp_path, source):
-    """So that batches are the same, and rounding with them."""
+def test_a_resumed_run_has_the_windows_of_an_uninterrupted_one(tmp_path, source):
+    """Its batches, and therefore its rounding, are then the same."""
     folder = tmp_path / "interrupted"
     interrupt(folder, source, windows=2)
     with (folder / "out.partial").open("ab") as file:
@@ -199,53 +208,55 @@ def test_windows_of_a_resumed_run_are_those_of_an_uninterrupted_one(tmp_path, so
     assert windows[0] == ["line 8", "line 9", "line 10", "line 11"]
 
 
-def test_resume_without_anything_to_go_on_with_begins(tmp_path, source, uninterrupted):
+def test_resume_without_partial_outputs_starts_a_new_run(tmp_path, source, uninterrupted):
     Stream([source], outputs_in(tmp_path / "new"), window=4, resume=True).run(same)
     assert contents(tmp_path / "new") == uninterrupted
 
 
 @pytest.mark.parametrize(("source_path", "output_path"), [("", "out"), ("in", "")])
 def test_only_files_can_be_resumed(source_path, output_path):
-    with pytest.raises(InputError, match="--resume needs --input and --output"):
+    with pytest.raises(InputError, match="only files can be resumed: --resume needs the --input"):
         Stream([source_path], [Output(output_path, one)], resume=True)
 
 
 def test_a_partial_file_longer_than_the_input_is_an_error(tmp_path, source):
     (tmp_path / "out.partial").write_bytes(b"x\n" * 26)
-    with pytest.raises(InputError, match=r"out.partial has 26 lines and .*in.txt only 25"):
+    with pytest.raises(InputError, match=r"out.partial has 26 lines, but .*in.txt has only 25"):
         Stream([source], [Output(str(tmp_path / "out"), one)], resume=True)
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_whole_file_is_not_overwritten(tmp_path, source, resume):
+def test_a_complete_file_is_not_overwritten(tmp_path, source, resume):
     (tmp_path / "out").write_bytes(b"precious\n")
-    with pytest.raises(InputError, match=r"out exists already and is whole. Move it away"):
+    with pytest.raises(InputError, match=r"out exists already and is complete. Move it away"):
         Stream([source], [Output(str(tmp_path / "out"), one)], resume=resume)
     assert (tmp_path / "out").read_bytes() == b"precious\n"
 
 
-def test_a_partial_file_is_not_overwritten_unasked(tmp_path, source):
+def test_a_partial_file_is_not_overwritten_without_resume(tmp_path, source):
     (tmp_path / "out.partial").write_bytes(b"precious\n")
-    with pytest.raises(InputError, match=r"interrupted run. Go on with it by adding --resume"):
+    with pytest.raises(
+        InputError, match=r"out.partial exists, from an interrupted run. Add --resume"
+    ):
         Stream([source], [Output(str(tmp_path / "out"), one)])
     assert (tmp_path / "out.partial").read_bytes() == b"precious\n"
 
 
-def test_another_output_than_the_interrupted_run_had_is_an_error(tmp_path, source):
+def test_a_different_output_than_the_interrupted_runs_is_an_error(tmp_path, source):
     folder = tmp_path / "interrupted"
     interrupt(folder, source, windows=2)
     (folder / "numbers.partial").unlink()
-    with pytest.raises(InputError, match=r"numbers.partial reaches to line 0 .* to line 8"):
+    with pytest.raises(InputError, match=r"numbers.partial covers 0 lines .* other outputs 8"):
         Stream([source], outputs_in(folder), window=4, resume=True)
 
 
 def test_two_outputs_in_one_file_are_an_error(source):
-    with pytest.raises(InputError, match="each output needs a file of its own, got x, x"):
+    with pytest.raises(InputError, match="expected a different file for each output, got x, x"):
         Stream([source], [Output("x", one), Output("x", one)])
 
 
 @pytest.mark.parametrize("window", [0, -1])
-def test_a_window_of_nothing_is_an_error(source, window):
+def test_a_window_without_lines_is_an_error(source, window):
     with pytest.raises(InputError, match=f"the window must be positive, got {window} lines"):
         Stream([source], [Output("x", one)], window)
 
@@ -259,15 +270,15 @@ def test_a_missing_input_is_an_error_before_anything_is_written(tmp_path):
 def test_inputs_of_unequal_length_are_an_error(tmp_path, source, monkeypatch):
     (tmp_path / "short").write_text("a\nb\n", "utf-8")
     output = [Output(str(tmp_path / "out"), one)]
-    with pytest.raises(InputError, match=r"short has 2 lines and .*in.txt 25; line n of one"):
+    with pytest.raises(InputError, match=r"short ends after line 2 but .*in.txt goes on: line n"):
         Stream([source, str(tmp_path / "short")], output)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\nc\n")))
-    with pytest.raises(InputError, match="short ends before line 3 and another"):
+    with pytest.raises(InputError, match="short ends after line 2 but stdin goes on"):
         Stream(["", str(tmp_path / "short")], output).run(lambda lines, others, progress: lines)
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    """Ten times the lines, the same peak."""
+    """Ten times as many lines have the same peak."""
     peaks = []
     for count in (20_000, 200_000):
         path = tmp_path / f"{count}.txt"
@@ -281,7 +292,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert peaks[1] < 1.2 * peaks[0] < 2e6
 
 
-def test_the_bar_tells_sentences_tokens_a_second_and_time_left(capsys):
+def test_the_bar_shows_sentences_tokens_per_second_and_time_left(capsys):
     with ProgressBar(total=10) as bar:
         bar.advance(3, 60)
         bar.catch_up(5)

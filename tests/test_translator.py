@@ -253,5 +253,5 @@ def test_the_saved_model_gives_the_same_strings(translator, tmp_path, jit_compil
 
 @pytest.mark.parametrize("ask", ["__call__", "n_best", "score", "align"])
 def test_lists_of_unequal_length_are_an_error(translator, ask):
-    with pytest.raises(InputError, match=r"expected one of (prefixes|translations) for each of t"):
+    with pytest.raises(InputError, match=r"expected as many (prefixes|translations) as texts"):
         getattr(translator, ask)(["one", "two"], ["eins"])

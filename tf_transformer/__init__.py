@@ -4,6 +4,11 @@ Importing this package registers all layers and the model with Keras, so that
 `keras.saving.load_model` opens a saved Transformer.
 """
 
+import os
+
+# Before TensorFlow is imported: hides most of its notices. Set the variable to see them.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.models.transformer import Transformer
 

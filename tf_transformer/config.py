@@ -1,21 +1,13 @@
-"""Configuration: frozen dataclasses, one a concern, checked when they are made.
+"""Configuration: frozen dataclasses, one per concern, checked when they are made.
 
-A run's `config.yaml` is a `Config` written out in full; nothing is filled in later and nothing
-adjusts itself. Field comments are the documentation: `python train.py --help` prints them.
+A run's `config.yaml` is a `Config` written out in full; no option changes by itself. The
+attributes' descriptions are the options' documentation: `python train.py --help` prints them.
 """
 
-import os
-import pathlib
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, NamedTuple
 
-import jsonargparse
-import yaml
-
 from tf_transformer.errors import InputError
-from tf_transformer.files import write_whole
-
-FILE_NAME = "config.yaml"
 
 DType = Literal["float32", "bfloat16"]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
@@ -186,36 +178,37 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the pairs come from and how they become batches.
+    """Where the examples come from and how they become batches.
 
     Two files, else a TFDS corpus, else the generated corpus.
 
     Attributes:
-        train_source: source side of the training text, a line a sentence; plain or .gz.
+        train_source: source side of the training text, one sentence per line; plain or .gz.
         train_target: target side; line n translates line n of train_source.
         valid_source: validation text; held out from the training text when not given.
         valid_target: its translation.
         tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
             (from German to English); for the reverse direction set tfds_reverse.
         tfds_reverse: translate from the second language of the pair to the first.
-        tfds_valid_split: its split to validate on, like validation; held out of the training
+        tfds_valid_split: its split to validate on, like validation; held out from the training
             text when empty.
-        tfds_dir: where TFDS keeps prepared corpora; its own default when empty.
+        tfds_dir: folder of TFDS' prepared corpora; TFDS' own default when empty.
         source_language: language of the generated corpus' source (a num2words code).
         target_language: language of its target.
         generated_pairs: size of the generated training corpus.
-        held_out: validation pairs held out of the training text when no validation is given,
-            but at most a tenth of it.
-        cache_dir: where tokenised text is kept, for other runs on the same text to find. When
+        held_out: validation pairs held out from the training text when no validation text is
+            given, but at most a tenth of it.
+        cache_dir: folder of tokenised text, which other runs on the same text use, too. When
             empty, a text of up to shard_pairs pairs is kept in memory and a longer one in the
             run's folder.
-        shard_pairs: pairs in a shard of tokenised text. Memory holds a few shards however long
-            the text. An epoch goes through four shards at a time, so shuffle the lines of a
+        shard_pairs: pairs in a shard of tokenised text. Memory holds a few shards, however long
+            the text is. An epoch goes through four shards at a time, so shuffle the lines of a
             text that is sorted by topic and has more pairs than that.
         max_length: longest sentence in tokens, on either side; longer pairs are skipped.
-        vocabulary_size: tokens in the shared vocabulary; fewer when the text has too little.
-        normalization: what the tokenizer does to text first (a SentencePiece rule).
-        batch_tokens: room for source tokens, and for target tokens, in a batch (all replicas).
+        vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few.
+        normalization: the SentencePiece rule by which the tokenizer rewrites text first.
+        batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
+            padding included.
         bucket_width: sentence lengths are rounded up to multiples of this to form batches.
     """
 
@@ -267,29 +260,32 @@ class TrainConfig:
 
     Attributes:
         epochs: passes over the training text; ignored when steps is given.
-        steps: updates in all; 0: as many as `epochs` passes take.
+        steps: number of updates; 0: as many as `epochs` passes take.
         warmup_steps: updates over which the learning rate rises.
         learning_rate: factor on the paper's schedule, d_model^-0.5 · min(step^-0.5, …).
         label_smoothing: weight of the uniform distribution in the target distribution.
-        accumulate: batches whose gradients make one update; N batches are one N times as big.
+        accumulate: batches per update; N batches equal one that is N times as big.
         clip_norm: gradients of a larger norm, over all weights, are scaled down to it; 0: never.
-        precision: what is computed in; weights, norms, softmax and loss are float32 always. auto:
-            mixed_bfloat16 on a GPU that has it, else float32.
-        validate_every: updates between validations; a round is what lies between. 0: once a pass.
-        save_every: updates between checkpoints to go on from, besides one after each round.
-        valid_bleu_sentences: validation sentences translated (greedily) for BLEU; 0: none.
-        valid_bleu_every: rounds between such translations.
-        patience: stop after this many scores in a row that are no better; 0: never. The score is
-            BLEU, or the validation loss where valid_bleu_sentences is 0.
-        keep_checkpoints: of how many of the newest rounds weights are kept.
-        average_decay: keep a moving average of weights, for --average ema; like 0.999; 0: none.
-        export_best: export a SavedModel whenever a score is better than all before.
-        init_from: folder of a run whose weights and tokenizer this one starts with.
-        max_skipped: stop when so many updates in a row had gradients that are not finite.
+        precision: dtype of the computation; weights, norms, softmax and loss are always float32.
+            auto: mixed_bfloat16 on a GPU that supports it, else float32.
+        validate_every: updates between validations (a validation interval); 0: once per epoch.
+        save_every: updates between checkpoints to resume from, besides one at each validation.
+        valid_score_examples: validation examples that are predicted (greedily) and scored with
+            the task's metric, like BLEU; 0: none.
+        valid_score_every: validation intervals between such scores.
+        patience: stop after this many scores in a row without improvement; 0: never. The score is
+            the task's metric, or the validation loss where valid_score_examples is 0.
+        keep_checkpoints: number of the newest validation intervals whose weights are kept.
+        average_decay: decay of a moving average of weights, for --average ema; like 0.999; 0: no
+            average.
+        export_best: export a SavedModel whenever the score improves.
+        init_from: folder of a run whose weights and tokenizer this run starts with.
+        max_skipped: stop when this many updates in a row had gradients that are not finite.
         strategy: one device; all GPUs of this machine (mirrored); the processes of TF_CONFIG
-            (multi_worker); auto: the most of these that is there.
-        threads: how many train where there is no GPU, each with its share of a batch's rows (with
-            jit_compile: of each operation); 0: one a core.
+            (multi_worker); auto: multi_worker with TF_CONFIG, mirrored with several GPUs, else
+            one.
+        threads: CPU threads where there is no GPU. Each trains on a micro-batch, a part of a
+            batch's rows; with jit_compile they share each operation. 0: one per core.
         jit_compile: compile losses and gradients of training with XLA.
         deterministic: only operations that give the same bits every time; slower.
         seed: of weights, dropout, held-out pairs and the order of batches.
@@ -305,8 +301,8 @@ class TrainConfig:
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
     validate_every: int = 0
     save_every: int = 1000
-    valid_bleu_sentences: int = 200
-    valid_bleu_every: int = 1
+    valid_score_examples: int = 200
+    valid_score_every: int = 1
     patience: int = 0
     keep_checkpoints: int = 5
     average_decay: float = 0.0
@@ -321,43 +317,43 @@ class TrainConfig:
 
     def __post_init__(self):
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
-        _require_positive(self, "accumulate", "save_every", "valid_bleu_every", "max_skipped")
-        _require_not_negative(self, "steps", "validate_every", "valid_bleu_sentences")
+        _require_positive(self, "accumulate", "save_every", "valid_score_every", "max_skipped")
+        _require_not_negative(self, "steps", "validate_every", "valid_score_examples")
         _require_not_negative(self, "clip_norm", "patience", "threads")
         _require_rate(self, "label_smoothing", "average_decay")
 
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How translations are searched for (paper section 6.1).
+    """How predictions are searched for (paper section 6.1).
 
     Lengths count target tokens with the end token.
 
     Attributes:
-        beam_size: hypotheses kept a sentence (W); 1: greedy.
+        beam_size: hypotheses kept per sentence (W); 1: greedy.
         length_penalty: α of ((5 + length) / 6)^α, which divides log-probabilities.
         coverage_penalty: β of the penalty on source tokens that got little attention (Wu et al.
             2016, equation 14); 0: none.
-        num_hypotheses: translations given a sentence (N), at most the beam unless sampling.
-        max_extra_length: longest translation: source tokens · max_length_ratio + this.
+        num_hypotheses: predictions per sentence (N), at most the beam unless sampling.
+        max_extra_length: longest prediction: source tokens · max_length_ratio + this.
         max_length_ratio: see max_extra_length.
-        max_length: longest translation whatever the source; 0: no such limit.
-        min_length: shortest translation.
-        min_length_ratio: shortest translation: source tokens times this.
-        no_repeat_ngram_size: no sequence of so many tokens comes twice; 0: any may.
-        repetition_penalty: multiplies log-probabilities of tokens a translation holds already.
-        excluded_tokens: pieces of the vocabulary that no translation may hold.
+        max_length: longest prediction for any source; 0: no such limit.
+        min_length: shortest prediction.
+        min_length_ratio: shortest prediction: source tokens times this.
+        no_repeat_ngram_size: no sequence of this many tokens occurs twice; 0: any may.
+        repetition_penalty: multiplies log-probabilities of tokens that a prediction already has.
+        excluded_tokens: pieces of the vocabulary that no prediction may contain.
         avoid_unknown: whether the unknown token is one of them.
         sampling: draw tokens at random instead of searching for the likeliest.
         temperature: for sampling; below 1 likely tokens become likelier.
         top_k: for sampling; draw from this many of the likeliest tokens only; 0: all.
         top_p: for sampling; draw from the likeliest tokens that reach this probability only.
-        seed: for sampling; equal seeds draw equal translations of a sentence, whatever its batch.
-        max_source_length: longest source in tokens; what is beyond is cut off.
-        batch_size: sentences translated at once, at most.
-        batch_tokens: source tokens translated at once, at most, padding counted.
-        average: which weights: the mean of so many of the newest checkpoints; best: those with the
-            best score in training; ema: the moving average of all updates.
+        seed: for sampling; equal seeds draw equal predictions for a sentence in any batch.
+        max_source_length: longest source in tokens; the rest is cut off.
+        batch_size: most sentences in a batch.
+        batch_tokens: most source tokens in a batch, padding included.
+        average: number of the newest checkpoints whose weights are averaged; best: the checkpoint
+            with the best score in training; ema: the moving average of all updates.
     """
 
     beam_size: int = 4
@@ -421,12 +417,21 @@ class DecodeConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """A whole run. `config.yaml` in a run's folder is one of these."""
+    """A whole run, as `config.yaml` in its folder holds it.
+
+    Attributes:
+        model: sizes and variants of the model.
+        data: the examples and how they become batches.
+        train: how the model is trained.
+        decode: how it makes predictions.
+        task: what it is trained for: a registered name, or module:attribute.
+    """
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
+    task: str = "translation"
 
     def __post_init__(self):
         if self.model.position == "learned" and self.data.max_length > self.model.max_length:
@@ -435,37 +440,20 @@ class Config:
                 f"(model.max_length {self.model.max_length})."
             )
 
-    def save(self, run_dir: str | os.PathLike) -> None:
-        """Writes `config.yaml` into a run's folder, whole or not at all."""
-        text = yaml.safe_dump(asdict(self), sort_keys=False)
-        write_whole(pathlib.Path(run_dir) / FILE_NAME, text)
-
-    @classmethod
-    def load(cls, run_dir: str | os.PathLike) -> "Config":
-        """Reads the `config.yaml` of a run's folder.
-
-        Raises:
-            InputError: when there is none, or it has an unknown key or a bad value.
-        """
-        path = pathlib.Path(run_dir) / FILE_NAME
-        if not path.is_file():
-            raise InputError(
-                f"{run_dir} is not a run's folder: it has no {FILE_NAME}. Check the path, or "
-                f"train first: python train.py --run_dir {run_dir}"
-            )
-        parser = jsonargparse.ArgumentParser(exit_on_error=False)
-        parser.add_class_arguments(cls)
-        try:
-            return cls(**parser.instantiate(parser.parse_path(path)).as_dict())
-        except (jsonargparse.ArgumentError, yaml.YAMLError) as error:
-            raise InputError(f"{path}: {error}") from error
-
     def differences(self, other: "Config") -> dict[str, tuple[object, object]]:
-        """Fields that differ, as {"model.d_model": (mine, other's)}."""
-        mine, others = asdict(self), asdict(other)
+        """Options that differ, as {"model.d_model": (value here, value in `other`)}."""
+        ours, theirs = _flat(self), _flat(other)
         return {
-            f"{part}.{name}": (value, others[part][name])
-            for part, fields in mine.items()
-            for name, value in fields.items()
-            if value != others[part][name]
+            name: (value, theirs[name]) for name, value in ours.items() if value != theirs[name]
         }
+
+
+def _flat(config: Config) -> dict[str, object]:
+    """All options by the name that a user types, like model.d_model."""
+    flat: dict[str, object] = {}
+    for part, value in asdict(config).items():
+        if isinstance(value, dict):
+            flat |= {f"{part}.{name}": each for name, each in value.items()}
+        else:
+            flat[part] = value
+    return flat

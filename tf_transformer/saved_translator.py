@@ -1,45 +1,34 @@
-"""An exported translator, back in Python, and what translators give."""
+"""Loads an exported translator into Python."""
 
 import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from tf_transformer.decoding import NEVER
 from tf_transformer.errors import InputError
+from tf_transformer.predictor import PairScore, Prediction
 from tf_transformer.tokenizer import well_formed
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")
-
-
-class Translation(NamedTuple):
-    """A translation and its score: log-probability over length penalty."""
-
-    text: str
-    score: float
-
-
-class PairScore(NamedTuple):
-    """What the model gives a translation: log-probability over length penalty, and without."""
-
-    score: float
-    log_probability: float
+SIGNATURES = ("serving_default", "n_best", "score")
+Translation = Prediction
 
 
 class SavedTranslator:
     """Translates lists of strings with a SavedModel that `python -m export` wrote.
 
-    How it searches was fixed when it was exported; `metadata` says how. Lists of any length
-    may be given: the model works on them in pieces.
+    The options of the search are those of the export; `metadata` lists them. Lists may have any
+    length: the model splits them into micro-batches.
 
     Args:
         path: the folder of one version, served/x/1.
 
     Raises:
-        InputError: when the folder holds no SavedModel with these signatures.
+        InputError: when the folder has no SavedModel, or a signature is missing.
 
     Example:
         >>> translator = SavedTranslator("served/demo/1")
@@ -53,11 +42,11 @@ class SavedTranslator:
         self._path = pathlib.Path(path)
         if not (self._path / "saved_model.pb").is_file():
             raise InputError(
-                f"{path} is no SavedModel: it has no saved_model.pb. Give the folder of a version, "
-                "like served/x/1, that python -m export has written."
+                f"{path} is not a SavedModel: it has no saved_model.pb. Give the folder of a "
+                "version, like served/x/1, that python -m export has written."
             )
-        self._model = tf.saved_model.load(str(path))  # its variables live as long as it does
-        if missing := {"serving_default", "n_best", "score"} - set(self._model.signatures):
+        self._model = tf.saved_model.load(str(path))  # holds the variables
+        if missing := set(SIGNATURES) - set(self._model.signatures):
             raise InputError(
                 f"{path} has no signature {', '.join(sorted(missing))}. Export it again with this "
                 "version of the project."
@@ -65,26 +54,26 @@ class SavedTranslator:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Where the model comes from and how it translates; empty where nothing is said."""
+        """Origin of the model and options of its search; empty if the export has no metadata."""
         path = self._path / METADATA
         return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
-    def __call__(self, texts: Sequence[str]) -> list[Translation]:
-        """Translates `texts`; item n of the result translates item n."""
+    def __call__(self, texts: Sequence[str]) -> list[Prediction]:
+        """Translates `texts`; item n of the result is the translation of item n."""
         found = self._call("serving_default", text=texts)
-        return list(map(_translation, found["translation"], found["score"]))
+        return list(map(_prediction, found["translation"], found["score"]))
 
-    def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
+    def n_best(self, texts: Sequence[str]) -> list[list[Prediction]]:
         """The translations of each text that the search found, best first, at least one."""
-        from_search = self._call("n_best", text=texts)
-        rows = zip(from_search["translations"], from_search["scores"], strict=True)
+        found = self._call("n_best", text=texts)
+        rows = zip(found["translations"], found["scores"], strict=True)
         return [
-            [_translation(*pair) for pair in zip(*row, strict=True) if pair[1] != NEVER]
+            [_prediction(*pair) for pair in zip(*row, strict=True) if pair[1] != NEVER]
             for row in rows
         ]
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """What the model gives each of `translations`, as a translation of its text."""
+        """The model's score of each of `translations` as a translation of its text."""
         require_same_length(texts=texts, translations=translations)
         found = self._call("score", source=texts, target=translations)
         pairs = zip(found["score"], found["log_probability"], strict=True)
@@ -99,18 +88,15 @@ class SavedTranslator:
         return {name: output.numpy() for name, output in found.items()}
 
 
-def _translation(text: bytes, score: float) -> Translation:
-    return Translation(text.decode("utf-8", "replace"), float(score))
+def _prediction(text: bytes, score: float) -> Prediction:
+    return Prediction(text.decode("utf-8", "replace"), float(score))
 
 
 def require_same_length(**lists: Sequence[str]) -> None:
-    """Refuses two lists of which one does not go with the other.
-
-    Raises:
-        InputError: when their lengths differ.
-    """
+    """Raises an `InputError` when two lists differ in length."""
     (first, some), (second, others) = lists.items()
     if len(some) != len(others):
         raise InputError(
-            f"expected one of {second} for each of {first}, got {len(others)} for {len(some)}."
+            f"expected as many {second} as {first}, got {len(others)} {second} and {len(some)} "
+            f"{first}."
         )

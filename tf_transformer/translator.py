@@ -1,9 +1,7 @@
 """Strings in, strings out: a tokenizer, a model and a search in one."""
 
 import os
-import pathlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,31 +11,24 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.saved_translator import (
-    PairScore,
-    SavedTranslator,
-    Translation,
-    require_same_length,
-)
+from tf_transformer.predictor import PairScore, Progress, SignatureCase, no_progress
+from tf_transformer.saved_translator import SavedTranslator, Translation, require_same_length
 from tf_transformer.search import Search, score_pairs
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.training.checkpoint import load_weights
-
-Progress = Callable[[int, int], object]
-"""progress(sentences newly done, target tokens in them)."""
+from tf_transformer.weights import load_model
 
 
 class Alignment(NamedTuple):
-    """Where in the source the decoder looked for each token of the target."""
+    """The attention to the source with which the decoder predicts each token of the target."""
 
     source: list[str]  # S pieces, the end token last
     target: list[str]  # T pieces, the end token last
     weights: np.ndarray  # float32 (T, S), rows sum to 1
 
     def links(self) -> list[tuple[int, int]]:
-        """(source, target) positions: for each target token but the end its likeliest source."""
+        """(source, target) positions: each target token but the end, with its likeliest source."""
         best = self.weights[:-1, :-1].argmax(axis=1) if len(self.source) > 1 else []
         return [(int(source), target) for target, source in enumerate(best)]
 
@@ -63,15 +54,15 @@ class Translator:
         self.model = model
         self.tokenizer = tokenizer
         self.config = config
-        self.excluded = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
+        self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
         if config.avoid_unknown:
-            self.excluded += (UNK_ID,)
-        # A learned position table ends; sinusoids do not. Longer sources are cut.
+            self.excluded_ids += (UNK_ID,)
+        # A learned position table has a last row; sinusoids have none.
         self.max_source_length = config.max_source_length
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
         ids = tf.TensorSpec((None, None), tf.int32)
-        search = Search(model, config, self.excluded)
+        search = Search(model, config, self.excluded_ids)
         self._search = tf.function(lambda source: search(source), input_signature=[ids])
         self._continue = tf.function(search.__call__, input_signature=[ids, ids])
         self._score = tf.function(
@@ -89,25 +80,17 @@ class Translator:
     def from_run(
         cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
     ) -> "Translator":
-        """Loads a run's tokenizer and the weights that `average` names.
+        """Loads a run's tokenizer and the weights that `DecodeConfig.average` names.
 
         Args:
             run_dir: the run's folder.
             dtype: of weights and computation, float32 or bfloat16.
-            **decode_options: fields of `DecodeConfig` to replace, where not None.
+            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
 
         Raises:
-            InputError: when the folder is not a run, or an option is out of range.
+            InputError: when the folder is not a run's folder, or an option is out of range.
         """
-        run_dir = pathlib.Path(run_dir)
-        config = Config.load(run_dir)
-        options = {name: value for name, value in decode_options.items() if value is not None}
-        decode = replace(config.decode, **options)
-        tokenizer = Tokenizer.load(run_dir / "tokenizer.model")
-        model = Transformer(tokenizer.vocabulary_size, config.model)
-        model.build()
-        load_weights(run_dir, model, decode.average)
-        return cls(model, tokenizer, decode).with_dtype(dtype)
+        return cls(*load_model(run_dir, build_transformer, **decode_options)).with_dtype(dtype)
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:
@@ -134,7 +117,7 @@ class Translator:
             raise InputError(f"dtype must be float32 or bfloat16, got {dtype}.")
         if self.model.compute_dtype == dtype:
             return self
-        model = Transformer(self.model.vocabulary_size, self.model.config, dtype=dtype)
+        model = Transformer.from_config(self.model.get_config() | {"dtype": dtype})
         model.build()
         for weight, value in zip(model.weights, self.model.weights, strict=True):
             weight.assign(tf.cast(value.value, weight.dtype))
@@ -144,16 +127,16 @@ class Translator:
         self,
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
-        progress: Progress = lambda sentences, tokens: None,
+        progress: Progress = no_progress,
     ) -> list[Translation]:
         """Translates `texts`; item n of the result translates item n.
 
-        Sentences of like length are translated together, whatever their order.
+        Sentences of similar length are translated together; the order does not matter.
 
         Args:
             texts: any strings; an empty or blank one gives an empty translation.
-            prefixes: for each text what its translation starts with; "": nothing is given.
-            progress: called as batches are done.
+            prefixes: for each text the start of its translation; "" for none.
+            progress: called after each batch.
         """
         return [found[0] for found in self.n_best(texts, prefixes, progress)]
 
@@ -161,11 +144,11 @@ class Translator:
         self,
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
-        progress: Progress = lambda sentences, tokens: None,
+        progress: Progress = no_progress,
     ) -> list[list[Translation]]:
         """As a call, but all `config.num_hypotheses` translations of each text, best first.
 
-        There may be fewer where a search found fewer, and always is at least one.
+        There is at least one; there are fewer than asked for where the search found fewer.
         """
         rows = self._encode_all(texts)
         prefix_rows = None
@@ -191,17 +174,17 @@ class Translator:
         self,
         texts: Sequence[str],
         translations: Sequence[str],
-        progress: Progress = lambda sentences, tokens: None,
+        progress: Progress = no_progress,
     ) -> list[PairScore]:
-        """What the model gives each of `translations`, as a translation of its text.
+        """The model's score of each of `translations`, as a translation of its text.
 
-        For a translation that a search without constraints found, the search's own score, if the
-        tokenizer splits the text as the search did.
+        For a translation that a search without constraints found, this is the search's own
+        score, if the tokenizer splits the text as the search did.
 
         Args:
             texts: sources.
-            translations: a translation each.
-            progress: called as batches are done.
+            translations: one translation per source.
+            progress: called after each batch.
         """
         result: list[PairScore] = [PairScore(0.0, 0.0)] * len(texts)
         for indices, source, target in self._pairs(texts, translations):
@@ -214,12 +197,12 @@ class Translator:
     def align(
         self, texts: Sequence[str], translations: Sequence[str], layer: int = -1
     ) -> list[Alignment]:
-        """Where the decoder looks in each text for each token of its translation.
+        """The decoder's attention to each text, for each token of its translation.
 
         Args:
             texts: sources.
-            translations: a translation each.
-            layer: the decoder layer whose cross-attention is asked, its heads averaged.
+            translations: one translation per source.
+            layer: the decoder layer whose cross-attention is taken, averaged over its heads.
         """
         result: list[Alignment] = [Alignment([], [], np.zeros((0, 0), np.float32))] * len(texts)
         for indices, source, target in self._pairs(texts, translations):
@@ -232,6 +215,35 @@ class Translator:
                 result[i] = Alignment(pieces, translated, matrix)
         return result
 
+    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """The signatures of the SavedModel, each with inputs made from `texts` and its outputs.
+
+        The score signature gets the best translations as targets.
+        """
+        n_best = self.n_best(texts)
+        best = [row[0].text for row in n_best]
+        pairs = self.score(texts, best)
+        text = {"text": list(texts)}
+        return {
+            "serving_default": SignatureCase(
+                text, {"translation": best, "score": [row[0].score for row in n_best]}
+            ),
+            "n_best": SignatureCase(
+                text,
+                {
+                    "translations": [[found.text for found in row] for row in n_best],
+                    "scores": [[found.score for found in row] for row in n_best],
+                },
+            ),
+            "score": SignatureCase(
+                {"source": list(texts), "target": best},
+                {
+                    "score": [pair.score for pair in pairs],
+                    "log_probability": [pair.log_probability for pair in pairs],
+                },
+            ),
+        }
+
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and gives strings, tokenizer and search included.
 
@@ -240,16 +252,15 @@ class Translator:
 
         Args:
             path: the folder to make.
-            jit_compile: whether XLA compiles the search. Faster for few sentences and small
-                models; a stock TF Serving refuses it unless started with
-                --xla_cpu_compilation_enabled=true.
+            jit_compile: whether XLA compiles the search. This is faster for few sentences and
+                small models; a stock TF Serving needs --xla_cpu_compilation_enabled=true for it.
         """
-        search = Search(self.model, self.config, self.excluded, static_shapes=jit_compile)
+        search = Search(self.model, self.config, self.excluded_ids, static_shapes=jit_compile)
         graph = ServingGraph(search, self.tokenizer, self.max_source_length, jit_compile)
         write_saved_model(graph, path)
 
     def _translations(self, ids, lengths, scores) -> list[Translation]:
-        """One sentence's hypotheses (N, L), those that exist."""
+        """The hypotheses (N, L) of one sentence, without the missing ones."""
         count = max(1, int((lengths > 0).sum()))
         return [
             Translation(self.tokenizer.decode(row), float(score))
@@ -274,7 +285,10 @@ class Translator:
             yield indices, _pad([sources[i] for i in indices]), _pad([targets[i] for i in indices])
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Indices of rows with a length, longest first, none under half its batch's longest."""
+        """Indices of rows that have a length, longest first.
+
+        No row is shorter than half the longest of its batch.
+        """
         batch: list[int] = []
         for i in sorted(
             filter(lengths.__getitem__, range(len(lengths))), key=lambda i: -lengths[i]
@@ -300,9 +314,8 @@ def _pad(rows: list[list[int]]) -> np.ndarray:
     return array
 
 
-def greedy_translate(
-    model: Transformer, tokenizer: Tokenizer
-) -> Callable[[Sequence[str]], list[str]]:
-    """A function that translates with a model in training, for its validation BLEU."""
-    translator = Translator(model, tokenizer, DecodeConfig(beam_size=1))
-    return lambda texts: [translation.text for translation in translator(texts)]
+def build_transformer(config: Config, vocabulary_size: int, dtype: str) -> Transformer:
+    """A new Transformer with all its weights."""
+    model = Transformer(vocabulary_size, config.model, dtype=dtype)
+    model.build()
+    return model

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.figures.values import KEY_FIELDS, formatted, machine, place_of
+from benchmarks.figures.values import KEY_FIELDS, machine, place_of
 from benchmarks.harness.results import read, result_names
-from benchmarks.harness.tables import markdown
+from benchmarks.harness.tables import formatted, markdown, of_rows
 
 Renderer = Callable[[], str]
 
@@ -63,7 +63,7 @@ def multi30k() -> str:
             str(row["average"]),
             row["dtype"],
             "greedy" if row["beam"] == 1 else f"beam {row['beam']}",
-            *(_entry(row, field) for field in ("bleu", "chrf", "different")),
+            *(formatted(field, row.get(field)) for field in ("bleu", "chrf", "different")),
         ]
         for row in _rows("multi30k")
     ]
@@ -98,7 +98,7 @@ def _training(summary: dict[str, Any], chrf: float) -> list[str]:
 
 def demo_output() -> str:
     """The lines that `make demo` prints."""
-    return "\n".join(["```", *read("demo")["output"], "```"])
+    return "\n".join(["```", *read("demo")["printed"], "```"])
 
 
 def demo_response() -> str:
@@ -114,20 +114,6 @@ def demo_response() -> str:
     )
 
 
-def serving_load() -> str:
-    """Speed, latency and errors for each number of clients."""
-    header = ["clients", "sentences/s", "p50 ms", "p95 ms", "p99 ms", "wrong", "failed"]
-    fields = ["clients", "sentences_per_second", "p50_ms", "p95_ms", "p99_ms", "wrong", "failed"]
-    rows = [
-        [
-            *(_entry(row, field) for field in fields),
-            " → ".join(f"{level:,.0f}" for level in row["memory_mb"]),
-        ]
-        for row in _rows("serving_load")
-    ]
-    return markdown([*header, "memory in MB, at five moments"], rows, left=0)
-
-
 def fields_of(name: str, columns: dict[str, str], left: int = 1) -> Renderer:
     """A renderer of the rows of a result file.
 
@@ -136,12 +122,7 @@ def fields_of(name: str, columns: dict[str, str], left: int = 1) -> Renderer:
         columns: fields, with the header of each.
         left: columns that are aligned left.
     """
-
-    def render() -> str:
-        rows = [[_entry(row, field) for field in columns] for row in _rows(name)]
-        return markdown(list(columns.values()), rows, left)
-
-    return render
+    return lambda: of_rows(_rows(name), columns, left)
 
 
 def profile(name: str) -> str:
@@ -242,7 +223,20 @@ BLOCKS: dict[str, Renderer] = {
         {"remat": "`model.remat`", "memory_mb": "memory of updates, MB", "seconds": "s per update"},
     ),
     "scores": scores,
-    "serving_load": serving_load,
+    "serving_load": fields_of(
+        "serving_load",
+        {
+            "clients": "clients",
+            "sentences_per_second": "sentences/s",
+            "p50_ms": "p50 ms",
+            "p95_ms": "p95 ms",
+            "p99_ms": "p99 ms",
+            "wrong": "wrong",
+            "failed": "failed",
+            "memory_mb": "memory in MB, at five moments",
+        },
+        left=0,
+    ),
     "train": train,
 }
 
@@ -268,11 +262,6 @@ def _speed(row: dict[str, Any] | None, ratio: str) -> str:
     speed = f"{row['tokens_per_second']:,.0f}" if "tokens_per_second" in row else ""
     over = f"({row[ratio]:.2f})" if row.get(ratio) is not None else ""
     return f"{speed} {over}".strip() or "–"
-
-
-def _entry(row: dict[str, Any], field: str) -> str:
-    found = row.get(field)
-    return "–" if found is None else formatted(field, found)
 
 
 def _rows(name: str) -> Sequence[dict[str, Any]]:

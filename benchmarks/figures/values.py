@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 from benchmarks.harness.results import read, result_names
+from benchmarks.harness.tables import formatted
 
 # The fields that tell the rows of a result file apart.
 KEY_FIELDS: dict[str, tuple[str, ...]] = {
@@ -30,15 +31,6 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "train_base_other_systems": ("system",),
     "train_tiny": ("system",),
 }
-_FORMATS = {
-    "bleu": ".2f",
-    "chrf": ".2f",
-    "exact_match": ".1%",
-    "padding": ".2%",
-    "ratio_to_ctranslate2": ".2f",
-    "ratio_to_fastest_other": ".2f",
-}
-_DURATIONS = {"training_seconds", "total_seconds"}
 
 
 def value(name: str) -> str:
@@ -78,24 +70,6 @@ def machine(result: dict[str, Any]) -> str:
     found = result["machine"]
     count = f"{found['cores']} core{'s' * (found['cores'] > 1)}"
     return f"{count} of an {found['processor']} with {found['instruction_set']}"
-
-
-def formatted(field: str, entry: float | str) -> str:
-    """A number as a reader expects to see one of its kind."""
-    if isinstance(entry, str):
-        return entry
-    if isinstance(entry, bool):
-        return "on" if entry else "off"
-    if field in _FORMATS:
-        return format(entry, _FORMATS[field])
-    if field in _DURATIONS:
-        minutes, seconds = divmod(round(entry), 60)
-        return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-    if isinstance(entry, int) or abs(entry) >= 100:
-        return f"{entry:,.0f}"
-    if 0 < abs(entry) < 1e-3:
-        return re.sub(r"e-0*", "e-", f"{entry:.1e}").replace(".0e", "e")
-    return f"{entry:g}"
 
 
 def place_of(result: str, row: dict[str, Any]) -> str:

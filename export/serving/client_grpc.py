@@ -2,7 +2,7 @@
 
     python export/serving/client_grpc.py --model translator < lines.txt > answers.jsonl
 
-Writes a line of JSON for each line read: {"translation": ..., "score": ..., ...}.
+Writes one line of JSON per line read: {"translation": ..., "score": ..., ...}.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 
 class ServerError(Exception):
-    """What keeps the server from answering, and what to do."""
+    """The server did not answer, or answered with an error."""
 
 
 def predict(
@@ -35,18 +35,18 @@ def predict(
     """Sends one request.
 
     Args:
-        channel: to the server's gRPC interface; one serves any number of requests.
+        channel: to the server's gRPC interface; reusable for any number of requests.
         model: the model's name on the server.
         inputs: strings (B,) by the names of the signature's inputs; bytes need not be UTF-8.
-        signature: what to ask of the model.
-        version: a version's number or label; the newest when empty.
+        signature: the signature of the model.
+        version: number or label of a version; the newest when empty.
         timeout: seconds to wait for an answer.
 
     Returns:
-        For each of the B rows its outputs by name.
+        The outputs of each of the B rows, by name.
 
     Raises:
-        ServerError: when no answer comes, or an error.
+        ServerError: when the server does not answer or reports an error.
 
     Example:
         with grpc.insecure_channel("localhost:8500") as channel:
@@ -66,35 +66,35 @@ def predict(
         response = stub.Predict(request, timeout=timeout)
     except grpc.RpcError as error:
         raise ServerError(f"the server answered {error.code().name}: {error.details()}") from error
-    outputs = {name: plain(tf.make_ndarray(value)) for name, value in response.outputs.items()}
+    outputs = {name: to_json(tf.make_ndarray(value)) for name, value in response.outputs.items()}
     return [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
 
 
-def plain(values: Any) -> Any:
-    """Arrays as lists, bytes as strings."""
+def to_json(values: Any) -> Any:
+    """Converts arrays to lists and bytes to strings."""
     if isinstance(values, bytes):
         return values.decode("utf-8", "replace")
     if hasattr(values, "tolist"):
         values = values.tolist()
-    return list(map(plain, values)) if isinstance(values, list) else values
+    return list(map(to_json, values)) if isinstance(values, list) else values
 
 
 def parser() -> argparse.ArgumentParser:
     """The options of this command."""
     options = argparse.ArgumentParser(description="Translates stdin with TF Serving over gRPC.")
     options.add_argument("--server", default="localhost:8500", help="host:port")
-    options.add_argument("--model", required=True, help="its name on the server")
+    options.add_argument("--model", required=True, help="name of the model on the server")
     options.add_argument("--signature", default="serving_default", help="or n_best")
-    options.add_argument("--version", default="", help="number or label; the newest if not given")
-    options.add_argument("--batch_size", type=int, default=32, help="lines in a request")
-    options.add_argument("--timeout", type=float, default=60.0, help="seconds, of a request")
+    options.add_argument("--version", default="", help="number or label; default: the newest")
+    options.add_argument("--batch_size", type=int, default=32, help="lines per request")
+    options.add_argument("--timeout", type=float, default=60.0, help="seconds per request")
     return options
 
 
 def main() -> None:
-    """Answers each line of stdin, as lines come."""
+    """Translates stdin, one batch of lines at a time."""
     options = parser().parse_args()
-    lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)  # these split on "\n" only
+    lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)  # split on "\n" only
     with grpc.insecure_channel(options.server) as channel:
         while batch := list(itertools.islice(lines, options.batch_size)):
             try:

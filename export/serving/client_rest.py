@@ -1,8 +1,8 @@
-"""Translates lines with TF Serving over REST. Needs nothing but Python.
+"""Translates lines with TF Serving over REST. Needs only Python.
 
     python export/serving/client_rest.py --model translator < lines.txt > answers.jsonl
 
-Writes a line of JSON for each line read: {"translation": ..., "score": ..., ...}.
+Writes one line of JSON per line read: {"translation": ..., "score": ..., ...}.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 
 
 class ServerError(Exception):
-    """What keeps the server from answering, and what to do."""
+    """The server did not answer, or answered with an error."""
 
 
 def predict(
@@ -35,15 +35,15 @@ def predict(
         server: host:port of the server's REST interface.
         model: the model's name on the server.
         inputs: strings (B,) by the names of the signature's inputs; bytes need not be UTF-8.
-        signature: what to ask of the model.
-        version: a version's number or label; the newest when empty.
+        signature: the signature of the model.
+        version: number or label of a version; the newest when empty.
         timeout: seconds to wait for an answer.
 
     Returns:
-        For each of the B rows its outputs by name.
+        The outputs of each of the B rows, by name.
 
     Raises:
-        ServerError: when no answer comes, or an error.
+        ServerError: when the server does not answer or reports an error.
 
     Example:
         predict("localhost:8501", "translator", {"text": ["twenty-one"]})
@@ -61,12 +61,12 @@ def predict(
 
 
 def _post(url: str, content: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """Sends a JSON object and gives the one that comes back."""
+    """Sends a JSON object and returns the answer, another JSON object."""
     body = json.dumps(content).encode("ascii")
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=timeout) as response:
-            # A model may give bytes that are no UTF-8, and the server sends them as they are.
+            # Outputs of a model may contain broken UTF-8, which the server sends unchanged.
             answer = json.loads(response.read().decode("utf-8", "replace"))
     except urllib.error.HTTPError as error:
         message = error.read().decode("utf-8", "replace").strip()
@@ -74,7 +74,7 @@ def _post(url: str, content: dict[str, Any], timeout: float) -> dict[str, Any]:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or repr(error)
         raise ServerError(
-            f"no answer from {url}: {reason}. Is the server up, and is this its REST port?"
+            f"no answer from {url}: {reason}. Check that the server runs and this is its REST port."
         ) from error
     except json.JSONDecodeError as error:
         raise ServerError(f"expected JSON from {url}, got {error.doc[:80]!r}.") from error
@@ -90,7 +90,7 @@ def _version_path(version: str) -> str:
 
 
 def _json_string(value: str | bytes) -> str | dict[str, str]:
-    """A string as JSON has it, or what TF Serving takes for bytes that are no UTF-8."""
+    """A string in JSON; bytes that are not UTF-8 in base64, as TF Serving expects them."""
     if isinstance(value, str):
         return value
     try:
@@ -103,18 +103,18 @@ def parser() -> argparse.ArgumentParser:
     """The options of this command."""
     options = argparse.ArgumentParser(description="Translates stdin with TF Serving over REST.")
     options.add_argument("--server", default="localhost:8501", help="host:port")
-    options.add_argument("--model", required=True, help="its name on the server")
+    options.add_argument("--model", required=True, help="name of the model on the server")
     options.add_argument("--signature", default="serving_default", help="or n_best")
-    options.add_argument("--version", default="", help="number or label; the newest if not given")
-    options.add_argument("--batch_size", type=int, default=32, help="lines in a request")
-    options.add_argument("--timeout", type=float, default=60.0, help="seconds, of a request")
+    options.add_argument("--version", default="", help="number or label; default: the newest")
+    options.add_argument("--batch_size", type=int, default=32, help="lines per request")
+    options.add_argument("--timeout", type=float, default=60.0, help="seconds per request")
     return options
 
 
 def main() -> None:
-    """Answers each line of stdin, as lines come."""
+    """Translates stdin, one batch of lines at a time."""
     options = parser().parse_args()
-    lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)  # these split on "\n" only
+    lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)  # split on "\n" only
     while batch := list(itertools.islice(lines, options.batch_size)):
         try:
             rows = predict(

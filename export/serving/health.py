@@ -1,9 +1,9 @@
-"""Says whether TF Serving is ready to translate. Needs nothing but Python, with --grpc more.
+"""Checks whether a model on TF Serving is ready. Needs only Python; --grpc needs more.
 
     python export/serving/health.py --model translator --wait 60
 
-Prints the state of each version and exits with 0 when one is AVAILABLE, which comes after the
-warm-up requests; else with 1.
+Prints the state of each version. Exits with 0 if one is AVAILABLE, which is after its warm-up
+requests, else with 1.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def states_over_rest(server: str, model: str, timeout: float = 5.0) -> dict[int,
         timeout: seconds to wait for an answer.
 
     Raises:
-        ConnectionError: when no answer comes, or one that is none.
+        ConnectionError: when the server does not answer, or the answer has no states.
     """
     url = f"http://{server}/v1/models/{model}"
     try:
@@ -37,11 +37,11 @@ def states_over_rest(server: str, model: str, timeout: float = 5.0) -> dict[int,
     except (OSError, http.client.HTTPException) as error:
         raise ConnectionError(f"no answer from {url}: {error!r}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ConnectionError(f"{url} gave no states of a model: {error!r}") from error
+        raise ConnectionError(f"expected states of a model from {url}, got: {error!r}") from error
 
 
 def states_over_grpc(server: str, model: str, timeout: float = 5.0) -> dict[int, str]:
-    """As `states_over_rest`, of the server's gRPC interface. Needs tensorflow-serving-api."""
+    """Like `states_over_rest`, over gRPC. Needs tensorflow-serving-api."""
     import grpc
     from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc
 
@@ -60,23 +60,25 @@ def states_over_grpc(server: str, model: str, timeout: float = 5.0) -> dict[int,
 
 def parser() -> argparse.ArgumentParser:
     """The options of this command."""
-    options = argparse.ArgumentParser(description="Says whether a model is ready.")
-    options.add_argument("--server", help="host:port; localhost:8501, with --grpc localhost:8500")
-    options.add_argument("--model", required=True, help="its name on the server")
-    options.add_argument("--grpc", action="store_true", help="ask over gRPC instead of REST")
-    options.add_argument("--wait", type=float, default=0.0, help="seconds to go on asking")
+    options = argparse.ArgumentParser(description="Checks whether a model is ready.")
+    options.add_argument(
+        "--server", help="host:port; default: localhost:8501, or localhost:8500 with --grpc"
+    )
+    options.add_argument("--model", required=True, help="name of the model on the server")
+    options.add_argument("--grpc", action="store_true", help="use gRPC instead of REST")
+    options.add_argument("--wait", type=float, default=0.0, help="seconds to keep trying")
     return options
 
 
 def main() -> None:
-    """Asks once a second until a version is available or time is over."""
+    """Tries once per second until a version is available or the time is over."""
     options = parser().parse_args()
     server = options.server or ("localhost:8500" if options.grpc else "localhost:8501")
-    ask = states_over_grpc if options.grpc else states_over_rest
+    states_of = states_over_grpc if options.grpc else states_over_rest
     end = time.monotonic() + options.wait
     while True:
         try:
-            states = ask(server, options.model)
+            states = states_of(server, options.model)
             answer = "".join(f"version {v}: {state}\n" for v, state in sorted(states.items()))
         except ConnectionError as error:
             states, answer = {}, f"{error}\n"

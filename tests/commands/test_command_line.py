@@ -1,4 +1,4 @@
-"""Options come from signatures and from `DecodeConfig`; errors end a command with a status."""
+"""Options come from signatures and from `DecodeConfig`; errors set the exit status."""
 
 import dataclasses
 import importlib
@@ -24,7 +24,7 @@ def required(main):
 
 
 @pytest.mark.parametrize("main", mains(), ids=lambda main: main.__module__)
-def test_every_field_of_the_search_is_an_option_and_none_unless_given(main):
+def test_every_field_of_decode_config_is_an_option_with_default_none(main):
     options = vars(parser_of(main).parse_args(required(main)))
     assert {name: options[name] for name in FIELDS} == dict.fromkeys(FIELDS)
     assert options["dtype"] == "float32"
@@ -66,20 +66,19 @@ def test_bad_options_exit_with_two(monkeypatch, capsys, words):
     assert "error:" in capsys.readouterr().err
 
 
-def test_what_main_gets_is_what_was_given(monkeypatch, tmp_path):
+def test_main_gets_the_options_of_the_command_line_and_the_file(monkeypatch, tmp_path):
     (tmp_path / "options.yaml").write_text("length_penalty: 1.0\nexcluded_tokens: [a]\n")
     got = {}
 
-    def main(run_dir: str, many: int = 3, **decode_options: object) -> None:
+    def main(run_dir: str, count: int = 3, **decode_options: object) -> None:
         """Takes options."""
-        got.update(run_dir=run_dir, many=many, **decode_options)
+        got.update(run_dir=run_dir, count=count, **decode_options)
 
     words = ["--config", str(tmp_path / "options.yaml"), "--run_dir", "x", "--beam_size", "2"]
-    monkeypatch.setattr("sys.argv", ["x.py", *words])
-    command_line.run(main)
+    command_line.run(main, words)
     given = {name: value for name, value in got.items() if value is not None}
     assert given == {
-        **{"run_dir": "x", "many": 3, "beam_size": 2},
+        **{"run_dir": "x", "count": 3, "beam_size": 2},
         **{"length_penalty": 1.0, "excluded_tokens": ("a",)},
     }
 
@@ -87,7 +86,7 @@ def test_what_main_gets_is_what_was_given(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("error", "code"), [(InputError("no"), "error: no"), (KeyboardInterrupt(), "interrupted")]
 )
-def test_errors_of_the_user_end_without_a_traceback(monkeypatch, error, code):
+def test_input_errors_and_interruptions_have_no_traceback(monkeypatch, error, code):
     def main(run_dir: str = "") -> None:
         """Fails."""
         raise error

@@ -68,8 +68,8 @@ def test_dates_by_hand(date, english, german, french):
 @pytest.mark.parametrize("languages", [("en", "de"), ("en", "fr"), ("de", "fr")])
 def test_pairs_are_distinct_on_both_sides(languages):
     corpus = generate(1000, *languages, seed=1)
-    assert len(corpus) == len(corpus.targets) == 1000
-    assert len(set(corpus.sources)) == len(set(corpus.targets)) == 1000
+    assert len(corpus) == len(corpus["target"]) == 1000
+    assert len(set(corpus["source"])) == len(set(corpus["target"])) == 1000
 
 
 def test_both_sides_of_a_pair_say_the_same(monkeypatch):
@@ -80,12 +80,12 @@ def test_both_sides_of_a_pair_say_the_same(monkeypatch):
     english_of = {number_in_words(n, "de"): number_in_words(n, "en") for n in range(250)}
     english_of |= {date_in_words(day, "de"): date_in_words(day, "en") for day in days}
     corpus = generate(250, "de", "en", seed=1)
-    assert corpus.targets == [english_of[source] for source in corpus.sources]
+    assert corpus["target"] == [english_of[source] for source in corpus["source"]]
 
 
 def test_one_pair_in_five_is_a_date():
     months = {datetime.date(2000, month, 1).strftime("%B") for month in range(1, 13)}
-    sources = generate(500, "en", "de", seed=1).sources
+    sources = generate(500, "en", "de", seed=1)["source"]
     assert sum(source.split()[0] in months for source in sources) == 100
 
 
@@ -97,8 +97,8 @@ def test_corpus_is_a_function_of_the_seed():
 def test_splits_share_no_sentence():
     train, valid, test = generated_splits(DataConfig(generated_pairs=500, held_out=100))
     assert (len(train), len(valid), len(test)) == (500, 100, TEST_PAIRS)
-    for side in ("sources", "targets"):
-        parts = [set(getattr(part, side)) for part in (train, valid, test)]
+    for name in ("source", "target"):
+        parts = [set(part[name]) for part in (train, valid, test)]
         assert len(set.union(*parts)) == 500 + 100 + TEST_PAIRS
 
 
@@ -109,8 +109,8 @@ def test_unknown_language(language, reason):
     with pytest.raises(InputError) as error:
         generate(1, "en", language, seed=1)
     assert str(error.value) == (
-        f"the generated corpus cannot speak {language!r}: {reason}. Use a language code that "
-        "num2words and babel both know, like en, de or fr."
+        f"the generated corpus has no language {language!r}: {reason}. Use a language code that "
+        "num2words and babel both support, like en, de or fr."
     )
 
 

@@ -1,4 +1,4 @@
-"""The token store: what is read is what was written, and nothing half-written or stale is read."""
+"""The token store: it reads back the tokens it was given, and never incomplete or stale files."""
 
 import json
 import os
@@ -7,58 +7,73 @@ import threading
 import numpy as np
 import pytest
 
-from tf_transformer.data import store as store_module
-from tf_transformer.data.corpus import Corpus, PairStream, stream_files
-from tf_transformer.data.store import TokenStore, tokenised
+from tf_transformer.data import make_store
+from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.make_store import find_or_make
+from tf_transformer.data.readers import stream_files
+from tf_transformer.data.store import TokenStore
+from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.tokenizer import Tokenizer
 
-TEXT = Corpus([f"line {n}" for n in range(100)], [f"Zeile {n} {n}" for n in range(100)])
+
+def pairs_of(sources, targets) -> Examples:
+    return Examples({"source": sources, "target": targets})
+
+
+TEXT = pairs_of([f"line {n}" for n in range(100)], [f"Zeile {n} {n}" for n in range(100)])
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer.train(TEXT.sources + TEXT.targets, vocabulary_size=320)
+    return Tokenizer.train(TEXT["source"] + TEXT["target"], vocabulary_size=320)
+
+
+def encoder_of(tokenizer) -> Encoder:
+    def encode(texts):
+        return {name: tokenizer.encode_batch(each) for name, each in texts.items()}
+
+    return Encoder(encode, tokenizer.vocabulary_size, str(hash(tokenizer.model)))
 
 
 @pytest.fixture
 def make(tokenizer, tmp_path):
-    """Makes, or finds, the store of a text in shards of 30 pairs."""
+    """Makes, or finds, the store of a text in shards of 30 examples."""
 
-    def make_store(text=TEXT, tokenizer=tokenizer, wait=True, **options) -> TokenStore:
-        options = {"max_length": 50, "shard_pairs": 30, "folder": tmp_path / "stores"} | options
-        stream = text if isinstance(text, PairStream) else text.stream()
-        store = tokenised(stream, tokenizer, **options)
+    def make(text=TEXT, tokenizer=tokenizer, wait=True, **options) -> TokenStore:
+        options = {"max_length": 50, "shard_examples": 30, "folder": tmp_path / "stores"} | options
+        stream = text if isinstance(text, ExampleStream) else text.stream()
+        store = find_or_make(stream, encoder_of(tokenizer), **options)
         if wait:
             store.num_shards()
         return store
 
-    return make_store
+    return make
 
 
 def rows_of(store: TokenStore) -> list[tuple[list[int], list[int]]]:
     """All pairs of ids of a store."""
     shards = [store.shard(number) for number in range(store.num_shards())]
     return [
-        tuple(side.padded(np.array([n]))[0].tolist() for side in shard)
+        tuple(ids[0].tolist() for ids in shard.batch(np.array([n])).values())
         for shard in shards
-        for n in range(shard.num_pairs)
+        for n in range(len(shard))
     ]
 
 
 def expected_rows(text, tokenizer):
-    sides = (map(tokenizer.encode, side) for side in (text.sources, text.targets))
-    return list(zip(*sides, strict=True))
+    columns = (map(tokenizer.encode, texts) for texts in text.texts.values())
+    return list(zip(*columns, strict=True))
 
 
 @pytest.fixture
 def no_tokenising(monkeypatch):
-    """Call it: from then on every store must be found."""
+    """A function; after its call every store must be found."""
 
     def tokenise(*_):
-        raise AssertionError("a store was made that could have been found")
+        raise AssertionError("a store was made although it exists")
 
-    return lambda: monkeypatch.setattr(store_module, "tokenise", tokenise)
+    return lambda: monkeypatch.setattr(make_store, "tokenise", tokenise)
 
 
 def folders(tmp_path):
@@ -69,37 +84,38 @@ def folders(tmp_path):
 # --- made and found --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"shard_pairs": 1000}, {"shard_pairs": 7}])
+@pytest.mark.parametrize("options", [{}, {"shard_examples": 1000}, {"shard_examples": 7}])
 def test_a_store_read_back_is_what_was_written(make, tokenizer, no_tokenising, options):
     expected = expected_rows(TEXT, tokenizer)
     assert rows_of(make(keep=True, **options)) == expected
     no_tokenising()
     found = make(keep=True, **options)
     assert rows_of(found) == expected
-    assert found.num_pairs == 100
+    assert found.num_examples == 100
 
 
 def test_ids_of_files_are_mapped_into_memory(make):
     for store in (make(), make()):  # made, and found
-        for side in store.shard(1):
-            assert isinstance(side.ids.base, np.memmap)
+        assert store.names == ("source", "target")
+        for rows in store.shard(1).rows.values():
+            assert isinstance(rows.ids.base, np.memmap)
 
 
 def test_a_text_of_one_shard_stays_in_memory(make, tmp_path):
-    assert make(shard_pairs=100).num_shards() == 1
+    assert make(shard_examples=100).num_shards() == 1
     assert folders(tmp_path) == []
-    assert make(shard_pairs=99).num_shards() == 2
+    assert make(shard_examples=99).num_shards() == 2
     assert len(folders(tmp_path)) == 1
 
 
-def test_what_was_skipped_is_remembered(make, no_tokenising):
-    text = Corpus([*TEXT.sources, "x" * 99], [*TEXT.targets, "y"])
+def test_counts_of_skipped_examples_are_stored(make, no_tokenising):
+    text = pairs_of([*TEXT["source"], "x" * 99], [*TEXT["target"], "y"])
     expected = {"longer than 50 tokens": 1}
     assert make(text).skipped == expected
     no_tokenising()
-    told = []
-    assert make(text, tell=told.append).skipped == expected
-    assert told == ["100 pairs, 1 skipped (longer than 50 tokens)"]
+    reports = []
+    assert make(text, report=reports.append).skipped == expected
+    assert reports == ["100 examples, 1 skipped (longer than 50 tokens)"]
 
 
 # --- never the wrong one ---------------------------------------------------------------------
@@ -107,12 +123,12 @@ def test_what_was_skipped_is_remembered(make, no_tokenising):
 
 def test_another_text_tokenizer_or_option_makes_another_store(make, tokenizer, tmp_path):
     make()
-    changed = Corpus([*TEXT.sources[:-1], "another"], TEXT.targets)
-    other = Tokenizer.train(TEXT.sources, vocabulary_size=310)
+    changed = pairs_of([*TEXT["source"][:-1], "another"], TEXT["target"])
+    other = Tokenizer.train(TEXT["source"], vocabulary_size=310)
     assert rows_of(make(changed)) == expected_rows(changed, tokenizer)
     assert rows_of(make(tokenizer=other)) == expected_rows(TEXT, other)
     assert {len(row) for row, _ in rows_of(make(max_length=8))} <= set(range(9))
-    assert make(shard_pairs=50).num_shards() == 2
+    assert make(shard_examples=50).num_shards() == 2
     assert len(folders(tmp_path)) == 5
 
 
@@ -120,7 +136,7 @@ def test_changed_files_are_tokenised_anew(make, tokenizer, tmp_path):
     paths = [tmp_path / "a.en", tmp_path / "a.de"]
 
     def write(text):
-        for path, lines in zip(paths, (text.sources, text.targets), strict=True):
+        for path, lines in zip(paths, text.texts.values(), strict=True):
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
             os.utime(path, ns=(len(text), len(text)))
 
@@ -129,8 +145,8 @@ def test_changed_files_are_tokenised_anew(make, tokenizer, tmp_path):
         assert rows_of(make(stream_files(*paths))) == expected_rows(text, tokenizer)
 
 
-def failing(after: int) -> PairStream:
-    """TEXT, whose reading fails after so many pairs."""
+def failing(after: int) -> ExampleStream:
+    """TEXT; reading fails after `after` pairs."""
 
     def start(_):
         for number, pair in enumerate(TEXT.stream()):
@@ -138,15 +154,15 @@ def failing(after: int) -> PairStream:
                 raise OSError("the disk is gone")
             yield pair
 
-    return PairStream(start, TEXT.stream().identity)
+    return ExampleStream(TEXT.fields, start, TEXT.stream().identity)
 
 
 def test_a_half_written_store_is_never_used(make, tokenizer, tmp_path):
-    """The text fails behind the third shard, and later reads well."""
+    """Reading fails after the third shard, and succeeds the next time."""
     store = make(failing(95), wait=False)
     with pytest.raises(OSError, match="the disk is gone"):
         store.num_shards()
-    assert not store.is_whole
+    assert not store.is_complete
     assert folders(tmp_path) == []
     assert rows_of(make()) == expected_rows(TEXT, tokenizer)
 
@@ -177,9 +193,9 @@ def test_a_store_of_another_fingerprint_is_not_read(make, tmp_path, tokenizer):
     assert TokenStore.load(folder, summary["fingerprint"]) is None
 
 
-def test_remains_of_a_killed_process_go(make, tmp_path):
-    """2 to the 22 is the largest process number that Linux has."""
-    host = store_module.socket.gethostname()
+def test_folders_of_killed_processes_are_removed(make, tmp_path):
+    """2 to the 22 is the largest process number of Linux."""
+    host = make_store.socket.gethostname()
     (tmp_path / "stores").mkdir()
     dead, alive, elsewhere = (
         tmp_path / "stores" / name
@@ -196,8 +212,8 @@ def test_remains_of_a_killed_process_go(make, tmp_path):
 
 
 @pytest.mark.parametrize("when", [0, 50, 99])
-def test_a_store_made_by_another_process_meanwhile_is_taken(make, tokenizer, tmp_path, when):
-    """The other begins and ends while we tokenise pair number `when`, and goes on reading."""
+def test_a_store_that_another_process_makes_meanwhile_is_used(make, tokenizer, tmp_path, when):
+    """The other one starts and ends while we tokenise pair number `when`, and then reads."""
     text, others = TEXT.stream(), []
 
     def start(skipped):
@@ -207,19 +223,19 @@ def test_a_store_made_by_another_process_meanwhile_is_taken(make, tokenizer, tmp
                 others.append(inodes(tmp_path))
             yield pair
 
-    ours = make(PairStream(start, text.identity))
+    ours = make(ExampleStream(TEXT.fields, start, text.identity))
     for store in (ours, others[0]):
         assert rows_of(store) == expected_rows(TEXT, tokenizer)
     assert inodes(tmp_path) == others[1]
 
 
 def inodes(tmp_path):
-    """Which files there are, but for stores being made."""
+    """The files of complete stores."""
     files = (tmp_path / "stores").rglob("*.npy")
     return {path: path.stat().st_ino for path in files if ".partial-" not in str(path)}
 
 
-@pytest.mark.parametrize("options", [{}, {"shard_pairs": 1000, "keep": True}])
+@pytest.mark.parametrize("options", [{}, {"shard_examples": 1000, "keep": True}])
 def test_a_folder_that_cannot_be_written(make, tmp_path, options):
     (tmp_path / "stores").write_text("a file")
     with pytest.raises(InputError) as error:
@@ -229,11 +245,11 @@ def test_a_folder_that_cannot_be_written(make, tmp_path, options):
     assert message.endswith(". Give another folder as data.cache_dir.")
 
 
-def test_all_pairs_too_long(make, tmp_path):
+def test_all_examples_too_long(make, tmp_path):
     with pytest.raises(InputError) as error:
-        make(Corpus(["xxx"] * 3, ["x"] * 3), max_length=4)
+        make(pairs_of(["xxx"] * 3, ["x"] * 3), max_length=4)
     assert str(error.value) == (
-        "all 3 pairs are longer than data.max_length=4 tokens; raise it, or split the text "
+        "all 3 examples are longer than data.max_length=4 tokens; raise it, or split the text "
         "into sentences."
     )
     assert folders(tmp_path) == []
@@ -243,7 +259,7 @@ def test_all_pairs_too_long(make, tmp_path):
 
 
 def test_first_shards_can_be_read_while_others_are_made(make, tokenizer, tmp_path):
-    """The text stops in the middle until the test lets it go on."""
+    """Reading blocks in the middle of the text."""
     go_on = threading.Event()
     text = TEXT.stream()
 
@@ -253,38 +269,39 @@ def test_first_shards_can_be_read_while_others_are_made(make, tokenizer, tmp_pat
                 assert go_on.wait(timeout=30)
             yield pair
 
-    told = []
-    store = make(PairStream(start, text.identity), wait=False, tell=told.append)
+    reports = []
+    stream = ExampleStream(TEXT.fields, start, text.identity)
+    store = make(stream, wait=False, report=reports.append)
     first = store.shard(0)
-    assert not store.is_whole
+    assert not store.is_complete
     assert all(".partial-" in name for name in folders(tmp_path))
-    assert store.has(1)
+    assert store.has_shard(1)
     go_on.set()
     assert store.num_shards() == 4
-    assert (store.has(3), store.has(4)) == (True, False)
+    assert (store.has_shard(3), store.has_shard(4)) == (True, False)
     assert rows_of(store) == expected_rows(TEXT, tokenizer)
-    assert first.sources.padded(np.array([0]))[0].tolist() == tokenizer.encode("line 0")
-    assert told[0].endswith(" pairs to begin with; the others are tokenised meanwhile")
+    assert first["source"].padded(np.array([0]))[0].tolist() == tokenizer.encode("line 0")
+    assert reports[0].endswith(" examples to begin with; tokenising the rest in the background")
 
 
-def test_what_a_thread_skipped_is_told_in_the_end(make):
-    text = Corpus([*TEXT.sources, "x" * 99], [*TEXT.targets, "y"])
-    told, done = [], threading.Event()
+def test_examples_that_a_thread_skipped_are_reported_in_the_end(make):
+    text = pairs_of([*TEXT["source"], "x" * 99], [*TEXT["target"], "y"])
+    reports, done = [], threading.Event()
 
-    def tell(pairs):
-        told.append(pairs)
-        if "skipped" in pairs:
+    def report(counts):
+        reports.append(counts)
+        if "skipped" in counts:
             done.set()
 
-    make(text, tell=tell)
+    make(text, report=report)
     assert done.wait(timeout=30)
-    assert "100 pairs, 1 skipped (longer than 50 tokens)" in told
+    assert "100 examples, 1 skipped (longer than 50 tokens)" in reports
 
 
-@pytest.mark.parametrize("ask", [lambda s: s.has(3), lambda s: s.num_shards()])
-def test_an_error_in_the_middle_is_raised_where_shards_are_asked_for(make, ask):
+@pytest.mark.parametrize("read", [lambda s: s.has_shard(3), lambda s: s.num_shards()])
+def test_an_error_in_the_middle_is_raised_where_shards_are_read(make, read):
     store = make(failing(95), wait=False)
     with pytest.raises(OSError, match="the disk is gone"):
-        ask(store)
+        read(store)
     with pytest.raises(OSError, match="the disk is gone"):
         store.shard(0)

@@ -1,4 +1,4 @@
-"""What the tests of the export share: a small SavedModel and a server that stands in for one."""
+"""Fixtures of the export's tests: a small SavedModel and a stand-in for a server."""
 
 import io
 import socket
@@ -7,12 +7,12 @@ import sys
 import pytest
 
 NAME = "translator"  # as in export/serving/models.config
-LONGEST = 64  # tokens of a source; the rest is cut off
+LONGEST = 64  # tokens of a source; longer ones are cut
 
 
 @pytest.fixture(scope="session")
 def translator(run):
-    """What all that is served is compared with."""
+    """The oracle: the translator that is exported."""
     from tf_transformer.translator import Translator
 
     return Translator.from_run(run, num_hypotheses=2, max_source_length=LONGEST)
@@ -39,7 +39,7 @@ def stand_in(served):
 
 @pytest.fixture
 def command(monkeypatch, capsysbinary):
-    """Runs a command's main() in this process: its exit code, standard output and message."""
+    """Runs a command's main() in this process; returns exit code, standard output and message."""
 
     def run_command(module, *words, stdin=b""):
         monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, words)])
@@ -56,7 +56,7 @@ def command(monkeypatch, capsysbinary):
 
 @pytest.fixture(scope="session")
 def free_port():
-    """Gives a port of this machine that nothing listens on."""
+    """Finds a port of this machine that nobody uses."""
 
     def find() -> int:
         with socket.create_server(("127.0.0.1", 0)) as found:

@@ -3,9 +3,9 @@
 //     load_saved_model SAVED_MODEL OP_LIBRARY REQUESTS ANSWERS
 //
 // OP_LIBRARY is tensorflow-text's _sentencepiece_tokenizer.so, which a server links. REQUESTS is a
-// TFRecord file of NameAttrList messages, each a signature's name and its named input tensors: what
-// PredictRequest is in TF Serving, whose messages the tensorflow wheel does not hold. ANSWERS
-// is made with a message for each of them, which holds the named output tensors.
+// TFRecord file of NameAttrList messages, each with the name of a signature and its input tensors by
+// name. (TF Serving uses PredictRequest, which the tensorflow wheel does not contain.) ANSWERS is
+// written with one message per request, which has the output tensors by name.
 
 #include <dlfcn.h>
 
@@ -26,14 +26,14 @@
 
 namespace tf = tensorflow;
 
-// A status that is not OK ends the program with its message.
+// Ends the program with the message of a status that is not OK.
 void Require(const absl::Status& status) {
   if (status.ok()) return;
   std::cerr << status << std::endl;
   std::exit(1);
 }
 
-// Feeds the request's tensors to its signature and fetches all that the signature gives.
+// Feeds the request's tensors to its signature and fetches all outputs.
 tf::NameAttrList Answer(const tf::SavedModelBundle& model, const tf::NameAttrList& request) {
   const tf::SignatureDef& signature = model.GetSignatures().at(request.name());
   std::vector<std::pair<std::string, tf::Tensor>> feeds;
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     if (!request.ParseFromString(std::string(record))) Require(absl::DataLossError(argv[3]));
     Require(writer.WriteRecord(Answer(model, request).SerializeAsString()));
   }
-  if (!absl::IsOutOfRange(status)) Require(status);  // the end of the file is out of range
+  if (!absl::IsOutOfRange(status)) Require(status);  // out of range is the end of the file
   Require(writer.Close());
   Require(answers->Close());
 }

@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python tests/export/run_requests.py SAVED_MODEL REQUESTS ANSWERS
 
-Both files are described there. What runs them is export/run_in_session.py's.
+load_saved_model.cc describes both files.
 """
 
 import sys

@@ -1,14 +1,29 @@
-"""How far an export may differ from the run it came from."""
+"""The comparison of an export with its run: tolerances, and the fraction of different answers."""
 
 import types
 
 import pytest
 
-from tf_transformer.export.check import Answer, compare
+from tf_transformer.decoding import NEVER
+from tf_transformer.export.check import Answer, answers, compare
+
+
+def test_answers_have_the_first_text_and_all_scores_of_a_sentence():
+    outputs = {
+        "translations": [["a", "b"], ["c", ""]],
+        "scores": [[-1.0, -2.0], [-3.0, NEVER]],
+        "label": ["x", "y"],
+        "confidence": [0.5, 0.25],
+    }
+    assert answers(outputs) == [
+        Answer(["x", "a"], [0.5, -1.0, -2.0]),
+        Answer(["y", "c"], [0.25, -3.0]),
+    ]
+    assert answers({"scores": [], "translations": []}) == []
 
 
 @pytest.mark.parametrize(
-    ("dtype", "sampling", "shift", "most"),
+    ("dtype", "sampling", "shift", "allowed"),
     [
         ("float32", False, 0.0009, 0),
         ("float32", True, 0.0009, 1),
@@ -17,22 +32,24 @@ from tf_transformer.export.check import Answer, compare
     ],
 )
 @pytest.mark.parametrize(
-    "wrong", [Answer("wrong", [-1.0, -2.0]), Answer("x", [-1.0, -2.2]), Answer("x", [-1.0])]
+    "wrong", [Answer(["wrong"], [-1.0, -2.0]), Answer(["x"], [-1.0, -2.2]), Answer(["x"], [-1.0])]
 )
-def test_as_far_as_rounding_goes(dtype, sampling, shift, most, wrong):
-    """Ten sentences, all scores a little off, and some answers that are wrong."""
-    translator = types.SimpleNamespace(
+def test_more_differences_than_rounding_explains_are_an_error(
+    dtype, sampling, shift, allowed, wrong
+):
+    """Ten sentences: all scores shifted within the tolerance, and some wrong answers."""
+    predictor = types.SimpleNamespace(
         model=types.SimpleNamespace(compute_dtype=dtype),
         config=types.SimpleNamespace(sampling=sampling),
     )
-    expected = [Answer("x", [-1.0, -2.0])] * 10
+    expected = [Answer(["x"], [-1.0, -2.0])] * 10
 
     def compare_with(count: int) -> None:
-        found = [wrong] * count + [Answer("x", [-1.0 + shift, -2.0])] * (10 - count)
-        compare("n_best", translator, list("abcdefghij"), expected, found)
+        found = [wrong] * count + [Answer(["x"], [-1.0 + shift, -2.0])] * (10 - count)
+        compare("n_best", predictor, list("abcdefghij"), expected, found)
 
-    compare_with(most)
-    if most < 10:
-        message = f"the export differs .* in n_best {most + 1} of 10 times. Source: 'a'; run: 'x' "
-        with pytest.raises(RuntimeError, match=message):
-            compare_with(most + 1)
+    compare_with(allowed)
+    if allowed < 10:
+        message = rf"the export differs .*: {allowed + 1} of 10 answers of the signature n_best\. "
+        with pytest.raises(RuntimeError, match=message + r"Input: 'a'; run: \['x'\] \[-1.0"):
+            compare_with(allowed + 1)

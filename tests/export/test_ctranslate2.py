@@ -1,4 +1,4 @@
-"""CTranslate2 folders: the same model, the same search, and what has no place there."""
+"""CTranslate2 folders: the same model, the same search, and clear errors for the rest."""
 
 import importlib
 import importlib.util
@@ -45,7 +45,7 @@ def tokenizer():
 
 @pytest.fixture
 def loaded():
-    """Loads a folder; skipped where CTranslate2 is not installed."""
+    """Loads a folder; skips the test if CTranslate2 is not installed."""
     pytest.importorskip("ctranslate2", reason="needs ctranslate2: pip install ctranslate2")
     from tf_transformer.export.run_in_ctranslate2 import Model
 
@@ -53,10 +53,10 @@ def loaded():
 
 
 def untrained(tokenizer, decode=None, end=0.0, **model_options) -> Translator:
-    """Random weights, biases and gains too, and logits far enough apart that ties are rare.
+    """A translator with random weights, biases and gains, whose logits differ enough to avoid ties.
 
-    Padding and the start token, which this project rules out and a trained model never gives, get
-    embeddings that make them unlikely: opposite to the bias of what goes into the logits.
+    This project excludes padding and the start token, and a trained model never predicts them.
+    Here their output embeddings oppose the bias of the last layer norm, which makes them unlikely.
     """
     rng = np.random.default_rng(3)
     model = Transformer(tokenizer.vocabulary_size, ModelConfig(**(SIZES | model_options)))
@@ -71,15 +71,15 @@ def untrained(tokenizer, decode=None, end=0.0, **model_options) -> Translator:
     output = np.array(model.output_embedding.embeddings)
     output[:, 0] = 0.0
     output[:2, 0] = -5.0
-    output[EOS_ID, 0] = end  # the larger, the earlier translations end
+    output[EOS_ID, 0] = end  # larger values end translations earlier
     model.output_embedding.embeddings.assign(output)
     decode = {"beam_size": 3, "max_extra_length": 6, "max_source_length": 40} | (decode or {})
     return Translator(model, tokenizer, DecodeConfig(**decode))
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_given_translations_have_the_scores_of_the_model(name, tokenizer, loaded, tmp_path):
-    """The oracle is this project's model; the last text is longer than the longest source."""
+def test_scores_of_given_translations_equal_the_models(name, tokenizer, loaded, tmp_path):
+    """The oracle is this project's model; the last text exceeds the longest source."""
     translator = untrained(tokenizer, num_layers=2, **VARIANTS[name])
     ctranslate2.write(translator, tmp_path, "float32")
     model = loaded(tmp_path)
@@ -98,7 +98,9 @@ def test_given_translations_have_the_scores_of_the_model(name, tokenizer, loaded
     ],
     ids=["greedy", "without penalty", "beam"],
 )
-def test_a_search_finds_what_this_projects_search_finds(decode, model, tokenizer, loaded, tmp_path):
+def test_the_search_gives_the_same_translations_and_scores(
+    decode, model, tokenizer, loaded, tmp_path
+):
     translator = untrained(tokenizer, decode, **model)
     ctranslate2.write(translator, tmp_path, "float32")
     found, expected = loaded(tmp_path)(TEXTS), translator(TEXTS)
@@ -108,7 +110,7 @@ def test_a_search_finds_what_this_projects_search_finds(decode, model, tokenizer
 
 
 @pytest.mark.parametrize(
-    ("ruled_out", "end"),
+    ("excluding", "end"),
     [
         ({"min_length": 9}, 2.0),
         ({"no_repeat_ngram_size": 1}, 0.0),
@@ -116,12 +118,12 @@ def test_a_search_finds_what_this_projects_search_finds(decode, model, tokenizer
     ],
     ids=["short", "repeated", "excluded"],
 )
-def test_what_rules_tokens_out_gives_the_same_greedy_translations(
-    ruled_out, end, tokenizer, loaded, tmp_path
+def test_excluded_tokens_give_the_same_greedy_translations(
+    excluding, end, tokenizer, loaded, tmp_path
 ):
-    """Scores differ there, and with them a beam, because CTranslate2 normalises afterwards."""
+    """Scores, and therefore beams, differ: CTranslate2 normalises after the exclusion."""
     free = [each.text for each in untrained(tokenizer, {"beam_size": 1}, end)(TEXTS)]
-    translator = untrained(tokenizer, {"beam_size": 1} | ruled_out, end)
+    translator = untrained(tokenizer, {"beam_size": 1} | excluding, end)
     ctranslate2.write(translator, tmp_path, "float32")
     found = [each.translation for each in loaded(tmp_path)(TEXTS)]
     assert found == [each.text for each in translator(TEXTS)]
@@ -129,17 +131,17 @@ def test_what_rules_tokens_out_gives_the_same_greedy_translations(
 
 
 @pytest.mark.parametrize(
-    ("quantization", "bytes_a_weight", "tolerance"),
+    ("quantization", "bytes_per_weight", "tolerance"),
     [("bfloat16", 2, 0.1), ("float16", 2, 0.02), ("int8", 1, 0.5), ("int8_float16", 1, 0.5)],
 )
-def test_smaller_weights_give_nearly_the_same_scores(
-    quantization, bytes_a_weight, tolerance, tokenizer, loaded, tmp_path
+def test_quantized_weights_give_nearly_the_same_scores(
+    quantization, bytes_per_weight, tolerance, tokenizer, loaded, tmp_path
 ):
     translator = untrained(tokenizer)
-    ctranslate2.write(translator, tmp_path / "whole", "float32")
+    ctranslate2.write(translator, tmp_path / "float32", "float32")
     ctranslate2.write(translator, tmp_path / "small", quantization)
-    whole, small = ((tmp_path / name / "model.bin").stat().st_size for name in ("whole", "small"))
-    assert small < whole * (bytes_a_weight / 4 + 0.25)
+    full, small = ((tmp_path / name / "model.bin").stat().st_size for name in ("float32", "small"))
+    assert small < full * (bytes_per_weight / 4 + 0.25)
     model = loaded(tmp_path / "small")
     assert len(model(TEXTS)) == len(TEXTS)
     given = [*TEXTS[1:], "two two"]
@@ -151,7 +153,7 @@ def test_smaller_weights_give_nearly_the_same_scores(
     assert max(relative) > 0
 
 
-def test_a_folder_holds_the_pieces_in_the_order_of_their_ids(tokenizer, tmp_path):
+def test_a_folder_lists_the_pieces_in_the_order_of_their_ids(tokenizer, tmp_path):
     pytest.importorskip("ctranslate2")
     ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
     pieces = json.loads((tmp_path / "shared_vocabulary.json").read_text("utf-8"))
@@ -164,7 +166,7 @@ def test_a_folder_holds_the_pieces_in_the_order_of_their_ids(tokenizer, tmp_path
     assert config["layer_norm_epsilon"] == 1e-6
 
 
-def test_positions_are_enough_for_the_longest_source_and_its_translation(tokenizer):
+def test_the_position_table_covers_the_longest_source_and_translation(tokenizer):
     """By hand: 40 · 2 + 6 target tokens."""
     assert ctranslate2.positions(untrained(tokenizer, {"max_length_ratio": 2.0})) == 86
     learned = {"position": "learned", "max_length": 30}
@@ -175,21 +177,21 @@ def test_positions_are_enough_for_the_longest_source_and_its_translation(tokeniz
     ("model", "decode", "message"),
     [
         ({"key_dim": 8, "value_dim": 6}, {}, "model.key_dim 8 and model.value_dim 6"),
-        ({}, {"sampling": True}, "decode.sampling=True .*--sampling false"),
-        ({}, {"coverage_penalty": 0.2}, "decode.coverage_penalty=0.2 .*--coverage_penalty 0.0"),
-        ({}, {"repetition_penalty": 1.2}, "decode.repetition_penalty=1.2 .*--format saved_model"),
+        ({}, {"sampling": True}, "decode.sampling=True.*--sampling false"),
+        ({}, {"coverage_penalty": 0.2}, "decode.coverage_penalty=0.2.*--coverage_penalty 0.0"),
+        ({}, {"repetition_penalty": 1.2}, "decode.repetition_penalty=1.2.*--format saved_model"),
     ],
 )
-def test_what_ctranslate2_has_no_place_for_is_refused(model, decode, message):
+def test_unsupported_features_are_refused(model, decode, message):
     with pytest.raises(InputError, match=message):
-        ctranslate2.require_expressible(ModelConfig(**model), DecodeConfig(**decode))
+        ctranslate2.require_supported(ModelConfig(**model), DecodeConfig(**decode))
 
 
 def export(run_dir, to, **options):
     importlib.import_module("tf_transformer.commands.export").main(str(run_dir), str(to), **options)
 
 
-def test_a_missing_package_is_named_before_a_run_is_read(monkeypatch, tmp_path):
+def test_a_missing_package_is_an_error_before_the_run_is_read(monkeypatch, tmp_path):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "ctranslate2" else find(name)
@@ -200,14 +202,14 @@ def test_a_missing_package_is_named_before_a_run_is_read(monkeypatch, tmp_path):
 
 
 def test_options_of_the_other_format_are_refused(tmp_path):
-    with pytest.raises(InputError, match="--jit_compile and --dtype are of --format saved_model"):
+    with pytest.raises(InputError, match="--jit_compile and --dtype need --format saved_model"):
         export("run", tmp_path / "1", format="ctranslate2", dtype="bfloat16")
-    with pytest.raises(InputError, match="--quantization is of --format ctranslate2"):
+    with pytest.raises(InputError, match="--quantization needs --format ctranslate2"):
         export("run", tmp_path / "1", quantization="int8")
 
 
 def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_path, capsys):
-    """The folder is run by a process of its own, which has neither TensorFlow nor this project."""
+    """The check runs the folder in a process without TensorFlow and without this project."""
     pytest.importorskip("ctranslate2")
     to = tmp_path / "small"
     export(run, to, format="ctranslate2", quantization="int8")
@@ -217,7 +219,7 @@ def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_pa
         export(run, to, format="ctranslate2")
 
 
-def test_a_wrong_folder_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch):
+def test_a_wrong_folder_is_refused_and_removed(run, tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
     write = ctranslate2.write
 
@@ -234,14 +236,7 @@ def test_a_wrong_folder_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-def test_the_program_that_runs_a_folder_needs_nothing_of_this_project():
-    program = (ROOT / "export" / "run_in_ctranslate2.py").read_text("utf-8")
-    for name in ("tf_transformer", "tensorflow", "keras"):
-        assert f"import {name}" not in program
-        assert f"from {name}" not in program
-
-
-def test_a_line_in_is_a_line_out(tokenizer, tmp_path):
+def test_the_program_prints_one_object_per_line(tokenizer, tmp_path):
     pytest.importorskip("ctranslate2")
     ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
     odd = "one\n\n  \ntwo\u2028three\x85four\n\r\nbroken ".encode() + b"\xff\xfe\nlast"
@@ -255,6 +250,15 @@ def test_a_line_in_is_a_line_out(tokenizer, tmp_path):
     rows = [json.loads(line) for line in process.stdout.decode().splitlines()]
     assert len(rows) == 7
     assert rows[1] == rows[2] == {"translation": "", "score": 0.0}
+
+
+def test_the_program_without_arguments_prints_its_usage():
+    pytest.importorskip("ctranslate2")
+    process = subprocess.run(
+        [sys.executable, "export/run_in_ctranslate2.py"], capture_output=True, cwd=ROOT, check=False
+    )
+    assert process.returncode == 1
+    assert process.stderr.startswith(b"usage: python export/run_in_ctranslate2.py FOLDER")
 
 
 def test_a_folder_that_does_not_run_is_an_error(tmp_path):

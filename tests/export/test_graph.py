@@ -1,4 +1,4 @@
-"""The exported graph gives what the translator gives, in every signature, whatever comes in."""
+"""The exported graph gives the translator's results in every signature, for any input."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ BROKEN = [b"\xff\xfe", b"one \xe2\x82", b"\xed\xa0\x80 two", b"\xf4\x90\x80\x80\
 
 @pytest.fixture(scope="module")
 def translator(run):
-    """Its batches are so small that the graph has to work in pieces."""
+    """Its batches are so small that the graph needs several micro-batches."""
     options = {"beam_size": 4, "num_hypotheses": 3, "max_source_length": 30}
     return Translator.from_run(run, **options, batch_size=5, batch_tokens=60)
 
@@ -46,36 +46,36 @@ def assert_same(found, expected):
     np.testing.assert_allclose([t.score for t in found], [t.score for t in expected], atol=1e-4)
 
 
-def test_a_saved_translator_gives_what_the_translator_gives(translator, saved):
+def test_a_saved_translator_gives_the_same_translations(translator, saved):
     assert_same(saved(ODD), translator(ODD))
 
 
-def test_n_best_are_those_of_the_translator(translator, saved):
+def test_a_saved_translator_gives_the_same_n_best_lists(translator, saved):
     for found, expected in zip(saved.n_best(ODD), translator.n_best(ODD), strict=True):
         assert_same(found, expected)
 
 
-def test_scores_of_pairs_are_those_of_the_translator(translator, saved):
+def test_a_saved_translator_gives_the_same_scores_of_pairs(translator, saved):
     targets = ["eins", "", "zwei", "zweihundert " * 20, *ODD[4:]]
     found, expected = saved.score(ODD, targets), translator.score(ODD, targets)
     np.testing.assert_allclose(found, expected, atol=1e-3, rtol=1e-5)
 
 
-def test_what_a_search_did_not_find_is_empty_and_has_a_finite_score(saved):
+def test_missing_hypotheses_are_empty_and_have_a_finite_score(saved):
     found = call(saved, "n_best", text=["", "one"])
     assert found["translations"].shape == (2, 3)
     assert found["translations"][0].tolist() == [b"", b"", b""]
     assert found["scores"][0].tolist() == [0.0, NEG_INF, NEG_INF]
 
 
-def test_broken_utf8_is_what_python_makes_of_it(translator, saved):
+def test_broken_utf8_is_replaced_as_python_replaces_it(translator, saved):
     found = saved._model.signatures["serving_default"](text=tf.constant(BROKEN))
     expected = translator([text.decode("utf-8", "replace") for text in BROKEN])
     assert [t.decode() for t in found["translation"].numpy()] == [t.text for t in expected]
     np.testing.assert_allclose(found["score"], [t.score for t in expected], atol=1e-4)
 
 
-def test_what_was_cut_is_told(translator, saved):
+def test_truncated_marks_texts_that_were_cut(translator, saved):
     lengths = [len(translator.tokenizer.encode(text)) for text in ODD]
     too_long = [length > 30 for length in lengths]
     assert 0 < sum(too_long) < len(ODD)
@@ -91,20 +91,20 @@ def test_an_empty_batch_gives_empty_outputs(saved):
     assert saved.score([], []) == []
 
 
-def test_a_large_batch_of_unequal_lengths_gives_what_small_ones_give(translator, saved):
+def test_a_large_batch_of_different_lengths_gives_the_same_translations(translator, saved):
     texts = [*ODD, *("one two three " * (n % 7) for n in range(60))]
     assert_same(saved(texts), translator(texts))
 
 
-def test_pairs_must_be_pairs(saved):
-    with pytest.raises(InputError, match="expected one of translations for each of texts, got 1"):
+def test_lists_of_unequal_length_are_an_error(saved):
+    with pytest.raises(InputError, match="expected as many translations as texts, got 1 trans"):
         saved.score(["one", "two"], ["eins"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="as many targets as sources"):
         call(saved, "score", source=["one", "two"], target=["eins"])
 
 
 def test_a_folder_without_a_model_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="is no SavedModel: it has no saved_model"):
+    with pytest.raises(InputError, match="is not a SavedModel: it has no saved_model"):
         Translator.load(tmp_path)
 
 

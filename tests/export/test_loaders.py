@@ -1,8 +1,8 @@
-"""The same requests through every door to a SavedModel that this machine has.
+"""The same requests through every loader of SavedModels that this machine has.
 
-A session in a fresh process; the C++ loader that TF Serving uses, out of the tensorflow wheel; the
-clients with a stand-in for the server; and the clients with tensorflow_model_server itself where
-it is on the PATH. The names of the tests say which ran; `pytest -rs` says why others did not.
+The loaders are a session in a fresh process, TF Serving's C++ loader from the tensorflow wheel, the
+clients with a stand-in for the server, and the clients with tensorflow_model_server if it is on the
+PATH. The names of the tests tell which ran; `pytest -rs` tells why others did not.
 """
 
 import hashlib
@@ -41,18 +41,18 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def requests(served):
-    """(signature, strings by input): all texts together and one alone, for every signature."""
+    """(signature, strings by input): all texts together, and one text, for every signature."""
     model = saved_model_pb2.SavedModel.FromString((served / "saved_model.pb").read_bytes())
     signatures = model.meta_graphs[0].signature_def
     return [
         (name, {key: texts[i:] + texts[:i] for i, key in enumerate(sorted(signature.inputs))})
         for name, signature in sorted(signatures.items())
-        if not name.startswith("__")  # an op that initialises
+        if not name.startswith("__")  # an initialisation op
         for texts in (TEXTS, TEXTS[:1])
     ]
 
 
-# What the translator that was exported makes of them.
+# The expected outputs: those of the exported translator.
 
 
 def serving_default(translator, text):
@@ -65,8 +65,8 @@ def serving_default(translator, text):
 
 
 def n_best(translator, text):
-    nothing = [Translation("", NEVER)] * translator.config.num_hypotheses
-    found = [(row + nothing)[: translator.config.num_hypotheses] for row in translator.n_best(text)]
+    fill = [Translation("", NEVER)] * translator.config.num_hypotheses
+    found = [(row + fill)[: translator.config.num_hypotheses] for row in translator.n_best(text)]
     return {
         "translations": [[translation.text for translation in row] for row in found],
         "scores": [[translation.score for translation in row] for row in found],
@@ -106,11 +106,11 @@ def expected(translator, requests):
     ]
 
 
-# The doors: each takes the requests and gives for each its outputs, {name: list}.
+# The loaders: each takes the requests and returns the outputs of each, {name: list}.
 
 
 def through_files(requests, folder, *command):
-    """Runs a program that reads a file of requests and writes one of answers."""
+    """Runs a program that reads a file of requests and writes a file of answers."""
     with tf.io.TFRecordWriter(str(folder / "requests")) as writer:
         for signature, inputs in requests:
             message = attr_value_pb2.NameAttrList(name=signature)
@@ -118,13 +118,13 @@ def through_files(requests, folder, *command):
                 message.attr[name].tensor.CopyFrom(tf.make_tensor_proto(texts, tf.string))
             writer.write(message.SerializeToString())
     files = (folder / "requests", folder / "answers")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}  # run_requests.py uses export/
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}  # run_requests.py imports the package
     process = subprocess.run([*command, *files], env=environment, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr.decode()
     records = tf.data.TFRecordDataset(str(folder / "answers")).as_numpy_iterator()
     for answer in map(attr_value_pb2.NameAttrList.FromString, records):
         yield {
-            name: client_grpc.plain(tf.make_ndarray(value.tensor))
+            name: client_grpc.to_json(tf.make_ndarray(value.tensor))
             for name, value in answer.attr.items()
         }
 
@@ -170,7 +170,7 @@ def tensorflow_model_server_grpc(requests, served, tmp_path, request):
     return grpc_(request.getfixturevalue("model_server"), requests)
 
 
-DOORS = [
+LOADERS = [
     session,
     cpp_loader,
     stand_in_rest,
@@ -180,21 +180,21 @@ DOORS = [
 ]
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-def test_every_door_gives_what_the_translator_gives(
-    door, requests, expected, served, tmp_path, request, record_property
+@pytest.mark.parametrize("loader", LOADERS, ids=lambda loader: loader.__name__)
+def test_every_loader_gives_the_outputs_of_the_translator(
+    loader, requests, expected, served, tmp_path, request, record_property
 ):
-    answers = list(door(requests, served, tmp_path, request))
-    record_property("answered_by", door.__name__)
+    answers = list(loader(requests, served, tmp_path, request))
+    record_property("answered_by", loader.__name__)
     assert len(answers) == len(expected)
-    for (signature, _inputs), answer, wanted in zip(requests, answers, expected, strict=True):
-        assert answer.keys() == wanted.keys(), signature
-        for name, values in answer.items():
-            assert values == approximately(wanted[name]), (signature, name)
+    for (signature, _inputs), found, outputs in zip(requests, answers, expected, strict=True):
+        assert found.keys() == outputs.keys(), signature
+        for name, values in found.items():
+            assert values == approximately(outputs[name]), (signature, name)
 
 
 def approximately(values):
-    """Strings and booleans as they are, numbers to 1e-4."""
+    """Strings and booleans exactly, numbers within 1e-4."""
     if isinstance(values, list) and values and isinstance(values[0], list):
         return [approximately(row) for row in values]
     return pytest.approx(values, abs=1e-4) if isinstance(values[0], float) else values
@@ -208,13 +208,13 @@ def sentencepiece_library() -> pathlib.Path:
 
 
 def compiled_loader(config) -> pathlib.Path:
-    """The program of load_saved_model.cc, compiled once for each TensorFlow and kept."""
+    """The program of load_saved_model.cc, compiled once per TensorFlow version and cached."""
     source = HERE / "load_saved_model.cc"
     header = pathlib.Path(tf.sysconfig.get_include(), "tensorflow/cc/saved_model/loader.h")
     if sys.platform != "linux" or not shutil.which("g++") or not header.is_file():
         pytest.skip("needs Linux, g++ and the headers in the tensorflow wheel")
     library = tf.sysconfig.get_lib()
-    # Without optimising and without warnings, of which TensorFlow's headers give hundreds.
+    # Without optimisation, and without the hundreds of warnings from TensorFlow's headers.
     flags = ["-O0", "-w", *tf.sysconfig.get_compile_flags(), f"-L{library}"]
     flags += [f"-Wl,-rpath,{library}", "-Wl,--no-as-needed"]
     flags += ["-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"]
@@ -231,7 +231,7 @@ def compiled_loader(config) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def model_server(served, free_port, tmp_path_factory):
-    """tensorflow_model_server with the kit's configurations, batching on."""
+    """tensorflow_model_server with the configurations of export/serving, with batching."""
     if not shutil.which("tensorflow_model_server"):
         pytest.skip("tensorflow_model_server is not on the PATH")
     config = tmp_path_factory.mktemp("config")

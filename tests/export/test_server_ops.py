@@ -1,4 +1,4 @@
-"""The list of ops that servers link: what it says, against the TensorFlow that is installed."""
+"""The list of ops that servers link, compared with the installed TensorFlow."""
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers its ops
@@ -27,7 +27,7 @@ def test_every_op_listed_is_registered_with_its_attributes():
         assert set(op.attributes) <= {attribute.name for attribute in definition.attr}, name
 
 
-def test_the_list_is_in_order_and_holds_what_it_must():
+def test_servers_are_in_order_and_known_ops_have_their_source():
     servers, ops = server_ops.read()
     versions = [server.version for server in servers]
     assert versions == sorted(set(versions))
@@ -39,7 +39,7 @@ def test_the_list_is_in_order_and_holds_what_it_must():
     assert servers[-1].graph_def <= tf.version.GRAPH_DEF_VERSION
 
 
-def test_what_is_written_is_read_back(tmp_path):
+def test_the_list_is_read_and_written_without_change(tmp_path):
     file = tmp_path / "ops.tsv"
     server_ops.write(server_ops.read(), file)
     assert file.read_text("utf-8") == server_ops.FILE.read_text("utf-8")
@@ -64,7 +64,7 @@ def test_only_ops_that_a_server_can_run_are_linked():
     }
 
 
-def test_a_newer_server_adds_and_takes_away():
+def test_a_newer_server_adds_and_removes_ops():
     old = {"Op": (CORE, ["T"]), "Gone": (CORE, []), "Text": (TEXT, [])}
     listed = server_ops.add(ServerOps([], {}), Server(OLD, "2.12.1", "2.12.1", 5), old)
     new = {"Op": (CORE, ["T", "new"]), "New": (CORE, ["T"])}
@@ -73,5 +73,5 @@ def test_a_newer_server_adds_and_takes_away():
     assert ops == {
         "Op": Op(CORE, OLD, {"T": OLD, "new": NEW}),
         "New": Op(CORE, NEW, {"T": NEW}),
-        "Text": Op(TEXT, OLD, {}),  # the server links the text of the one before
+        "Text": Op(TEXT, OLD, {}),  # a dash: the same tensorflow-text as the previous server
     }

@@ -1,7 +1,8 @@
-"""Warm-up requests: what TF Serving will read, and what shapes they make."""
+"""Warm-up requests: the content of the file, and the shapes of their batches."""
 
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis import prediction_log_pb2
 
 from tf_transformer.export import warm_up
@@ -9,30 +10,38 @@ from tf_transformer.export.micro_batches import compiled_shapes, most_compiled_r
 
 
 def words(text: str) -> list[int]:
-    """A tokenizer with a token a word, and the end token."""
+    """A tokenizer with one token per word, and the end token."""
     return [5] * len(text.split()) + [2]
 
 
-def bytes_and_blanks(text: str) -> list[int]:
-    """A tokenizer with three tokens a word."""
+def three_per_word(text: str) -> list[int]:
+    """A tokenizer with three tokens per word, and the end token."""
     return [5] * 3 * len(text.split()) + [2]
 
 
-@pytest.mark.parametrize("encode", [words, bytes_and_blanks])
-def test_batches_fall_into_the_buckets_they_are_for(encode):
+@pytest.mark.parametrize("encode", [words, three_per_word])
+def test_each_batch_falls_into_its_bucket(encode):
     shapes = compiled_shapes(200)
     below = {length: max([0, *(n for _, n in shapes if n < length)]) for _, length in shapes}
     for (rows, length), texts in zip(shapes, warm_up.batches(shapes, encode), strict=True):
         assert len(texts) == rows
-        assert min(len(encode(text)) for text in texts) > 1  # a row without text is left out
+        assert min(len(encode(text)) for text in texts) > 1  # a row without text is not searched
         longest = max(len(encode(text)) for text in texts)
         assert below[length] < longest <= length
-        assert rows <= most_compiled_rows(tf.constant(longest), 200)  # so it is one piece
+        assert rows <= most_compiled_rows(
+            tf.constant(longest), 200
+        )  # so it stays in one micro-batch
 
 
-def test_a_written_file_holds_the_requests(tmp_path):
-    batches = [["e e"], ["e", "", "é"]]
-    warm_up.write(tmp_path, batches)
+def test_every_signature_gets_the_requests_and_pairs_only_the_first_two(tmp_path):
+    signatures = {"one": ["text"], "pair": ["source", "target"], "__init": []}
+    model = SavedModel()
+    meta = model.meta_graphs.add()
+    for signature, inputs in signatures.items():
+        for name in inputs or [""]:
+            meta.signature_def[signature].inputs[name].name = name
+    (tmp_path / "saved_model.pb").write_bytes(model.SerializeToString())
+    warm_up.write(tmp_path, [["e e"], ["e", "", "é"], ["x"]])
     records = tf.data.TFRecordDataset(str(tmp_path / warm_up.FILE)).as_numpy_iterator()
     requests = [
         prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
@@ -43,12 +52,8 @@ def test_a_written_file_holds_the_requests(tmp_path):
         for request in requests
         for name in sorted(request.inputs)
     ]
-    first, second = [b"e e"], [b"e", b"", "é".encode()]
-    assert found == [
-        ("serving_default", "text", first),
-        ("n_best", "text", first),
-        ("serving_default", "text", second),
-        ("n_best", "text", second),
-        *(("score", name, first) for name in ("source", "target")),
-        *(("score", name, second) for name in ("source", "target")),
-    ]
+    texts = [[b"e e"], [b"e", b"", "é".encode()], [b"x"]]
+    assert [row[2] for row in found if row[:2] == ("one", "text")] == texts
+    for name in ("source", "target"):
+        assert [row[2] for row in found if row[:2] == ("pair", name)] == texts[:2]
+    assert len(found) == 3 + 4

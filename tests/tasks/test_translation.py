@@ -5,9 +5,9 @@ import pathlib
 
 import pytest
 import sacrebleu
+from tf_transformer.data.corpus import Corpus
 
 from tf_transformer.config import Config, DataConfig
-from tf_transformer.data.corpus import Corpus
 from tf_transformer.errors import InputError
 from tf_transformer.tasks.translation import (
     TEST_PAIRS,

@@ -6,10 +6,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_transformer.training.learner import Learner, make_optimizer, shift_right
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.training.learner import Learner, make_optimizer, shift_right
 from tf_transformer.training.strategy import make_strategy, share_out
 
 VOCABULARY = 23

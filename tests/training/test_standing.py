@@ -1,7 +1,6 @@
 """The best score, and how long ago it was."""
 
 import tensorflow as tf
-
 from tf_transformer.training.standing import Standing
 
 

@@ -1,14 +1,11 @@
-"""How the commands at the top of the tree read their options and report errors."""
+"""Reads the options of a command and reports its errors."""
 
 import dataclasses
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import get_type_hints
-
-# Before TensorFlow is imported: its start-up notices are no news to a user.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import jsonargparse
 
@@ -16,34 +13,43 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 
 
-def run(main: Callable[..., None]) -> None:
-    """Calls `main` with options named and typed as its parameters are.
+def run(
+    main: Callable[..., None], arguments: Sequence[str] | None = None, program: str | None = None
+) -> None:
+    """Calls `main` with the options of the command line; see `parser_of`.
 
-    A dataclass parameter `model` gives options --model.d_model and so on, and **decode_options
-    an option for each field of `DecodeConfig`: --beam_size and so on, None when not given.
-    --config reads them all from a YAML file. Bad options exit with status 2, bad input with 1,
-    both without a traceback.
+    Bad options exit with status 2, an `InputError` with status 1, both without a traceback.
+
+    Args:
+        main: the command.
+        arguments: the command line's words; None: those of `sys.argv`.
+        program: name of the program in usage and errors; None: that of `sys.argv`.
     """
-    parser = parser_of(main)
+    parser = parser_of(main, program)
     try:
-        options = vars(parser.instantiate(parser.parse_args()))
+        options = vars(parser.instantiate(parser.parse_args(arguments)))
         options.pop("config")
         main(**options)
     except InputError as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit("interrupted")
-    except BrokenPipeError:  # as when `head` has read enough
-        # What is left in the buffer has nowhere to go, and Python would complain at exit.
+    except BrokenPipeError:  # for example, `head` has read enough lines
+        # Python flushes stdout at exit, which would raise the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
 
-def parser_of(main: Callable[..., None]) -> jsonargparse.ArgumentParser:
-    """The parser of a command's options, documented from its docstring."""
+def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargparse.ArgumentParser:
+    """The parser of a command: options are named, typed and documented as parameters of `main`.
+
+    A dataclass parameter `model` gives --model.d_model and so on. **decode_options give an option
+    for each field of `DecodeConfig`, like --beam_size, None by default. --config reads options from
+    a YAML file.
+    """
     summary = inspect.getdoc(main) or ""
     parser = jsonargparse.ArgumentParser(
-        description=summary.partition("\n\n")[0], allow_abbrev=False
+        prog=program, description=summary.partition("\n\n")[0], allow_abbrev=False
     )
     parser.add_argument("--config", action="config", help="YAML file of options.")
     parser.add_function_arguments(main, as_group=False, sub_configs=True)
@@ -51,8 +57,8 @@ def parser_of(main: Callable[..., None]) -> jsonargparse.ArgumentParser:
     if inspect.Parameter.VAR_KEYWORD in kinds:
         parser.add_class_arguments(_optional(DecodeConfig))
     hints = get_type_hints(main) | get_type_hints(DecodeConfig)
-    for action in parser._actions:  # argparse knows no other way to them
-        if hints.get(action.dest) is bool:  # --resume alone is --resume true
+    for action in parser._actions:  # argparse has no public list of them
+        if hints.get(action.dest) is bool:  # --resume alone means --resume true
             action.nargs, action.const = "?", True
     return parser
 
@@ -63,5 +69,5 @@ def _optional(config: type) -> type:
     return dataclasses.make_dataclass(
         f"Optional{config.__name__}",
         [(name, hint | None, None) for name, hint in get_type_hints(config).items()],
-        namespace={"__doc__": f"How to translate; null: as the run was configured.\n{rest}"},
+        namespace={"__doc__": f"Options of the search; null: as configured in the run.\n{rest}"},
     )

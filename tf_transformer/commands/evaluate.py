@@ -1,49 +1,87 @@
 """Scores a run on a test set: python evaluate.py --run_dir runs/x --source t.en --reference t.de.
 
-The last line on stdout is one JSON object.
+The last line on stdout is one JSON object. With --hypotheses it scores given outputs.
 """
 
-import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from tf_transformer.config import DType
+from tf_transformer.errors import InputError
 
 
 def main(
-    run_dir: str,
+    run_dir: str = "",
     source: str = "",
     reference: str = "",
+    hypotheses: str = "",
     output: str = "",
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
-    """Translates a test set and prints BLEU with its signature, chrF and exact matches.
+    """Makes predictions for a test set and prints their scores: BLEU with its signature, chrF.
 
     Args:
-        run_dir: the run's folder.
-        source: file to translate; without it a run on the generated corpus takes its test pairs.
-        reference: its translation, line by line.
-        output: file for the translations.
+        run_dir: the run's folder; not needed to score --hypotheses as translations.
+        source: file of inputs; without it a run on the generated corpus takes its test pairs.
+        reference: their references, line by line.
+        hypotheses: file of outputs to score; nothing is predicted then.
+        output: file for the predictions.
         dtype: of weights and computation.
-        **decode_options: fields of DecodeConfig; the run's own where None.
+        **decode_options: fields of DecodeConfig; null: as configured in the run.
     """
-    from tf_transformer.files import one_line, write_whole
-    from tf_transformer.streaming import ProgressBar
-    from tf_transformer.tasks import translation
-    from tf_transformer.translator import Translator
+    from tf_transformer import tasks
+    from tf_transformer.run_folder import RunFolder
 
-    test = translation.load_test(run_dir, source, reference)
-    translator = Translator.from_run(run_dir, dtype, **decode_options)
-    with ProgressBar(len(test)) as bar:
-        found = translator(test.sources, progress=bar.advance)
-        bar.catch_up(len(test))
-    hypotheses = [each.text for each in found]
+    if not (run_dir or hypotheses):
+        raise InputError("give --run_dir, or --hypotheses and --reference.")
+    config = RunFolder(run_dir).load_config() if run_dir else None
+    task = tasks.get(config.task if config else "translation")
+    if hypotheses or config is None:
+        predictions, references = _given(hypotheses, source, reference, output)
+    else:
+        inputs, references = task.load_test(config, source, reference)
+        predictions = _predict(run_dir, inputs, dtype, decode_options)
+        _write(output, predictions)
+    scores = task.score(predictions, references)
+    print(task.describe(scores))
+    print(json.dumps(scores))
+
+
+def _given(
+    hypotheses: str, source: str, reference: str, output: str
+) -> tuple[list[str], list[str]]:
+    """The lines of given outputs and of their references."""
+    from tf_transformer.files import read_aligned
+
+    if source or output or not reference:
+        raise InputError(
+            "--hypotheses needs --reference; nothing is predicted, so --source and --output have "
+            "no meaning."
+        )
+    lines = [
+        [line.decode("utf-8", "replace") for line in pair]
+        for pair in read_aligned(hypotheses, reference)
+    ]
+    return [pair[0] for pair in lines], [pair[1] for pair in lines]
+
+
+def _predict(
+    run_dir: str, inputs: Sequence[str], dtype: DType, decode_options: dict[str, Any]
+) -> list[str]:
+    from tf_transformer.streaming import ProgressBar
+    from tf_transformer.tasks import load_predictor
+
+    predict = load_predictor(run_dir, dtype, **decode_options)
+    with ProgressBar(len(inputs)) as bar:
+        found = predict(inputs, progress=bar.advance)
+        bar.catch_up(len(inputs))
+    return [prediction.text for prediction in found]
+
+
+def _write(output: str, predictions: Sequence[str]) -> None:
+    from tf_transformer.files import one_line, write_whole
+
     if output:
-        write_whole(output, "".join(one_line(text) + "\n" for text in hypotheses))
-    result = translation.score(hypotheses, test.targets)
-    print(
-        f"{result.sentences:,} sentences: exact match {result.exact_match:.1f}%, "
-        f"chrF {result.chrf:.2f}, BLEU {result.bleu:.2f} ({result.signature})"
-    )
-    print(json.dumps(dataclasses.asdict(result)))
+        write_whole(output, "".join(one_line(text) + "\n" for text in predictions))

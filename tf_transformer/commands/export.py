@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.config import DType, Quantization
 from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from tf_transformer.translator import Translator
@@ -131,8 +132,8 @@ def _write_ctranslate2(
 
 def samples(run_dir: str) -> list[str]:
     """What an export is checked with: sentences of the run's validation text, and odd ones."""
-    lines = (pathlib.Path(run_dir) / "samples.txt").read_text("utf-8").split("\n")
-    return lines[:-1] + ODD_SENTENCES
+    lines = RunFolder(run_dir).load_samples()
+    return lines + ODD_SENTENCES
 
 
 def _next_version(path: pathlib.Path) -> pathlib.Path:

@@ -1,22 +1,43 @@
-"""The installed command: tf-transformer train | evaluate | translate | export [--options]."""
+"""The installed command: tf-transformer train | evaluate | translate | export [options]."""
 
 import importlib
 import sys
 
 from tf_transformer.commands import command_line
 
-COMMANDS = ("train", "evaluate", "translate", "export")
+COMMANDS = {
+    "train": "train a model, or continue an interrupted training",
+    "evaluate": "score a model on a test set",
+    "translate": "translate lines of text",
+    "export": "export a model for TensorFlow Serving or CTranslate2",
+}
+USAGE = """\
+usage: tf-transformer COMMAND [options]
+
+commands:
+{commands}
+
+`tf-transformer COMMAND --help` lists the options of a command."""
 
 
 def main() -> None:
     """Runs the command that the first argument names, with the arguments after it."""
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    name, *arguments = sys.argv[1:] or [""]
+    if name in ("-h", "--help"):
+        print(usage())
+        return
     if name not in COMMANDS:
-        usage = f"usage: tf-transformer {{{','.join(COMMANDS)}}} [--help] [options]"
-        sys.exit(usage if name in ("-h", "--help") else f"{usage}\nerror: unknown command {name!r}")
-    del sys.argv[1]
-    sys.argv[0] = f"tf-transformer {name}"
-    command_line.run(importlib.import_module(f"tf_transformer.commands.{name}").main)
+        error = f"unknown command {name!r}" if name else "expected a command"
+        print(f"{usage()}\n\nerror: {error}; choose from {', '.join(COMMANDS)}.", file=sys.stderr)
+        sys.exit(2)
+    command = importlib.import_module(f"tf_transformer.commands.{name}").main
+    command_line.run(command, arguments, program=f"tf-transformer {name}")
+
+
+def usage() -> str:
+    """The help text."""
+    lines = [f"  {name:<10} {summary}" for name, summary in COMMANDS.items()]
+    return USAGE.format(commands="\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from tf_transformer.files import one_line
 from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
 
 if TYPE_CHECKING:
-    from tf_transformer.translator import Translation, Translator
+    from tf_transformer.predictor import Prediction, Predictor
 
 
 def main(
@@ -32,108 +32,116 @@ def main(
         run_dir: the run's folder.
         input: file to translate, plain or .gz; stdin when not given.
         output: file for the translations; stdout when not given. Files are written as
-            <name>.partial and get their names when all is done.
+            <name>.partial and get their names when they are complete.
         resume: go on with the partial files of an interrupted run that had the same options.
         window: lines read, sorted by length and translated together; memory grows with it.
-        prefixes: file of what translations start with, line by line; an empty line gives nothing.
-        score_target: file of translations; instead of translating, writes for each its score and
-            its log-probability, with a tab between.
+        prefixes: file of the beginnings of the translations, line by line; lines may be empty.
+        score_target: file of translations; instead of translating, writes the score and the
+            log-probability of each, separated by a tab.
         n_best_output: file for all --num_hypotheses translations of each line, best first, as
             `line ||| translation ||| score`; lines are counted from 0.
         scores_output: file for the score of each translation.
-        alignments_output: file for links `s-t`, where t looked at s most: positions in source
-            and translation, counted from 0 in pieces of the tokenizer.
+        alignments_output: file for links `s-t`, where target token t attended most to source
+            token s: positions in pieces of the tokenizer, counted from 0.
         dtype: of weights and computation.
-        **decode_options: fields of DecodeConfig; the run's own where None.
+        **decode_options: fields of DecodeConfig; null: as configured in the run.
     """
     if score_target and (prefixes or n_best_output or scores_output):
         raise InputError(
             "--score_target translates nothing: give it without --prefixes, --n_best_output and "
             "--scores_output."
         )
-    wanted = [
+    optional = [
         Output(n_best_output, _n_best, numbered=True),
         Output(scores_output, _score),
         Output(alignments_output, _links),
     ]
     outputs = [
-        Output(output, _pair_score if score_target else _translation),
-        *(extra for extra in wanted if extra.path),
+        Output(output, _pair_score if score_target else _text),
+        *(each for each in optional if each.path),
     ]
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
-    stream = Stream(inputs, outputs, window, resume)  # its complaints come before a model loads
+    stream = Stream(inputs, outputs, window, resume)  # checks the files before a model is loaded
 
-    from tf_transformer.translator import Translator
+    from tf_transformer.tasks import load_predictor
 
-    translator = Translator.from_run(run_dir, dtype, **decode_options)
-    step = scoring(translator) if score_target else translating(translator)
-    stream.run(aligning(translator, step) if alignments_output else step)
+    predictor = load_predictor(run_dir, dtype, **decode_options)
+    step = scoring(predictor) if score_target else predicting(predictor)
+    stream.run(aligning(predictor, step) if alignments_output else step)
 
 
-class Found(NamedTuple):
-    """What there is to write about one line."""
+class Line(NamedTuple):
+    """The results for one line."""
 
-    hypotheses: "list[Translation]"
-    log_probability: float = 0.0  # of a translation that was given
+    n_best: "list[Prediction]"
+    log_probability: float = 0.0  # of a given translation
     links: Sequence[tuple[int, int]] = ()
 
 
-def translating(translator: "Translator") -> Step:
-    """A step from sources, and prefixes if there are any, to their translations."""
+def predicting(predictor: "Predictor") -> Step:
+    """A step from inputs, and prefixes if there are any, to their predictions."""
 
     def step(
-        sources: Sequence[str], prefixes: Sequence[str] | None = None, *, progress: Progress
-    ) -> list[Found]:
-        return [Found(n_best) for n_best in translator.n_best(sources, prefixes, progress)]
+        inputs: Sequence[str], prefixes: Sequence[str] | None = None, *, progress: Progress
+    ) -> list[Line]:
+        return [Line(n_best) for n_best in predictor.n_best(inputs, prefixes, progress)]
 
     return step
 
 
-def scoring(translator: "Translator") -> Step:
-    """A step from sources and their translations to what the model gives these."""
-    from tf_transformer.translator import Translation
+def scoring(predictor: "Predictor") -> Step:
+    """A step from inputs and given predictions to the scores of these."""
+    from tf_transformer.predictor import Prediction
 
-    def step(sources: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Found]:
-        scores = translator.score(sources, targets, progress)
+    def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
+        scores = predictor.score(inputs, targets, progress)
         return [
-            Found([Translation(target, given.score)], given.log_probability)
-            for target, given in zip(targets, scores, strict=True)
+            Line([Prediction(target, found.score)], found.log_probability)
+            for target, found in zip(targets, scores, strict=True)
         ]
 
     return step
 
 
-def aligning(translator: "Translator", step: Step) -> Step:
-    """A step that aligns what another finds, too."""
+def aligning(predictor: "Predictor", step: Step) -> Step:
+    """A step that adds alignments to the results of another.
 
-    def with_links(
-        sources: Sequence[str], *others: Sequence[str], progress: Progress
-    ) -> list[Found]:
-        found = step(sources, *others, progress=progress)
-        alignments = translator.align(sources, [each.hypotheses[0].text for each in found])
+    Raises:
+        InputError: when the predictor has no method `align`.
+    """
+    align = getattr(predictor, "align", None)
+    if align is None:
+        raise InputError(
+            "this run's predictions cannot be aligned with their inputs: leave out "
+            "--alignments_output."
+        )
+
+    def with_links(inputs: Sequence[str], *others: Sequence[str], progress: Progress) -> list[Line]:
+        lines = step(inputs, *others, progress=progress)
+        alignments = align(inputs, [line.n_best[0].text for line in lines])
         return [
-            each._replace(links=alignment.links())
-            for each, alignment in zip(found, alignments, strict=True)
+            line._replace(links=alignment.links())
+            for line, alignment in zip(lines, alignments, strict=True)
         ]
 
     return with_links
 
 
-def _translation(number: int, found: Found) -> list[str]:
-    return [one_line(found.hypotheses[0].text)]
+def _text(number: int, line: Line) -> list[str]:
+    return [one_line(line.n_best[0].text)]
 
 
-def _n_best(number: int, found: Found) -> list[str]:
-    return [f"{number} ||| {one_line(text)} ||| {score:.6f}" for text, score in found.hypotheses]
+def _n_best(number: int, line: Line) -> list[str]:
+    return [f"{number} ||| {one_line(text)} ||| {score:.6f}" for text, score in line.n_best]
 
 
-def _score(number: int, found: Found) -> list[str]:
-    return [f"{found.hypotheses[0].score:.6f}"]
+def _score(number: int, line: Line) -> list[str]:
+    return [f"{line.n_best[0].score:.6f}"]
 
 
-def _pair_score(number: int, found: Found) -> list[str]:
-    return [f"{found.hypotheses[0].score:.6f}\t{found.log_probability:.6f}"]
+def _pair_score(number: int, line: Line) -> list[str]:
+    return [f"{line.n_best[0].score:.6f}\t{line.log_probability:.6f}"]
 
 
-def _links(number: int, found: Found) -> list[str]:
-    return [" ".join(f"{source}-{target}" for source, target in found.links)]
+def _links(number: int, line: Line) -> list[str]:
+    return [" ".join(f"{source}-{target}" for source, target in line.links)]

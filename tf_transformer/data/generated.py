@@ -1,7 +1,7 @@
 """The generated corpus: numbers and dates in words, with exact answers.
 
-Real compositional language in any pair that `num2words` and `babel` speak (English
-*twenty-one thousand*, German *einundzwanzigtausend*), unlimited, and in need of no download.
+Compositional language in any pair of languages that `num2words` and `babel` support (English
+*twenty-one thousand*, German *einundzwanzigtausend*). It needs no download.
 """
 
 import datetime
@@ -13,7 +13,7 @@ import numpy as np
 from babel.dates import format_date
 from num2words import num2words
 
-from tf_transformer.data.corpus import Corpus
+from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
 
 NUMBERS = 1_000_000  # 0 … 999,999
@@ -43,26 +43,26 @@ def date_in_words(date: datetime.date, language: str) -> str:
     return re.sub(r"(\d+)\.?", spell, format_date(date, format="long", locale=language))
 
 
-def generate(count: int, source_language: str, target_language: str, seed: int) -> Corpus:
+def generate(count: int, source_language: str, target_language: str, seed: int) -> Examples:
     """Distinct random pairs: four numbers for each date.
 
-    Small numbers are likelier than large ones, in speech as here: drawn evenly, 99.9% of
-    them would have four digits or more, and a model would never learn to say *twenty-one*.
+    Small numbers are drawn more often than large ones, as in speech: drawn uniformly, 99.9% of
+    them would have four digits or more, and a model would not learn *twenty-one*.
 
     Args:
         count: number of pairs.
-        source_language: a language code that num2words and babel know.
+        source_language: a language code that num2words and babel support.
         target_language: likewise.
         seed: the pairs and their order are a function of it.
 
     Returns:
-        A corpus of `count` pairs, no two with the same meaning.
+        `count` examples with a source and a target, no two with the same meaning.
 
     Raises:
         InputError: for an unknown language, or more pairs than there are.
 
     Example:
-        >>> generate(3, "en", "de", seed=1).targets  # three of a million
+        >>> generate(3, "en", "de", seed=1)["target"]  # three of a million
         [...]
     """
     for language in (source_language, target_language):
@@ -74,7 +74,7 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
     for meaning in _meanings(count, seed):
         sources.append(_in_words(meaning, source_language))
         targets.append(_in_words(meaning, target_language))
-    return Corpus(sources, targets)
+    return Examples({"source": sources, "target": targets})
 
 
 def _meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
@@ -103,6 +103,6 @@ def _check_language(language: str) -> None:
         date_in_words(FIRST_DAY, language)
     except (NotImplementedError, babel.UnknownLocaleError, ValueError) as error:
         raise InputError(
-            f"the generated corpus cannot speak {language!r}: {error}. Use a language code that "
-            "num2words and babel both know, like en, de or fr."
+            f"the generated corpus has no language {language!r}: {error}. Use a language code that "
+            "num2words and babel both support, like en, de or fr."
         ) from error

@@ -1,25 +1,24 @@
-"""Pairs as token ids: rows in flat arrays, in memory or mapped from a file."""
+"""Examples as token ids: rows in flat arrays, in memory or mapped from a file."""
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from tf_transformer.data.corpus import PairStream
+from tf_transformer.data.examples import ExampleStream
 from tf_transformer.special_ids import PAD_ID
-from tf_transformer.tokenizer import Tokenizer
 
-_CHUNK = 2048  # pairs tokenised at once: enough for all cores, and soon done
+_CHUNK = 2048  # examples tokenised at once: enough work for all cores
 
 
 class IdRows:
     """Rows of token ids of unequal length.
 
     Args:
-        ids: array (sum of lengths,) of all rows one after another, of any integer type; it may
-            be mapped from a file, and only rows that are asked for are read then.
+        ids: array (sum of lengths,) of all rows one after another, of any integer type. It may
+            be mapped from a file; only the rows that are used are read then.
         lengths: array (N,), the length of each row.
 
     Attributes:
@@ -45,7 +44,7 @@ class IdRows:
         return cls(ids, lengths)
 
     @classmethod
-    def joined(cls, parts: Sequence["IdRows"]) -> "IdRows":
+    def concatenated(cls, parts: Sequence["IdRows"]) -> "IdRows":
         """The rows of all parts, one part after another."""
         return cls(
             np.concatenate([part.ids for part in parts]),
@@ -56,73 +55,107 @@ class IdRows:
         """The rows at `indices` as an int32 array (B, longest), padded with `PAD_ID`."""
         lengths = self.lengths[indices, np.newaxis]
         columns = np.arange(lengths.max())
-        places = self._starts[indices, np.newaxis] + columns
-        batch = np.full(places.shape, PAD_ID, np.int32)
+        positions = self._starts[indices, np.newaxis] + columns
+        batch = np.full(positions.shape, PAD_ID, np.int32)
         is_real = columns < lengths
-        batch[is_real] = self.ids[places[is_real]]
+        batch[is_real] = self.ids[positions[is_real]]
         return batch
 
 
-class TokenPairs(NamedTuple):
-    """Tokenised pairs; both sides of every pair end with the end-of-sentence id."""
+@dataclass(frozen=True)
+class TokenExamples:
+    """Tokenised examples.
 
-    sources: IdRows
-    targets: IdRows
+    Attributes:
+        rows: by name, the ids of all examples; row n of each belongs to example n.
+    """
 
-    @property
-    def num_pairs(self) -> int:
-        """Number of pairs."""
-        return len(self.sources.lengths)
+    rows: Mapping[str, IdRows]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.rows.values())).lengths)
+
+    def __getitem__(self, name: str) -> IdRows:
+        return self.rows[name]
+
+    @classmethod
+    def concatenated(cls, parts: Sequence["TokenExamples"]) -> "TokenExamples":
+        """The examples of all parts, one part after another."""
+        names = parts[0].rows
+        return cls({name: IdRows.concatenated([part[name] for part in parts]) for name in names})
+
+    def batch(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """By name, the rows at `indices` as int32 arrays (B, L), padded with `PAD_ID`."""
+        return {name: rows.padded(indices) for name, rows in self.rows.items()}
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Makes ids from texts.
+
+    Attributes:
+        encode: from lists of texts by field to lists of rows of ids by name.
+        vocabulary_size: all ids are below it.
+        identity: identifies the function: another one has another identity.
+    """
+
+    encode: Callable[[Mapping[str, Sequence[str]]], Mapping[str, Sequence[Sequence[int]]]]
+    vocabulary_size: int
+    identity: str
 
 
 def tokenise(
-    text: PairStream, tokenizer: Tokenizer, max_length: int, shard_pairs: int, skipped: Counter[str]
-) -> Iterator[TokenPairs]:
-    """Tokenises a text shard by shard, with one shard of ids in memory.
+    stream: ExampleStream,
+    encoder: Encoder,
+    max_length: int,
+    shard_examples: int,
+    skipped: Counter[str],
+) -> Iterator[TokenExamples]:
+    """Tokenises examples shard by shard, with one shard of ids in memory.
 
     Args:
-        text: the pairs.
-        tokenizer: makes them ids.
-        max_length: pairs with more tokens on a side are left out.
-        shard_pairs: pairs in a shard, but fewer in the last one. The others may have a few more.
-        skipped: counts what is left out, by reason.
+        stream: the examples.
+        encoder: makes ids from their texts.
+        max_length: examples with a row of more ids are skipped.
+        shard_examples: examples in a shard.
+        skipped: counts the skipped examples, by reason.
 
     Yields:
-        Shards; all but the last hold `shard_pairs` pairs or a few more.
+        Shards; all but the last hold `shard_examples` examples or a few more.
     """
-    parts: list[TokenPairs] = []
-    for part in _tokenised_chunks(text, tokenizer, max_length, min(_CHUNK, shard_pairs), skipped):
+    parts: list[TokenExamples] = []
+    chunk_size = min(_CHUNK, shard_examples)
+    for part in _tokenised_chunks(stream, encoder, max_length, chunk_size, skipped):
         parts.append(part)
-        if sum(part.num_pairs for part in parts) >= shard_pairs:
-            yield _joined(parts)
+        if sum(map(len, parts)) >= shard_examples:
+            yield TokenExamples.concatenated(parts)
             parts = []
     if parts:
-        yield _joined(parts)
+        yield TokenExamples.concatenated(parts)
 
 
 def too_long(max_length: int) -> str:
-    """The reason by which pairs over the limit are counted."""
+    """The reason under which examples over the limit are counted."""
     return f"longer than {max_length} tokens"
 
 
-def _joined(parts: Sequence[TokenPairs]) -> TokenPairs:
-    sources, targets = zip(*parts, strict=True)
-    return TokenPairs(IdRows.joined(sources), IdRows.joined(targets))
-
-
 def _tokenised_chunks(
-    text: PairStream, tokenizer: Tokenizer, max_length: int, size: int, skipped: Counter[str]
-) -> Iterator[TokenPairs]:
-    """The pairs of at most `max_length` tokens, `size` pairs of the text at a time."""
-    dtype = np.min_scalar_type(tokenizer.vocabulary_size - 1)  # 2 bytes an id up to 65,536
-    for chunk in _chunks(text.start(skipped), size):
-        sides = [tokenizer.encode_batch(side) for side in zip(*chunk, strict=True)]
-        kept = [pair for pair in zip(*sides, strict=True) if max(map(len, pair)) <= max_length]
-        if len(kept) < len(chunk):
-            skipped[too_long(max_length)] += len(chunk) - len(kept)
+    stream: ExampleStream, encoder: Encoder, max_length: int, size: int, skipped: Counter[str]
+) -> Iterator[TokenExamples]:
+    """The examples of at most `max_length` tokens, from `size` examples of the text at a time."""
+    dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes per id up to 65,536
+    for chunk in _chunks(stream.start(skipped), size):
+        columns = zip(*chunk, strict=True)
+        encoded = encoder.encode(dict(zip(stream.fields, columns, strict=True)))
+        examples = list(zip(*encoded.values(), strict=True))
+        kept = [rows for rows in examples if max(map(len, rows)) <= max_length]
+        if len(kept) < len(examples):
+            skipped[too_long(max_length)] += len(examples) - len(kept)
         if kept:
-            sources, targets = zip(*kept, strict=True)
-            yield TokenPairs(IdRows.from_lists(sources, dtype), IdRows.from_lists(targets, dtype))
+            rows_by_name = zip(encoded, zip(*kept, strict=True), strict=True)
+            yield TokenExamples(
+                {name: IdRows.from_lists(rows, dtype) for name, rows in rows_by_name}
+            )
 
 
 def _chunks(items: Iterable, size: int) -> Iterator[list]:

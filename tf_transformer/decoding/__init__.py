@@ -11,7 +11,6 @@ from tf_transformer.decoding.hypotheses import (
     StepState,
     length_penalty,
 )
-
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 
 NEVER = NEG_INF  # until all users have the new name

@@ -1,96 +1,91 @@
-"""Whether a SavedModel gives what the translator that it came from gives."""
+"""Compares a SavedModel, run as a server runs it, with the predictor that it was exported from."""
 
 import json
 import pathlib
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from tf_transformer.translator import Translator
+from tf_transformer.decoding import NEVER
+from tf_transformer.predictor import Predictor
 
-# Batches are padded differently, and rounding with them. It moves scores by less than this,
+# The SavedModel pads batches differently, which changes rounding. Scores change by less than this:
 SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
-# and decides near ties, of which draws at random have many: how many sentences may differ.
-MAY_DIFFER = {"float32": 0.0, "bfloat16": 0.5}
-MAY_DIFFER_IF_DRAWN = {"float32": 0.1, "bfloat16": 1.0}
+# Rounding also decides near ties, which are frequent in sampling. Largest fraction of sentences
+# with different answers:
+MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5}
+MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0}
 
 
 class Answer(NamedTuple):
-    """What a signature gives for a sentence."""
+    """The outputs of a signature for one sentence."""
 
-    text: str  # the best translation
-    scores: list[float]  # of all translations, best first
+    texts: list[str]  # of each output of strings, the first string
+    scores: list[float]  # all numbers
 
     def agrees_with(self, other: "Answer", tolerance: float) -> bool:
-        """Whether both are the same but for rounding."""
+        """Whether the texts are equal and the scores differ by at most the tolerance."""
         return (
-            self.text == other.text
+            self.texts == other.texts
             and len(self.scores) == len(other.scores)
             and all(abs(a - b) <= tolerance for a, b in zip(self.scores, other.scores, strict=True))
         )
 
 
-def check(saved_model: pathlib.Path, translator: "Translator", sentences: list[str]) -> None:
-    """Compares all signatures of a SavedModel, run in a fresh process, with the translator.
+def check(saved_model: pathlib.Path, predictor: Predictor, sentences: Sequence[str]) -> None:
+    """Runs all signatures of a SavedModel in a fresh process and compares their outputs.
 
     Raises:
-        RuntimeError: when the process fails, or more translations or scores differ than may.
+        RuntimeError: when the process fails, or too many answers differ.
     """
-    expected, best = expected_answers(translator, sentences)
-    found = served_answers(saved_model, sentences, best)
-    for signature, answers in expected.items():
-        compare(signature, translator, sentences, answers, found[signature])
+    cases = predictor.signatures(sentences)
+    requests = [
+        {"signature_name": name, "inputs": dict(case.inputs)} for name, case in cases.items()
+    ]
+    for (name, case), outputs in zip(
+        cases.items(), in_session(saved_model, *requests), strict=True
+    ):
+        found = answers({output: outputs[output] for output in case.outputs})
+        compare(name, predictor, sentences, answers(case.outputs), found)
 
 
-def expected_answers(
-    translator: "Translator", sentences: list[str]
-) -> tuple[dict[str, list[Answer]], list[str]]:
-    """What each signature has to give, and the best translations, which `score` is asked for."""
-    n_best = translator.n_best(sentences)
-    best = [row[0].text for row in n_best]
-    pairs = translator.score(sentences, best)
-    answers = {
-        "serving_default": [Answer(row[0].text, [row[0].score]) for row in n_best],
-        "n_best": [Answer(row[0].text, [each.score for each in row]) for row in n_best],
-        "score": [Answer(text, list(pair)) for text, pair in zip(best, pairs, strict=True)],
-    }
-    return answers, best
+def answers(outputs: Mapping[str, Sequence[Any]]) -> list[Answer]:
+    """The outputs of a signature, sentence by sentence.
+
+    Of several strings for a sentence only the first counts, because rounding may swap the others.
+    The fill value of scores, `NEVER`, is left out.
+    """
+    names = sorted(outputs)
+    rows = zip(*(outputs[name] for name in names), strict=True)
+    return [_answer(row) for row in rows]
 
 
-def served_answers(
-    saved_model: pathlib.Path, sentences: list[str], targets: list[str]
-) -> dict[str, list[Answer]]:
-    """What each signature gives in a session."""
-    from tf_transformer.decoding import NEVER
-
-    single, several, pairs = in_session(
-        saved_model,
-        {"signature_name": "serving_default", "inputs": {"text": sentences}},
-        {"signature_name": "n_best", "inputs": {"text": sentences}},
-        {"signature_name": "score", "inputs": {"source": sentences, "target": targets}},
+def _answer(row: Sequence[Any]) -> Answer:
+    lists = [list(value) if isinstance(value, list | tuple) else [value] for value in row]
+    return Answer(
+        texts=[values[0] for values in lists if isinstance(values[0], str)],
+        scores=[
+            value
+            for values in lists
+            for value in values
+            if not isinstance(value, str) and value != NEVER
+        ],
     )
-    return {
-        "serving_default": [
-            Answer(text, [score])
-            for text, score in zip(single["translation"], single["score"], strict=True)
-        ],
-        "n_best": [
-            Answer(texts[0], [score for score in scores if score != NEVER])
-            for texts, scores in zip(several["translations"], several["scores"], strict=True)
-        ],
-        "score": [
-            Answer(text, list(pair))
-            for text, *pair in zip(targets, pairs["score"], pairs["log_probability"], strict=True)
-        ],
-    }
 
 
 def in_session(saved_model: pathlib.Path, *requests: dict[str, Any]) -> list[dict[str, Any]]:
-    """The outputs of `run_in_session.py`, in a process of its own, for each request.
+    """Runs `run_in_session.py` in a fresh process.
+
+    Args:
+        saved_model: the folder.
+        *requests: in the format of TF Serving's REST interface.
+
+    Returns:
+        the outputs for each request.
 
     Raises:
-        RuntimeError: when it fails.
+        RuntimeError: when the process fails.
     """
     program = pathlib.Path(__file__).with_name("run_in_session.py")
     process = subprocess.run(
@@ -107,26 +102,26 @@ def in_session(saved_model: pathlib.Path, *requests: dict[str, Any]) -> list[dic
 
 def compare(
     signature: str,
-    translator: "Translator",
-    sentences: list[str],
-    expected: list[Answer],
-    found: list[Answer],
+    predictor: Predictor,
+    sentences: Sequence[str],
+    expected: Sequence[Answer],
+    found: Sequence[Answer],
 ) -> None:
-    """Refuses answers that differ more often than rounding explains.
+    """Compares the answers of a signature with those of the predictor.
 
     Raises:
-        RuntimeError: with the first difference.
+        RuntimeError: with the first difference, when more answers differ than rounding explains.
     """
-    dtype = translator.model.compute_dtype
+    dtype = predictor.model.compute_dtype
     tolerance = SCORE_TOLERANCE[dtype]
     differences = [
-        f"Source: {sentence!r}; run: {a.text!r} {a.scores}; export: {b.text!r} {b.scores}."
+        f"Input: {sentence!r}; run: {a.texts} {a.scores}; export: {b.texts} {b.scores}."
         for sentence, a, b in zip(sentences, expected, found, strict=True)
         if not a.agrees_with(b, tolerance)
     ]
-    may_differ = MAY_DIFFER_IF_DRAWN if translator.config.sampling else MAY_DIFFER
-    if len(differences) > may_differ[dtype] * len(sentences):
+    fractions = MAX_DIFFERENT_SAMPLING if predictor.config.sampling else MAX_DIFFERENT
+    if len(differences) > fractions[dtype] * len(sentences):
         raise RuntimeError(
-            f"the export differs from the run it came from, in {signature} {len(differences)} of "
-            f"{len(sentences)} times. {differences[0]}"
+            f"the export differs from the run it came from: {len(differences)} of "
+            f"{len(sentences)} answers of the signature {signature}. {differences[0]}"
         )

@@ -1,15 +1,16 @@
-"""Writes a translator as a CTranslate2 model: its weights, its vocabulary, how it searches.
+"""Writes a translator as a CTranslate2 model: weights, vocabulary and search options.
 
-CTranslate2 is an inference engine for processors and GPUs that needs no TensorFlow. A folder holds
+CTranslate2 is an inference engine for CPUs and GPUs that does not need TensorFlow. A folder holds
 
-    model.bin  config.json  shared_vocabulary.json    what CTranslate2 reads
-    tokenizer.model                                   SentencePiece's model, which makes the tokens
-    search.json                                       the run's search, for run_in_ctranslate2.py
+    model.bin  config.json  shared_vocabulary.json    the files that CTranslate2 reads
+    tokenizer.model                                   the SentencePiece model
+    search.json                                       search options, for run_in_ctranslate2.py
 
-CTranslate2's layers compute what ours do; weights only change places. Three things it would take
-to be otherwise are written down: the size of a head, which need not be d_model / num_heads; the ε
-of layer norms; and sinusoids as a table, because its own have all sines first and start at
-position 1. A table ends: `positions` says where.
+CTranslate2's layers compute the same functions as this project's, so the weights only change
+places. Three values replace CTranslate2's defaults: the size of a head, which need not be
+d_model / num_heads; the ε of layer norms; and the position encodings, stored as a table, because
+CTranslate2's own sinusoids put all sines first and start at position 1. `positions` is the length
+of the table.
 """
 
 import importlib.util
@@ -35,34 +36,35 @@ if TYPE_CHECKING:
 
     from tf_transformer.translator import Translator
 
-# What run_in_ctranslate2.py needs to know of a `DecodeConfig`.
+# The fields of `DecodeConfig` that run_in_ctranslate2.py uses.
 SEARCH_OPTIONS = (
     *("beam_size", "length_penalty", "max_extra_length", "max_length_ratio", "max_length"),
     *("min_length", "min_length_ratio", "no_repeat_ngram_size", "excluded_tokens"),
     "avoid_unknown",
 )
-# What no option of CTranslate2's search stands for, and the value that asks for nothing.
-# Its coverage penalty looks at one head of one layer, its repetition penalty divides logits where
-# ours multiplies log-probabilities, and its random numbers are its own.
-NOT_EXPRESSIBLE = {"sampling": False, "coverage_penalty": 0.0, "repetition_penalty": 1.0}
+# Fields without an equal in CTranslate2's search, and the values that turn them off. CTranslate2's
+# coverage penalty uses one head of one layer, its repetition penalty divides logits where ours
+# multiplies log-probabilities, and its random numbers differ.
+UNSUPPORTED = {"sampling": False, "coverage_penalty": 0.0, "repetition_penalty": 1.0}
 
 
 def write(translator: "Translator", folder: pathlib.Path, quantization: Quantization) -> None:
     """Writes the folder of a CTranslate2 model.
 
     Args:
-        translator: what to write, with float32 weights.
-        folder: where to; made if missing.
-        quantization: how weights are kept. CTranslate2 computes in the same type where the
-            processor or GPU has it, and in the next larger one where not.
+        translator: the translator, with float32 weights.
+        folder: the folder to write; created if missing.
+        quantization: type of the stored weights. CTranslate2 computes in the same type if the
+            device supports it, else in the next larger one.
 
     Raises:
-        InputError: when `require_expressible` finds something, or the package is missing.
+        InputError: when CTranslate2 lacks a feature of the model or its search, or the package is
+            missing.
     """
     require_package()
-    require_expressible(translator.model.config, translator.config)
+    require_supported(translator.model.config, translator.config)
     count = positions(translator)
-    # CTranslate2 needs torch to make bfloat16 of float32, and takes what is bfloat16 already.
+    # CTranslate2 needs torch to convert float32 to bfloat16, but accepts bfloat16 arrays.
     dtype = np.dtype(ml_dtypes.bfloat16 if quantization == "bfloat16" else np.float32)
     spec = specification(translator.model, count, dtype)
     pieces = vocabulary(translator.tokenizer)
@@ -90,32 +92,31 @@ def require_package() -> None:
         )
 
 
-def require_expressible(model: ModelConfig, decode: DecodeConfig) -> None:
-    """Raises an `InputError` that names what CTranslate2 has no place for, if anything."""
-    key_dim, value_dim = model.decoder.key_dim, model.decoder.value_dim
-    if key_dim != value_dim:
+def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
+    """Raises an `InputError` that names a feature which CTranslate2 lacks, if there is one."""
+    if any(stack.key_dim != stack.value_dim for stack in (model.encoder, model.decoder)):
         raise InputError(
-            "CTranslate2 has one size for a head's keys and values, but this model has "
-            f"model.key_dim {key_dim} and model.value_dim {value_dim}. "
+            "CTranslate2 needs one size for a head's keys and values, but this model has "
+            f"model.key_dim {model.decoder.key_dim} and model.value_dim {model.decoder.value_dim}. "
             "Use --format saved_model, or train with equal sizes."
         )
-    for name, nothing in NOT_EXPRESSIBLE.items():
-        if getattr(decode, name) != nothing:
+    for name, off in UNSUPPORTED.items():
+        if getattr(decode, name) != off:
             raise InputError(
-                f"CTranslate2 has nothing that does what decode.{name}={getattr(decode, name)} "
-                f"does. Use --format saved_model, or give --{name} {str(nothing).lower()} and set "
-                "CTranslate2's own options where you call it."
+                f"CTranslate2 does not support decode.{name}={getattr(decode, name)}. Use "
+                f"--format saved_model, or give --{name} {str(off).lower()} and set CTranslate2's "
+                "own options when you call it."
             )
 
 
 def positions(translator: "Translator") -> int:
-    """How many positions a side has: for the longest source, and for its longest translation."""
+    """Length of the position table: room for the longest source and its longest translation."""
     source = translator.max_source_length
     return max(source, int(max_target_lengths(source, translator.config, translator.model.config)))
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
-    """The pieces in the order of their ids."""
+    """All pieces, in the order of their ids."""
     return [tokenizer.piece(token) for token in range(tokenizer.vocabulary_size)]
 
 
@@ -127,35 +128,32 @@ def search_options(translator: "Translator") -> dict[str, Any]:
 
 
 def specification(model: Transformer, count: int, dtype: np.dtype) -> "TransformerSpec":
-    """A model's weights as CTranslate2 names them.
+    """A model's weights in CTranslate2's structure.
 
     Args:
         model: the built Transformer.
-        count: positions a side.
+        count: length of the position tables.
         dtype: of the weights.
     """
     from ctranslate2 import specs
 
     config = model.config
-    (encoder, encoder_options), (decoder, decoder_options) = (
-        (
-            (stack.num_layers, stack.num_heads),
-            {"pre_norm": config.norm_first, "head_dim": stack.key_dim},
-        )
+    sizes = [
+        {"num_layers": stack.num_layers, "num_heads": stack.num_heads, "head_dim": stack.key_dim}
         for stack in (config.encoder, config.decoder)
-    )
+    ]
     spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(*encoder, **encoder_options),
-        specs.TransformerDecoderSpec(*decoder, **decoder_options),
+        specs.TransformerEncoderSpec(**sizes[0], pre_norm=config.norm_first),
+        specs.TransformerDecoderSpec(**sizes[1], pre_norm=config.norm_first),
     )
-    fill = Filling(dtype)
-    fill.encoder(spec.encoder, model, count)
-    fill.decoder(spec.decoder, model, count)
+    writer = SpecWriter(dtype)
+    writer.encoder(spec.encoder, model, count)
+    writer.decoder(spec.decoder, model, count)
     return spec
 
 
-class Filling:
-    """Puts weights into a specification; each method fills the part it is named after.
+class SpecWriter:
+    """Copies weights into a specification; each method fills the part of its name.
 
     Args:
         dtype: of the weights.
@@ -165,11 +163,11 @@ class Filling:
         self.dtype = dtype
 
     def array(self, weight: Any) -> np.ndarray:
-        """A weight as CTranslate2 takes it: an array in the dtype, without gaps."""
+        """A weight as a contiguous array of the dtype."""
         return np.ascontiguousarray(keras.ops.convert_to_numpy(weight).astype(self.dtype))
 
     def encoder(self, spec: Any, model: Transformer, count: int) -> None:
-        """The source side, its embedding and positions included."""
+        """The source side with its embedding and positions."""
         spec.embeddings[0].weight = self.array(model.source_embedding.embeddings)
         encodings = model.source_position.encodings(count, model.config.d_model)
         spec.position_encodings.encodings = self.array(encodings)
@@ -188,12 +186,12 @@ class Filling:
             self.attention(part.self_attention, layer.self_attention, layer.attention_residual.norm)
             self.attention(part.attention, layer.cross_attention, layer.cross_residual.norm)
             self.feed_forward(part.ffn, layer)
-        if model.decoder.final_norm is not None:  # before the logits, where norms come first
+        if model.decoder.final_norm is not None:  # pre-norm models only
             self.norm(spec.layer_norm, model.decoder.final_norm)
         spec.projection.weight = self.array(model.output_embedding.embeddings)
 
     def attention(self, spec: Any, attention: MultiHeadAttention, norm: LayerNorm) -> None:
-        """Projections of the same input lie side by side in CTranslate2 as they do here."""
+        """Projections of the same input are concatenated, in CTranslate2 and here."""
         inputs: Sequence[keras.layers.Dense]
         if attention.is_self_attention:
             inputs = [attention.projection]
@@ -217,5 +215,5 @@ class Filling:
             spec.bias = self.array(dense.bias)
 
     def norm(self, spec: Any, norm: LayerNorm) -> None:
-        """γ and β; ε is one for the whole model."""
+        """γ and β; ε is set once for the whole model."""
         spec.gamma, spec.beta = self.array(norm.gamma), self.array(norm.beta)

@@ -1,6 +1,7 @@
-"""What a server needs to run a SavedModel: its ops, XLA, the lowest version.
+"""The requirements of a SavedModel: its ops, whether it needs XLA, the oldest server that runs it.
 
-Ops and attributes are looked at, not for which types of tensors a server's kernels are.
+Ops and their attributes are compared with `server_ops.tsv`; the tensor types that a server's
+kernels support are not.
 """
 
 import pathlib
@@ -17,22 +18,21 @@ from tf_transformer.export import server_ops
 from tf_transformer.export.server_ops import Op, ServerOps, Version
 
 COMPILED = "_XlaMustCompile"  # the attribute that tf.function(jit_compile=True) leaves
-# Attributes that a server may do without, because nothing that is computed depends on them.
-ONLY_NAMES = frozenset({"VarHandleOp.debug_name"})
+# Attributes that do not change results; a server may ignore them.
+WITHOUT_EFFECT = frozenset({"VarHandleOp.debug_name"})
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a SavedModel holds, as far as a server cares. All fields can be written as JSON.
+    """The requirements of a SavedModel. All fields can be written as JSON.
 
-    Args:
+    Attributes:
         ops: names of all ops, sorted.
         compiled_functions: functions that XLA must compile, sorted.
-        lowest_server: the oldest TF Serving that runs it, as in "2.12". Older ones than the list of
-            ops knows are not looked at.
-        decided_by: ops and attributes that older servers do not have, sorted; empty
-            where the oldest server of the list will do.
-        problems: why no server runs it, or only one that was told to compile; mostly empty.
+        lowest_server: the oldest listed TF Serving that runs it, like "2.12".
+        decided_by: ops and attributes that older servers lack, sorted; empty if the oldest listed
+            server runs it.
+        problems: why no stock server runs it; empty if one does.
     """
 
     ops: tuple[str, ...]
@@ -43,15 +43,15 @@ class Manifest:
 
 
 def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
-    """The manifest of a SavedModel that a stock server runs.
+    """Reads the manifest of a SavedModel and requires that a stock server runs it.
 
     Args:
         saved_model: its folder.
-        jit_compile: whether functions may ask for XLA, which a server takes only when started
+        jit_compile: whether functions may need XLA, which a server refuses unless it was started
             with --xla_cpu_compilation_enabled=true.
 
     Raises:
-        RuntimeError: when no stock server runs it, naming ops and functions.
+        RuntimeError: when no stock server runs it; the message names ops and functions.
     """
     manifest = read(saved_model)
     problems = list(manifest.problems)
@@ -59,8 +59,8 @@ def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
         problems.append(
             "XLA must compile "
             + ", ".join(manifest.compiled_functions)
-            + "; a server refuses that "
-            "unless it was started with --xla_cpu_compilation_enabled=true"
+            + "; a server refuses this unless it was started with "
+            "--xla_cpu_compilation_enabled=true"
         )
     if problems:
         raise RuntimeError(f"no stock TF Serving runs {saved_model}: " + "; ".join(problems) + ".")
@@ -68,7 +68,7 @@ def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
 
 
 def read(saved_model: pathlib.Path) -> Manifest:
-    """The manifest of any SavedModel, read from its file alone: nothing is loaded."""
+    """Reads the manifest of any SavedModel from its file, without loading the model."""
     content = (pathlib.Path(saved_model) / "saved_model.pb").read_bytes()
     metas = SavedModel.FromString(content).meta_graphs
     listed = server_ops.read()
@@ -88,11 +88,15 @@ def read(saved_model: pathlib.Path) -> Manifest:
 
 
 def _nodes(meta: MetaGraphDef) -> Iterator[NodeDef]:
-    """All nodes, of the graph and of its functions; calls of functions are not among them."""
+    """All nodes of the graph and of its functions, without function calls."""
     functions = {function.signature.name for function in _functions(meta)}
-    yield from (node for node in meta.graph_def.node if node.op not in functions)
+    yield from (node for node in _all_nodes(meta) if node.op not in functions)
+
+
+def _all_nodes(meta: MetaGraphDef) -> Iterator[NodeDef]:
+    yield from meta.graph_def.node
     for function in _functions(meta):
-        yield from (node for node in function.node_def if node.op not in functions)
+        yield from function.node_def
 
 
 def _functions(meta: MetaGraphDef) -> Iterable[FunctionDef]:
@@ -100,11 +104,11 @@ def _functions(meta: MetaGraphDef) -> Iterable[FunctionDef]:
 
 
 def _versions(meta: MetaGraphDef, listed: ServerOps) -> dict[str, Version]:
-    """The first server with each op and each attribute in use, and that can read the graph."""
+    """The first server that has each op and attribute in use and reads this GraphDef version."""
     needs = {}
-    for node, op in _known(meta, listed):
+    for node, op in _listed_nodes(meta, listed):
         needs[node.op] = op.since
-        for name in _given(node):
+        for name in _attributes_in_use(node):
             if name in op.attributes:
                 needs[f"{node.op}.{name}"] = op.attributes[name]
     consumer = meta.graph_def.versions.min_consumer
@@ -114,17 +118,18 @@ def _versions(meta: MetaGraphDef, listed: ServerOps) -> dict[str, Version]:
     return needs
 
 
-def _known(meta: MetaGraphDef, listed: ServerOps) -> Iterator[tuple[NodeDef, Op]]:
+def _listed_nodes(meta: MetaGraphDef, listed: ServerOps) -> Iterator[tuple[NodeDef, Op]]:
+    """Nodes whose op is in the list, each with that op."""
     return ((node, listed.ops[node.op]) for node in _nodes(meta) if node.op in listed.ops)
 
 
-def _given(node: NodeDef) -> list[str]:
-    """Attributes with a value that says something.
+def _attributes_in_use(node: NodeDef) -> list[str]:
+    """Attributes whose values differ from their defaults.
 
-    A server that does not know an attribute logs an error and passes over it, which is right only
-    if it is at its default. SavedModels of TensorFlow 2 leave defaults out; others were written
-    by the TensorFlow that is installed, whose defaults are compared. Names with an underscore
-    are no op's, but notes of the runtime.
+    A server logs an error for an attribute that it does not support and ignores it, which is
+    correct only for a default value. TensorFlow 2 does not save defaults; the values that are saved
+    are compared with the defaults of the installed TensorFlow. Names that start with an underscore
+    belong to the runtime, not to the op.
     """
     definition = op_def_registry.get(node.op)
     attributes = definition.attr if definition else ()
@@ -133,7 +138,7 @@ def _given(node: NodeDef) -> list[str]:
         name
         for name, value in node.attr.items()
         if not name.startswith("_")
-        and f"{node.op}.{name}" not in ONLY_NAMES
+        and f"{node.op}.{name}" not in WITHOUT_EFFECT
         and value != defaults.get(name)
     ]
 
@@ -144,42 +149,36 @@ def _problems(meta: MetaGraphDef, listed: ServerOps) -> Iterator[str]:
     if python := sorted(ops & server_ops.PYTHON_OPS):
         yield f"{', '.join(python)} calls Python, which a server does not have"
     xla = {name for name in ops if name.startswith("Xla")}
-    if loose := sorted(xla & {node.op for node in _outside_xla(meta)}):
-        yield f"{', '.join(loose)} runs only in a function that XLA compiles"
-    if unknown := sorted(ops - listed.ops.keys() - server_ops.PYTHON_OPS - set(loose)):
-        yield f"{', '.join(unknown)} is linked by no server up to {newest}"
+    if not_compiled := sorted(xla & {node.op for node in _outside_xla(meta)}):
+        yield f"{', '.join(not_compiled)} runs only in a function that XLA compiles"
+    if missing := sorted(ops - listed.ops.keys() - server_ops.PYTHON_OPS - set(not_compiled)):
+        yield f"{', '.join(missing)} is linked by no server up to {newest}"
     attributes = {
         f"{node.op}.{name}"
-        for node, op in _known(meta, listed)
-        for name in _given(node)
+        for node, op in _listed_nodes(meta, listed)
+        for name in _attributes_in_use(node)
         if name not in op.attributes
     }
     if attributes:
-        yield f"the attribute {', '.join(sorted(attributes))} is known to no server up to {newest}"
+        yield f"no server up to {newest} supports the attribute {', '.join(sorted(attributes))}"
     consumer = meta.graph_def.versions.min_consumer
     if consumer > listed.servers[-1].graph_def:
         yield f"the graph has version {consumer}, which no server up to {newest} reads"
 
 
 def _compiled(meta: MetaGraphDef) -> set[str]:
-    """Functions that XLA must compile: that say so, or that a call which says so calls."""
-    named = {f.signature.name for f in _functions(meta) if _says_compile(f)}
-    calls = filter(_says_compile, _all_nodes(meta))
+    """Functions that XLA must compile: the function or a call of it has the attribute."""
+    named = {f.signature.name for f in _functions(meta) if _has_attribute(f)}
+    calls = filter(_has_attribute, _all_nodes(meta))
     return named.union(*(_called(node, meta) for node in calls))
 
 
-def _says_compile(holder: NodeDef | FunctionDef) -> bool:
+def _has_attribute(holder: NodeDef | FunctionDef) -> bool:
     return COMPILED in holder.attr and holder.attr[COMPILED].b
 
 
-def _all_nodes(meta: MetaGraphDef) -> Iterator[NodeDef]:
-    yield from meta.graph_def.node
-    for function in _functions(meta):
-        yield from function.node_def
-
-
 def _called(node: NodeDef, meta: MetaGraphDef) -> set[str]:
-    """Functions that a node may call: its op, or an attribute's value."""
+    """Functions that a node may call: its op or the values of its attributes."""
     called = {node.op} & {function.signature.name for function in _functions(meta)}
     for value in node.attr.values():
         called |= {f.name for f in (value.func, *value.list.func) if f.name}
@@ -187,16 +186,16 @@ def _called(node: NodeDef, meta: MetaGraphDef) -> set[str]:
 
 
 def _outside_xla(meta: MetaGraphDef) -> Iterator[NodeDef]:
-    """Nodes that run without XLA: those reached without going through a compiled function."""
+    """Nodes that run without XLA: reachable without passing through a compiled function."""
     functions = {function.signature.name: function for function in _functions(meta)}
     called = set().union(*(_called(node, meta) for node in _all_nodes(meta)))
-    waiting = [list(meta.graph_def.node)]
-    # What nothing calls, the loader may still call by name.
-    waiting += [list(functions[name].node_def) for name in functions.keys() - called]
-    seen = _compiled(meta)
-    while waiting:
-        for node in waiting.pop():
+    pending = [list(meta.graph_def.node)]
+    # A function that no node calls may still be called by name, as signatures are.
+    pending += [list(functions[name].node_def) for name in functions.keys() - called]
+    visited = _compiled(meta)
+    while pending:
+        for node in pending.pop():
             yield node
-            new = _called(node, meta) - seen
-            seen |= new
-            waiting += [list(functions[name].node_def) for name in new if name in functions]
+            new = _called(node, meta) - visited
+            visited |= new
+            pending += [list(functions[name].node_def) for name in new if name in functions]

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 import tf_transformer
 from tf_transformer.config import Config, DataConfig
 from tf_transformer.files import write_whole
+from tf_transformer.run_folder import RunFolder
 from tf_transformer.saved_translator import METADATA
+from tf_transformer.tasks.translation import TRANSLATION
+from tf_transformer.weights import updates_of
 
 if TYPE_CHECKING:
     from tf_transformer.translator import Translator
@@ -34,7 +37,7 @@ def describe(run_dir: pathlib.Path, translator: "Translator") -> dict[str, Any]:
     Returns:
         what JSON can hold. Languages that the run does not name are null.
     """
-    config = Config.load(run_dir)
+    config = RunFolder(run_dir).load_config()
     tokenizer, model = translator.tokenizer, translator.model
     return {
         "tf_transformer": tf_transformer.__version__,
@@ -55,12 +58,8 @@ def describe(run_dir: pathlib.Path, translator: "Translator") -> dict[str, Any]:
 
 def training(run_dir: pathlib.Path, config: Config, translator: "Translator") -> dict[str, Any]:
     """Which checkpoints the weights come from, and the last validation before they were saved."""
-    from tf_transformer.tasks import translation
-    from tf_transformer.training.checkpoint import updates_of
-    from tf_transformer.training.reports import journal_up_to
-
     updates = updates_of(run_dir, translator.config.average)
-    before = journal_up_to(run_dir, updates[-1])
+    before = RunFolder(run_dir).load_metrics(updates[-1])
     scored = [row for row in before if "val_bleu" in row][-1:]
     return {
         "update": updates[-1],
@@ -69,8 +68,8 @@ def training(run_dir: pathlib.Path, config: Config, translator: "Translator") ->
         # Of one checkpoint, translated greedily while training: lower than what is exported gets.
         "validation_bleu": scored[0]["val_bleu"] if scored else None,
         "validation_bleu_update": scored[0]["step"] if scored else None,
-        "validation_bleu_sentences": config.train.valid_bleu_sentences if scored else None,
-        "bleu_signature": translation.score(["."], ["."]).signature,
+        "validation_bleu_sentences": config.train.valid_score_examples if scored else None,
+        "bleu_signature": TRANSLATION.score(["."], ["."])["signature"],
     }
 
 

@@ -1,26 +1,26 @@
-"""Translates with the folder that `python -m export --format ctranslate2` writes.
+"""Translates with a folder written by `python -m export --format ctranslate2`.
 
     python export/run_in_ctranslate2.py FOLDER < sentences
     python export/run_in_ctranslate2.py FOLDER TRANSLATIONS < sentences
 
-Prints a line of JSON for each line read: {"translation": ..., "score": ...}; in the second form,
-where TRANSLATIONS is a file with a line for each line read, what the model gives those: {"score":
-..., "log_probability": ...}. Imports only ctranslate2 and sentencepiece, so what runs here runs
-without TensorFlow.
+The first form prints one JSON object per line read: {"translation": ..., "score": ...}. The second
+form scores the file TRANSLATIONS, line n of it as the translation of line n of the sentences, and
+prints {"score": ..., "log_probability": ...}. Imports only ctranslate2 and sentencepiece, so all of
+this runs without TensorFlow.
 
-CTranslate2's beam search is this project's, step by step, but for these:
+CTranslate2's beam search equals this project's, with these differences:
 
 - It divides the log-probability of a hypothesis by length^α, this project by
-  ((5 + length) / 6)^α; both count the end token. A whole beam is asked for here, scored anew, and
-  the best of it taken. When more hypotheses end than the beam holds CTranslate2 has left the worst
-  of them out by its own penalty. Who calls `translate_batch` directly gets its choice instead,
-  which is a longer translation at times.
-- With α = 0 it stops when its best hypothesis ends. A very small α makes it go on.
-- It has one limit for all sentences of a call, so that only sentences of one length share a call.
+  ((5 + length) / 6)^α; both count the end token. This program requests the whole beam, computes
+  this project's score of each hypothesis and returns the best. If more hypotheses end than the beam
+  holds, CTranslate2 has already dropped the worst of them by its own penalty. Direct callers of
+  `translate_batch` get CTranslate2's own choice, which is sometimes a longer translation.
+- With α = 0 it stops when its best hypothesis ends. A very small α prevents this.
+- It has one length limit per call, so only sentences of equal length share a call.
 - `min_decoding_length` does not count the end token.
-- Where tokens are ruled out, by a shortest length, for example, it makes the other probabilities
-  sum to 1 again, and scores come out higher. For that reason padding and the start token are not
-  ruled out here: a trained model gives them next to nothing, and decoding drops them.
+- Where tokens are excluded, for example by a minimum length, it normalises the remaining
+  probabilities to a sum of 1, which raises scores. Therefore padding and the start token are not
+  excluded here: a trained model hardly ever predicts them, and decoding drops them.
 """
 
 import collections
@@ -35,9 +35,10 @@ from typing import Any, NamedTuple
 import ctranslate2
 import sentencepiece
 
+USAGE = "usage: python export/run_in_ctranslate2.py FOLDER [TRANSLATIONS] < SENTENCES"
 BATCH_SIZE = 32
-ROUNDING = 1e-3  # so that 100 · 0.53, a little under 53 in float32, is 53
-NO_EARLY_EXIT = 1e-9  # an α that divides by 1, and is not 0
+ROUNDING = 1e-3  # 100 · 0.53 must be 53, although it is a little less in float32
+NO_EARLY_EXIT = 1e-9  # an α that changes no score but is not 0
 
 
 class Translation(NamedTuple):
@@ -48,7 +49,7 @@ class Translation(NamedTuple):
 
 
 class PairScore(NamedTuple):
-    """What the model gives a translation: log-probability over length penalty, and without."""
+    """The score of a given translation: log-probability over length penalty, and without."""
 
     score: float
     log_probability: float
@@ -59,9 +60,9 @@ class Model:
 
     Args:
         folder: the exported folder.
-        compute_type: what CTranslate2 computes in; default: what the weights are kept in, where
-            the device can.
-        threads: how many one translation has; 0: CTranslate2's choice.
+        compute_type: the type CTranslate2 computes in; default: that of the stored weights, if
+            the device supports it.
+        threads: threads per translation; 0: CTranslate2's choice.
         device: cpu or cuda.
     """
 
@@ -88,11 +89,11 @@ class Model:
                 [sources[i] for i in indices], **self.options(length)
             )
             for i, each in zip(indices, found, strict=True):
-                result[i] = self.scored_anew(each.hypotheses, each.scores)
+                result[i] = self.rescore(each.hypotheses, each.scores)
         return result
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """What the model gives each of `translations`, as a translation of its text."""
+        """The model's score of each of `translations` as a translation of its text."""
         found = self.translator.score_batch(
             self.tokenizer.encode(list(texts), out_type=str),
             self.tokenizer.encode(list(translations), out_type=str),
@@ -104,7 +105,7 @@ class Model:
         return [PairScore(total / penalty(length, alpha), total) for total, length in rows]
 
     def by_length(self, sources: Sequence[Sequence[str]]) -> dict[int, list[int]]:
-        """Numbers of sources with any tokens, under their lengths with the end token."""
+        """Indices of non-empty sources, grouped by length with the end token."""
         groups = collections.defaultdict(list)
         for i, tokens in enumerate(sources):
             if tokens:
@@ -112,31 +113,31 @@ class Model:
         return groups
 
     def options(self, length: int) -> dict[str, Any]:
-        """What `translate_batch` is asked for, for sources of so many tokens."""
+        """The options of `translate_batch` for sources of `length` tokens."""
         search = self.search
-        most = int(length * search["max_length_ratio"] + ROUNDING) + search["max_extra_length"]
-        most = max(1, min(most, search["max_length"] or most, search["positions"]))
-        fewest = math.ceil(length * search["min_length_ratio"] - ROUNDING)
-        fewest = min(most, max(fewest, search["min_length"]))
+        longest = int(length * search["max_length_ratio"] + ROUNDING) + search["max_extra_length"]
+        longest = max(1, min(longest, search["max_length"] or longest, search["positions"]))
+        shortest = math.ceil(length * search["min_length_ratio"] - ROUNDING)
+        shortest = min(longest, max(shortest, search["min_length"]))
         return {
             "beam_size": search["beam_size"],
             "num_hypotheses": search["beam_size"],
             "length_penalty": search["length_penalty"] or NO_EARLY_EXIT,
-            "max_decoding_length": most,
-            "min_decoding_length": max(0, fewest - 1),
+            "max_decoding_length": longest,
+            "min_decoding_length": max(0, shortest - 1),
             "max_input_length": search["max_source_length"],
             "no_repeat_ngram_size": search["no_repeat_ngram_size"],
             "suppress_sequences": [[token] for token in search["excluded_tokens"]] or None,
             "disable_unk": search["avoid_unknown"],
             "max_batch_size": BATCH_SIZE,
             "return_scores": True,
-            "return_end_token": True,  # it counts
+            "return_end_token": True,  # the length includes it
         }
 
-    def scored_anew(
+    def rescore(
         self, hypotheses: Sequence[Sequence[str]], scores: Sequence[float]
     ) -> list[Translation]:
-        """A beam's hypotheses with this project's scores, best first."""
+        """The hypotheses of a beam with this project's scores, best first."""
         alpha = self.search["length_penalty"]
         found = [
             Translation(
@@ -147,7 +148,7 @@ class Model:
         return sorted(found, key=lambda each: -each.score)
 
     def text(self, tokens: Sequence[str]) -> str:
-        """The line that tokens spell; special ones, like the end token, spell nothing."""
+        """The text of tokens, without special ones like the end token."""
         return self.tokenizer.decode([self.tokenizer.piece_to_id(token) for token in tokens])
 
 
@@ -157,10 +158,10 @@ def penalty(length: int, alpha: float) -> float:
 
 
 def load(folder: str, device: str, **options: Any) -> ctranslate2.Translator:
-    """Loads in a thread that ends, because OpenMP's threads end with it.
+    """Loads the model in a thread that ends, because its OpenMP threads end with it.
 
-    Those of a main thread would go on spinning in wait for more to do, beside TensorFlow or
-    whatever else runs, and make both up to twenty times slower.
+    OpenMP threads of the main thread would keep spinning while idle. They compete with TensorFlow
+    or any other program for the cores, which made both up to twenty times slower.
     """
     loaded: list[ctranslate2.Translator] = []
     errors: list[Exception] = []
@@ -180,13 +181,13 @@ def load(folder: str, device: str, **options: Any) -> ctranslate2.Translator:
 
 
 def lines_of(content: bytes) -> list[str]:
-    """Lines, which only newlines end; broken UTF-8 is replaced."""
+    """Splits on newline bytes only; broken UTF-8 is replaced."""
     lines = content.split(b"\n")
     return [line.decode("utf-8", "replace") for line in (lines[:-1] if not lines[-1] else lines)]
 
 
 def main(folder: str, translations: str = "") -> None:
-    """Translates stdin, or scores a file of translations of it."""
+    """Translates stdin, or scores a file of translations of stdin."""
     model, texts = Model(folder), lines_of(sys.stdin.buffer.read())
     found: Sequence[NamedTuple]
     if translations:
@@ -198,4 +199,6 @@ def main(folder: str, translations: str = "") -> None:
 
 
 if __name__ == "__main__":
+    if not 2 <= len(sys.argv) <= 3 or sys.argv[1].startswith("-"):
+        sys.exit(USAGE)
     main(*sys.argv[1:])

@@ -1,10 +1,11 @@
 """Runs a SavedModel as TF Serving does: python export/run_in_session.py served/x/1 < in.txt.
 
-Loads it into a session, in a process that imports tensorflow, tensorflow_text and nothing of this
-project. Prints a JSON object for each line of stdin: what `serving_default` gives for it. With
---requests each line is a request instead, as TF Serving's REST interface takes it, to any
-signature: {"signature_name": "score", "inputs": {"source": ["one"], "target": ["eins"]}}; printed
-is {"outputs": {...}}.
+Loads the model into a session, in a process that imports tensorflow, tensorflow_text and nothing
+of this project. Prints the outputs of `serving_default` as one JSON object per line of stdin.
+
+With --requests, each line of stdin is a request to any signature, in the format of TF Serving's
+REST interface: {"signature_name": "score", "inputs": {"source": ["one"], "target": ["eins"]}}.
+The answers have the form {"outputs": {...}}.
 """
 
 import json
@@ -19,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the SentencePiece ops
 
+USAGE = "usage: python export/run_in_session.py SAVED_MODEL [--requests] < LINES"
 BATCH_SIZE = 32
 
 
@@ -50,30 +52,41 @@ class SavedModel:
         return self._session.run(fetches, feed)
 
 
-def readable(output: np.ndarray) -> list[Any]:
-    """An output as JSON has it."""
+def to_json(output: np.ndarray) -> list[Any]:
+    """An output as nested lists; bytes become strings, with broken UTF-8 replaced."""
     if output.dtype != object:
         return output.tolist()
     texts = [text.decode("utf-8", "replace") for text in output.flat]
     return np.array(texts, object).reshape(output.shape).tolist()
 
 
-def main(path: str, requests: bool) -> None:
-    """Answers stdin: lines, BATCH_SIZE at a time, or requests."""
-    model = SavedModel(path)
-    lines = [line.removesuffix(b"\n") for line in sys.stdin.buffer]
-    if requests:
-        for request in map(json.loads, lines):
-            found = model(request["signature_name"], request["inputs"])
-            outputs = {name: readable(output) for name, output in found.items()}
-            print(json.dumps({"outputs": outputs}, ensure_ascii=False))
-        return
+def answer_requests(model: SavedModel, lines: Sequence[bytes]) -> None:
+    """Prints the answer to each request."""
+    for request in map(json.loads, lines):
+        found = model(request["signature_name"], request["inputs"])
+        outputs = {name: to_json(output) for name, output in found.items()}
+        print(json.dumps({"outputs": outputs}, ensure_ascii=False))
+
+
+def answer_lines(model: SavedModel, lines: Sequence[bytes]) -> None:
+    """Prints the outputs of `serving_default` for each line, strings first."""
     for start in range(0, len(lines), BATCH_SIZE):
         found = model("serving_default", {"text": lines[start : start + BATCH_SIZE]})
-        names = sorted(found, key=lambda name: (found[name].dtype != object, name))  # text first
-        for values in zip(*(readable(found[name]) for name in names), strict=True):
+        names = sorted(found, key=lambda name: (found[name].dtype != object, name))
+        for values in zip(*(to_json(found[name]) for name in names), strict=True):
             print(json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False))
 
 
+def main(*words: str) -> None:
+    """Answers stdin: words are the command line's, after the program's name."""
+    folders = [word for word in words if word != "--requests"]
+    if len(folders) != 1 or folders[0].startswith("-"):
+        sys.exit(USAGE)
+    model = SavedModel(folders[0])
+    lines = [line.removesuffix(b"\n") for line in sys.stdin.buffer]
+    answer = answer_requests if "--requests" in words else answer_lines
+    answer(model, lines)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], requests="--requests" in sys.argv[2:])
+    main(*sys.argv[1:])

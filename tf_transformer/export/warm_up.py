@@ -1,55 +1,66 @@
-"""Requests that TF Serving answers before it calls a model ready, kept inside the model."""
+"""Warm-up requests, stored in the model: TF Serving runs them before it reports the model ready."""
 
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 FILE = pathlib.PurePath("assets.extra", "tf_serving_warmup_requests")  # TF Serving's own name
-# Without XLA any shape will do: a first call allocates and optimises.
+# Without XLA any shape serves: the first call allocates memory and optimises the graph.
 SHAPES = [(1, 16), (32, 32)]
 
 
 def batches(
     shapes: Iterable[tuple[int, int]], encode: Callable[[str], Sequence[int]]
 ) -> list[list[str]]:
-    """Texts that make batches of the given shapes.
+    """Texts that form batches of the given shapes.
 
-    One sentence of each has the length and the others are short, so that none takes long.
+    In each batch one sentence has the full length and the others are short, to save time.
 
     Args:
         shapes: (B, S), S in tokens with the end token.
-        encode: gives a text's ids with the end token.
+        encode: the ids of a text, with the end token.
     """
     return [[_sentence(length, encode), *["e"] * (rows - 1)] for rows, length in shapes]
 
 
 def _sentence(length: int, encode: Callable[[str], Sequence[int]]) -> str:
-    """As many words as `length` tokens hold, the end token being one of them."""
+    """As many words as fit into `length` tokens with the end token."""
     words = (length - 1) // (len(encode("e e")) - len(encode("e")))
     return " ".join(["e"] * max(1, words))
 
 
 def write(saved_model: pathlib.Path, requests: Iterable[Sequence[str]]) -> None:
-    """Puts requests to every signature into a SavedModel.
+    """Writes requests for every signature into a SavedModel.
 
     Args:
         saved_model: its folder.
-        requests: a list of texts each; `score` is asked for the first two, as their own
-            translations, since it has no sizes of its own.
+        requests: lists of texts. A signature with several inputs, like `score`, gets the same
+            texts in each, and only the first two lists: it is not compiled for fixed sizes.
     """
-    requests = list(requests)
+    signatures = signature_inputs(saved_model)
     (saved_model / FILE).parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(saved_model / FILE)) as file:
-        for texts in requests:
-            for signature in ("serving_default", "n_best"):
-                file.write(_record(signature, text=texts))
-        for texts in requests[:2]:
-            file.write(_record("score", source=texts, target=texts))
+        for number, texts in enumerate(requests):
+            for signature, names in signatures.items():
+                if len(names) == 1 or number < 2:
+                    file.write(_record(signature, dict.fromkeys(names, texts)))
 
 
-def _record(signature: str, **inputs: Sequence[str]) -> bytes:
+def signature_inputs(saved_model: pathlib.Path) -> dict[str, list[str]]:
+    """The input names of each signature, read from the file without loading the model."""
+    content = (saved_model / "saved_model.pb").read_bytes()
+    signatures = SavedModel.FromString(content).meta_graphs[0].signature_def
+    return {
+        name: sorted(signature.inputs)
+        for name, signature in sorted(signatures.items())
+        if not name.startswith("__")  # an initialisation op
+    }
+
+
+def _record(signature: str, inputs: Mapping[str, Sequence[str]]) -> bytes:
     request = predict_pb2.PredictRequest()
     request.model_spec.signature_name = signature
     for name, texts in inputs.items():

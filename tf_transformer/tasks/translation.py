@@ -1,75 +1,149 @@
-"""Translation as a task: where its pairs come from, and how its output is scored."""
+"""Translation: pairs of sentences, the Transformer, BLEU."""
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import keras
 import sacrebleu
+from keras import KerasTensor
 
-from tf_transformer.config import Config, DataConfig
-from tf_transformer.data.corpus import Corpus, PairStream, read_files, stream_files, stream_tfds
+from tf_transformer.config import Config, DataConfig, DecodeConfig
+from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.generated import generate
+from tf_transformer.data.readers import read_files, stream_files, stream_tfds
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_lines
+from tf_transformer.files import read_aligned
+from tf_transformer.sequences import shift_right
+from tf_transformer.special_ids import PAD_ID
+from tf_transformer.tasks.task import Splits, TestSet
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.translator import Translator, build_transformer
 
-TEST_PAIRS = 1000  # of the generated corpus, which no training and no validation sees
+if TYPE_CHECKING:
+    from tf_transformer.training.loss import TokenLosses
+
+TEST_PAIRS = 1000  # of the generated corpus; disjoint from training and validation
 
 
-@dataclass(frozen=True)
-class Score:
-    """Corpus scores of a translation.
+class Translation:
+    """Translates sentences: the task of the paper.
 
     Attributes:
-        bleu: sacreBLEU's BLEU, 0 to 100.
-        signature: its recipe.
-        chrf: sacreBLEU's chrF, 0 to 100.
-        exact_match: share of lines equal to their reference, 0 to 100.
-        sentences: number of lines.
+        fields: source and target sentence.
+        labels: the target is predicted.
+        metric: BLEU.
     """
 
-    bleu: float
-    signature: str
-    chrf: float
-    exact_match: float
-    sentences: int
+    fields: tuple[str, ...] = ("source", "target")
+    labels: str = "target"
+    metric: str = "bleu"
+
+    def load_splits(self, config: Config) -> Splits:
+        """Pairs from two files, from TFDS, or generated; see `DataConfig`."""
+        data = config.data
+        if data.train_source:
+            train = stream_files(data.train_source, data.train_target)
+        elif data.tfds:
+            train = _tfds_split(data, "train")
+        else:
+            generated, valid, _ = generated_splits(data)
+            return Splits(generated.stream(), valid)
+        if data.valid_source:
+            return Splits(train, read_files(data.valid_source, data.valid_target))
+        if data.tfds_valid_split:
+            return Splits(train, _tfds_split(data, data.tfds_valid_split).read())
+        return Splits(*train.hold_out(data.held_out, config.train.seed))
+
+    def load_test(self, config: Config, source: str, reference: str) -> TestSet:
+        """Two files with all their lines, or the test pairs of the generated corpus."""
+        if source and reference:
+            pairs = [
+                [line.decode("utf-8", "replace") for line in lines]
+                for lines in read_aligned(source, reference)
+            ]
+            return TestSet([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        if source or reference or config.data.train_source or config.data.tfds:
+            raise InputError("give --source and --reference, the test set and its translation.")
+        return self.test_set(generated_splits(config.data)[2])
+
+    def test_set(self, examples: Examples) -> TestSet:
+        return TestSet(examples["source"], examples["target"])
+
+    def encode(
+        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+    ) -> dict[str, list[list[int]]]:
+        """Both sides of every pair end with the end-of-sentence id."""
+        return {name: tokenizer.encode_batch(texts[name]) for name in self.fields}
+
+    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+        return build_transformer(config, vocabulary_size, dtype)
+
+    def losses(
+        self,
+        model: keras.Model,
+        batch: Mapping[str, KerasTensor],
+        label_smoothing: float,
+        training: bool,
+    ) -> "TokenLosses":
+        """Label-smoothed cross-entropy of the target tokens (paper section 5.4)."""
+        from tf_transformer.training.loss import token_losses  # inference does without
+
+        labels = batch["target"]
+        states = model.states((batch["source"], shift_right(labels)), training=training)
+        embeddings = model.output_embedding.embeddings
+        return token_losses(labels, states, embeddings, label_smoothing, PAD_ID)
+
+    def predictor(
+        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
+    ) -> Translator:
+        return Translator(model, tokenizer, decode)
+
+    def score(
+        self, predictions: Sequence[str], references: Sequence[str]
+    ) -> dict[str, float | str]:
+        """Scores detokenised translations against one reference each.
+
+        BLEU is cased, with sacreBLEU's own 13a tokenisation; its signature says so.
+
+        Returns:
+            bleu and chrf: sacreBLEU's, 0 to 100; signature: the recipe of bleu; exact_match:
+            percentage of translations equal to their reference; sentences: their number.
+
+        Example:
+            >>> TRANSLATION.score(["Ein Haus ."], ["Ein Haus ."])["exact_match"]
+            100.0
+        """
+        if len(predictions) != len(references) or not references:
+            raise InputError(
+                f"expected a reference for each of {len(predictions)} translations, "
+                f"got {len(references)}."
+            )
+        bleu = sacrebleu.BLEU()
+        result = bleu.corpus_score(predictions, [references])
+        matches = sum(p == r for p, r in zip(predictions, references, strict=True))
+        return {
+            "bleu": result.score,
+            "signature": str(bleu.get_signature()),
+            "chrf": sacrebleu.CHRF().corpus_score(predictions, [references]).score,
+            "exact_match": 100.0 * matches / len(references),
+            "sentences": len(references),
+        }
+
+    def describe(self, scores: Mapping[str, Any]) -> str:
+        return (
+            "{sentences:,} sentences: exact match {exact_match:.1f}%, chrF {chrf:.2f}, "
+            "BLEU {bleu:.2f} ({signature})"
+        ).format(**scores)
 
 
-def load_pairs(config: DataConfig, seed: int) -> tuple[PairStream, Corpus]:
-    """The training and validation pairs that a configuration names.
-
-    Args:
-        config: where the pairs come from.
-        seed: of the choice of validation pairs, when none are given.
-
-    Returns:
-        (train, valid).
-
-    Raises:
-        InputError: for files or corpora that cannot be read.
-    """
-    if config.train_source:
-        train = stream_files(config.train_source, config.train_target)
-    elif config.tfds:
-        train = _tfds_split(config, "train")
-    else:
-        generated, valid, _ = generated_splits(config)
-        return generated.stream(), valid
-    if config.valid_source:
-        return train, read_files(config.valid_source, config.valid_target)
-    if config.tfds_valid_split:
-        return train, _tfds_split(config, config.tfds_valid_split).read()
-    return train.hold_out(config.held_out, seed)
+TRANSLATION = Translation()
 
 
-def _tfds_split(config: DataConfig, split: str) -> PairStream:
-    return stream_tfds(config.tfds, split, config.tfds_reverse, config.tfds_dir)
-
-
-def generated_splits(config: DataConfig) -> tuple[Corpus, Corpus, Corpus]:
+def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
     """The generated corpus as (train, valid, test), disjoint in meaning."""
     held_out = min(config.held_out, TEST_PAIRS)
     total = config.generated_pairs + held_out + TEST_PAIRS
-    # A seed of its own: evaluate.py makes the corpus again and must find the same test pairs.
+    # Always the same seed: evaluate.py makes the corpus again and needs the same test pairs.
     corpus = generate(total, config.source_language, config.target_language, seed=0)
     return (
         corpus.take(range(TEST_PAIRS + held_out, total)),
@@ -78,58 +152,5 @@ def generated_splits(config: DataConfig) -> tuple[Corpus, Corpus, Corpus]:
     )
 
 
-def load_test(run_dir: str | os.PathLike, source: str, reference: str) -> Corpus:
-    """The sentences to score a run on: two files, line by line, empty lines and all.
-
-    Args:
-        run_dir: the run's folder.
-        source: file of sentences; without it a run on the generated corpus has its test pairs.
-        reference: file of their translations.
-
-    Raises:
-        InputError: when the files have different numbers of lines, or none are given and the
-            run has no test pairs of its own.
-    """
-    if source and reference:
-        sides = [
-            [line.decode("utf-8", "replace") for line in read_lines(f)] for f in (source, reference)
-        ]
-        if len(sides[0]) != len(sides[1]):
-            raise InputError(
-                f"{source} has {len(sides[0])} lines and {reference} {len(sides[1])}; line n of "
-                "one must be the translation of line n of the other."
-            )
-        return Corpus(sources=sides[0], targets=sides[1])
-    data = Config.load(run_dir).data
-    if source or reference or data.train_source or data.tfds:
-        raise InputError("give --source and --reference, the test set and its translation.")
-    return generated_splits(data)[2]
-
-
-def score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """Scores detokenised translations against one reference each.
-
-    BLEU is cased, with sacreBLEU's own 13a tokenisation; its signature says so.
-
-    Raises:
-        InputError: when there is nothing to score or the numbers of lines differ.
-
-    Example:
-        >>> score(["Ein Haus ."], ["Ein Haus ."]).exact_match
-        100.0
-    """
-    if len(hypotheses) != len(references) or not references:
-        raise InputError(
-            f"expected a reference for each of {len(hypotheses)} translations, "
-            f"got {len(references)}."
-        )
-    bleu = sacrebleu.BLEU()
-    result = bleu.corpus_score(hypotheses, [references])
-    matches = sum(h == r for h, r in zip(hypotheses, references, strict=True))
-    return Score(
-        bleu=result.score,
-        signature=str(bleu.get_signature()),
-        chrf=sacrebleu.CHRF().corpus_score(hypotheses, [references]).score,
-        exact_match=100.0 * matches / len(references),
-        sentences=len(references),
-    )
+def _tfds_split(config: DataConfig, split: str) -> ExampleStream:
+    return stream_tfds(config.tfds, split, config.tfds_reverse, config.tfds_dir)

@@ -1,4 +1,4 @@
-"""Stopping between two updates when a signal asks for it."""
+"""Stops between two updates on SIGINT or SIGTERM."""
 
 import signal
 import threading
@@ -9,11 +9,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class InterruptionError(Exception):
-    """A training stopped on request, with all it had reached saved.
+    """A training was stopped by a signal, after a checkpoint.
 
     Attributes:
-        updates: how many were made.
-        signal: the number of the signal that asked.
+        updates: number of updates made.
+        signal: number of the signal.
     """
 
     def __init__(self, updates: int, signal_number: int):
@@ -23,12 +23,12 @@ class InterruptionError(Exception):
 
 
 class StopRequest:
-    """Within `with`, notes SIGINT and SIGTERM; a second one acts as it would have without.
+    """Within `with`, catches the first SIGINT or SIGTERM; a second one has its usual effect.
 
-    Outside of the main thread, where Python allows no signal handlers, it notes nothing.
+    Outside the main thread Python allows no signal handlers, and nothing is caught.
 
     Attributes:
-        signal: the number of the signal that came, or 0.
+        signal: number of the signal that was caught, or 0.
     """
 
     def __init__(self):
@@ -37,13 +37,13 @@ class StopRequest:
 
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+            self._before = {number: signal.signal(number, self._catch) for number in SIGNALS}
         return self
 
     def __exit__(self, *_) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _catch(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
         self.__exit__()

@@ -4,31 +4,30 @@ import keras
 import tensorflow as tf
 
 LARGEST_LOSS_SCALE = 2.0**15
-GROW_LOSS_SCALE_AFTER = 2000  # updates in a row that were finite
+GROW_LOSS_SCALE_AFTER = 2000  # finite updates in a row
 
 
 class Adam(keras.optimizers.Optimizer):
-    """Adam as the paper sets it, for gradients that are sums of shares of one loss.
+    """Adam with the paper's constants, for gradients that are summed over replicas.
 
-    Keras' own clips each replica's gradient before they are added up, and looks at one replica
-    to see whether a loss scale was too large. Here gradients are added up first; their norm
-    then decides for all replicas alike.
+    Keras' Adam clips each replica's gradients before it adds them up, and checks the loss scale
+    on one replica. Here gradients are added up first; their norm then decides for all replicas.
 
-    An update whose gradients are not all finite is passed over: weights, moments and the
-    schedule stay as they are, and `skipped` counts it.
+    An update whose gradients are not all finite is skipped: weights, moments and the schedule
+    stay as they are, and `skipped` counts it.
 
-    A variable is updated by one fused operation. Keras' dozen of elementary ones read and write
+    One fused operation updates a variable. Keras' dozen of elementary operations read and write
     every parameter three times as often.
 
     Args:
-        schedule: learning rate by number of updates made, or a number.
+        schedule: learning rate as a function of the number of updates, or a constant.
         beta_1: decay of the mean of gradients.
         beta_2: decay of the mean of squared gradients.
         epsilon: keeps the division finite.
         clip_norm: gradients of a larger global norm are scaled down to it; 0: never.
-        average_decay: keep an exponential moving average of the weights; 0: keep none.
+        average_decay: decay of an exponential moving average of the weights; 0: no average.
         scale_loss: whether the loss is scaled, as float16 needs it. The scale halves when
-            gradients overflow and doubles after 2,000 updates without that.
+            gradients overflow and doubles after 2,000 updates without an overflow.
 
     Example:
         >>> weight = keras.Variable([1.0, 2.0])
@@ -82,10 +81,10 @@ class Adam(keras.optimizers.Optimizer):
         )
 
     def apply(self, gradients: list[tf.Tensor], variables: list[keras.Variable]) -> None:
-        """Makes one update; called by every replica, with its share of the gradients.
+        """Makes one update; every replica calls it with its own gradients.
 
         Args:
-            gradients: one a variable, of this replica's share of the scaled loss.
+            gradients: one per variable, of this replica's part of the scaled loss.
             variables: those the optimizer was built with, in the same order.
         """
         replica = tf.distribute.get_replica_context()
@@ -97,15 +96,15 @@ class Adam(keras.optimizers.Optimizer):
         if self.clip_norm or self.scale_loss_dynamically:
             gradients = [gradient * factor for gradient in gradients]
         finite = tf.math.is_finite(norm)
-        passed_over = tf.logical_not(finite)
+        skipped = tf.logical_not(finite)
 
-        def on_all_devices(strategy, gradients, finite, passed_over):
-            self._update_all(strategy, variables, gradients, finite, passed_over)
+        def on_all_devices(strategy, gradients, finite, skipped):
+            self._update_all(strategy, variables, gradients, finite, skipped)
 
-        replica.merge_call(on_all_devices, args=(gradients, finite, passed_over))
+        replica.merge_call(on_all_devices, args=(gradients, finite, skipped))
 
     def _update_all(
-        self, strategy: tf.distribute.Strategy, weights, gradients, finite, passed_over
+        self, strategy: tf.distribute.Strategy, weights, gradients, finite, skipped
     ) -> None:
         """Updates weights, then their averages, then the counters, on every device."""
 
@@ -123,8 +122,8 @@ class Adam(keras.optimizers.Optimizer):
             update(_update_loss_scale, self.loss_scale, self.finite_in_a_row, finite)
             update(_count_in_a_row, self.finite_in_a_row, finite)
         update(_count, self.iterations, finite)
-        update(_count, self.skipped, passed_over)
-        update(_count_in_a_row, self.skipped_in_a_row, passed_over)
+        update(_count, self.skipped, skipped)
+        update(_count_in_a_row, self.skipped_in_a_row, skipped)
 
     def _update_weight(self, weight, moment, square, gradient, finite, rate, updates) -> None:
         step = tf.cast(updates + 1, weight.dtype)
@@ -147,11 +146,11 @@ class Adam(keras.optimizers.Optimizer):
         tf.cond(finite, adam, lambda: False)
 
     def _update_average(self, average, weight, finite, updates) -> None:
-        """Average ← d · average + (1 - d) · weight, d rising from 0: early averages are young."""
+        """Average ← d · average + (1 - d) · weight; d rises from 0 to leave the start behind."""
         made = tf.cast(updates, average.dtype)
         decay = tf.minimum(self.average_decay, made / (made + 9.0))
-        share = tf.where(finite, 1.0 - decay, 0.0)
-        average.assign_add(share * (weight - average))
+        rate = tf.where(finite, 1.0 - decay, 0.0)
+        average.assign_add(rate * (weight - average))
 
 
 def _count(counter: tf.Variable, happened: tf.Tensor) -> None:

@@ -9,7 +9,7 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """factor · d_model^-0.5 · min(step^-0.5, step · warmup_steps^-1.5) (paper equation 3).
 
     The rate rises linearly for `warmup_steps` updates, then falls as 1/√step. Keras counts
-    updates from 0 and the paper from 1: update number n of Keras has step n + 1.
+    updates from 0 and the paper from 1: Keras' update n is the paper's step n + 1.
 
     Args:
         d_model: model size, D.

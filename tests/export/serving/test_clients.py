@@ -1,4 +1,4 @@
-"""The clients and the health check, with a server that stands in for TF Serving."""
+"""The clients and the health check, with a stand-in for TF Serving."""
 
 import io
 import json
@@ -26,7 +26,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("client", "interface"), CLIENTS)
-def test_a_client_gives_a_line_for_a_line(client, interface, stand_in, translator, command):
+def test_a_client_gives_one_line_per_line(client, interface, stand_in, translator, command):
     server = getattr(stand_in, interface)
     options = ("--server", server, "--model", NAME, "--batch_size", 3)
     code, output, _ = command(client, *options, stdin=b"\n".join(LINES))
@@ -37,7 +37,7 @@ def test_a_client_gives_a_line_for_a_line(client, interface, stand_in, translato
 
 
 @pytest.mark.parametrize(("client", "interface"), CLIENTS)
-def test_versions_are_numbers_or_labels(client, interface, stand_in, command):
+def test_a_version_is_a_number_or_a_label(client, interface, stand_in, command):
     options = ("--server", getattr(stand_in, interface), "--model", NAME, "--version")
     for version, expected_code in [("1", 0), ("stable", 0), ("2", 1), ("canary", 1)]:
         code, _, _ = command(client, *options, version, stdin=b"twenty\n")
@@ -45,19 +45,19 @@ def test_versions_are_numbers_or_labels(client, interface, stand_in, command):
 
 
 @pytest.mark.parametrize(
-    ("client", "options", "says"),
+    ("client", "options", "message"),
     [
         (client_rest, {"model": "other"}, "404.*Servable not found"),
         (client_rest, {"signature": "other"}, '400.*"other\\\\" not found'),
-        (client_rest, {"server": "absent"}, "Connection refused.*Is the server up"),
-        (client_rest, {"server": "gRPC"}, "no answer from .*is this its REST port"),
+        (client_rest, {"server": "absent"}, "Connection refused.*Check that the server runs"),
+        (client_rest, {"server": "gRPC"}, "no answer from .*this is its REST port"),
         (client_grpc, {"model": "other"}, "NOT_FOUND: Servable not found"),
         (client_grpc, {"signature": "other"}, 'INVALID_ARGUMENT: .*"other" not found'),
         (client_grpc, {"server": "absent"}, "UNAVAILABLE"),
         (client_grpc, {"server": "REST"}, "UNAVAILABLE"),
     ],
 )
-def test_a_client_says_what_is_wrong(client, options, says, stand_in, free_port, command):
+def test_a_client_reports_errors(client, options, message, stand_in, free_port, command):
     servers = {
         "absent": f"127.0.0.1:{free_port()}",
         "REST": stand_in.rest,
@@ -67,63 +67,63 @@ def test_a_client_says_what_is_wrong(client, options, says, stand_in, free_port,
     options = {"server": own, "model": NAME} | options
     options["server"] = servers[options["server"]]
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    code, output, message = command(client, *words, stdin=b"twenty\n")
+    code, output, error = command(client, *words, stdin=b"twenty\n")
     assert (code, output) == (1, "")
-    assert re.search(f"^error: .*{says}", message, re.DOTALL)
+    assert re.search(f"^error: .*{message}", error, re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "message"),
     [
         (b"<html>", "expected JSON from .*, got '<html>'"),
         (b"[]", "expected a JSON object"),
         (b'{"predictions": []}', "expected 1 predictions"),
     ],
 )
-def test_an_answer_that_is_none_is_said_to_be(body, says, monkeypatch):
+def test_an_answer_without_predictions_is_an_error(body, message, monkeypatch):
     monkeypatch.setattr(urllib.request, "urlopen", lambda request, timeout: io.BytesIO(body))
-    with pytest.raises(client_rest.ServerError, match=says):
+    with pytest.raises(client_rest.ServerError, match=message):
         client_rest.predict("localhost:1", NAME, {"text": ["twenty"]})
 
 
-def test_answers_are_read_as_utf8_whatever_is_in_them(monkeypatch):
+def test_broken_utf8_in_answers_is_replaced(monkeypatch):
     body = b'{"predictions": [{"translation": "\xc3\xa4\xff"}]}'  # as the server would write it
     monkeypatch.setattr(urllib.request, "urlopen", lambda request, timeout: io.BytesIO(body))
     rows = client_rest.predict("localhost:1", NAME, {"text": ["twenty"]})
     assert rows == [{"translation": "ä\ufffd"}]
     values = np.array([[b"\xc3\xa4", b"\xff"]], object)
-    assert client_grpc.plain(values) == [["ä", "\ufffd"]]
+    assert client_grpc.to_json(values) == [["ä", "\ufffd"]]
 
 
 @pytest.mark.parametrize("interface", ["rest", "grpc"])
 @pytest.mark.parametrize(
-    ("state", "model", "code", "says"),
+    ("state", "model", "code", "shown"),
     [
         ("AVAILABLE", NAME, 0, "version 1: AVAILABLE\n"),
         ("LOADING", NAME, 1, "version 1: LOADING\n"),
         ("AVAILABLE", "other", 1, "Servable not found"),
     ],
 )
-def test_health_is_that_a_version_is_available(
-    interface, state, model, code, says, stand_in, monkeypatch, command
+def test_a_model_is_healthy_when_a_version_is_available(
+    interface, state, model, code, shown, stand_in, monkeypatch, command
 ):
     monkeypatch.setattr(stand_in.model, "state", state)
     words = ["--model", model, "--server", getattr(stand_in, interface)]
     words += ["--grpc"] * (interface == "grpc")
     found, output, _ = command(health, *words)
     assert found == code
-    assert says in output
+    assert shown in output
 
 
 @pytest.mark.parametrize("options", [(), ("--grpc",)])
-def test_a_server_that_is_not_there_is_not_healthy(options, free_port, command):
+def test_an_absent_server_is_not_healthy(options, free_port, command):
     words = ("--model", NAME, "--server", f"127.0.0.1:{free_port()}", *options)
     code, output, _ = command(health, *words)
     assert code == 1
     assert "refused" in output or "UNAVAILABLE" in output
 
 
-def test_health_waits(stand_in, monkeypatch, command):
+def test_the_health_check_waits_until_a_version_is_available(stand_in, monkeypatch, command):
     monkeypatch.setattr(stand_in.model, "state", "LOADING")
     timer = threading.Timer(0.5, setattr, (stand_in.model, "state", "AVAILABLE"))
     timer.start()

@@ -1,4 +1,4 @@
-"""The configurations: what the server's own messages, or a shell, make of them."""
+"""The configurations, read with the server's own messages, or run in a shell."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-from google.protobuf import wrappers_pb2 as _wrappers  # noqa: F401  BatchingParameters is made of
+from google.protobuf import wrappers_pb2 as _wrappers  # noqa: F401  in BatchingParameters
 from tensorflow_serving.config import model_server_config_pb2
 
 from export.serving import client_grpc, client_rest
@@ -25,7 +25,7 @@ def model_config(text: str):
     return model
 
 
-def test_models_config_is_what_the_server_reads():
+def test_the_server_can_read_models_config():
     text = (KIT / "models.config").read_text("utf-8")
     model = model_config(text)
     assert (model.name, model.base_path, model.model_platform) == (
@@ -36,21 +36,21 @@ def test_models_config_is_what_the_server_reads():
     assert model.model_version_policy.latest.num_versions == 1
 
 
-@pytest.mark.parametrize(("remark", "versions"), [("To go back", [1]), ("Two versions", [1, 2])])
-def test_what_models_config_has_in_comments_is_right_too(remark, versions):
+@pytest.mark.parametrize(("comment", "versions"), [("To go back", [1]), ("Two versions", [1, 2])])
+def test_the_alternatives_in_the_comments_of_models_config_are_valid(comment, versions):
     text = (KIT / "models.config").read_text("utf-8")
-    before, _, after = text.partition(f"# {remark}")
+    before, _, after = text.partition(f"# {comment}")
     before = re.sub(r"(?m)^ *model_version_policy.*$", "", before)
     block, gap, rest_ = after.partition("\n\n")
     block = re.sub(r"(?m)^ *# (\w+ \{.*\})$", r"\1", block)
-    model = model_config(f"{before}# {remark}{block}{gap}{rest_}")
+    model = model_config(f"{before}# {comment}{block}{gap}{rest_}")
     assert model.model_version_policy.specific.versions == versions
     assert dict(model.version_labels) in ({}, {"stable": 1, "canary": 2})
     assert bool(model.version_labels) == (len(versions) == 2)
 
 
 def batching_parameters():
-    """The message BatchingParameters of TF Serving, which no package for Python holds."""
+    """TF Serving's message BatchingParameters, which is in no Python package."""
     wrapped = [
         "max_batch_size",
         "batch_timeout_micros",
@@ -92,24 +92,24 @@ def batching():
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_a_server_takes_the_batching_parameters(device, batching):
+def test_the_batching_parameters_are_valid(device, batching):
     found = batching[device]
     sizes = list(found.allowed_batch_sizes)
     assert sizes == sorted(set(sizes))
-    assert not sizes or sizes[-1] == found.max_batch_size.value  # the server demands it
+    assert not sizes or sizes[-1] == found.max_batch_size.value  # required by the server
     for field in found.DESCRIPTOR.fields:
         assert field.name == "allowed_batch_sizes" or getattr(found, field.name).value > 0
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_requests_of_the_clients_and_of_warming_up_fit_into_a_batch(device, batching):
+def test_requests_of_clients_and_warm_up_fit_into_a_batch(device, batching):
     most = batching[device].max_batch_size.value
     for client in (client_rest, client_grpc):
         assert client.parser().parse_args(["--model", NAME]).batch_size <= most
     assert max(*BATCH_BUCKETS, *(rows for rows, _ in warm_up.SHAPES)) <= most
 
 
-def test_allowed_sizes_are_those_that_xla_compiled(batching):
+def test_allowed_batch_sizes_are_those_that_xla_compiles(batching):
     sizes = list(batching["gpu"].allowed_batch_sizes)
     assert tuple(sizes[: len(BATCH_BUCKETS)]) == BATCH_BUCKETS
     assert all(size % BATCH_BUCKETS[-1] == 0 for size in sizes[len(BATCH_BUCKETS) :])
@@ -119,7 +119,7 @@ def compose() -> dict:
     return yaml.safe_load((KIT / "compose.yaml").read_text("utf-8"))["services"][NAME]
 
 
-def test_compose_names_what_there_is():
+def test_the_files_and_folders_in_compose_exist():
     service = compose()
     assert re.fullmatch(r"tensorflow/serving:2\.\d+\.\d+", service["image"])
     assert [port.partition(":")[2] for port in service["ports"]] == ["8500", "8501"]

@@ -1,0 +1,80 @@
+"""Measures how fast text becomes ids, and ids become batches, without a model.
+
+    python -m benchmarks.data.speed --source train.en --target train.de --data.vocabulary_size 6000
+
+Without files the text is the generated corpus. A model that trains at N target tokens per second
+does not wait for data as long as N is well below the speed of the batches.
+"""
+
+import functools
+import itertools
+import statistics
+import tempfile
+
+from tf_transformer.data.corpus import PairStream, stream_files
+
+from benchmarks.data.pipeline import sampler_of, store_of, target_tokens_of_an_epoch
+from benchmarks.harness import results
+from benchmarks.harness.tables import of_rows
+from benchmarks.harness.usage import usage_of
+from tf_transformer.commands import command_line
+from tf_transformer.config import DataConfig
+from tf_transformer.data.generated import generate
+from tf_transformer.tokenizer import Tokenizer
+
+
+def main(
+    data: DataConfig = DataConfig(),
+    source: str = "",
+    target: str = "",
+    epochs: int = 5,
+    output: str = "",
+) -> None:
+    """Prints pairs tokenized per second, target tokens per second of batches, and padding.
+
+    Args:
+        data: lengths, vocabulary and batches.
+        source: source side of the text; the generated corpus when not given.
+        target: its translation, line by line.
+        epochs: how often to read all batches.
+        output: result file to write, for example results/data_speed.json.
+    """
+    text = text_of(data, source, target)
+    lines = itertools.chain.from_iterable(text)
+    tokenizer = Tokenizer.train(lines, data.vocabulary_size, data.normalization)
+    with tempfile.TemporaryDirectory() as folder:
+        store, tokenization = usage_of(lambda: store_of(text, tokenizer, data, folder))
+        sampler = sampler_of(store, data)
+        rows = []
+        for epoch in range(epochs):
+            read = functools.partial(target_tokens_of_an_epoch, sampler, epoch)
+            tokens, usage = usage_of(read)
+            speed = {"epoch": epoch, "target_tokens_per_second": tokens / usage.seconds}
+            rows.append(speed | usage._asdict())
+    summary = {
+        "pairs": store.num_pairs,
+        "pairs_per_second": store.num_pairs / tokenization.seconds,
+        "padding": sampler.padding_share(),
+        "target_tokens_per_second": statistics.median(
+            row["target_tokens_per_second"] for row in rows
+        ),
+    }
+    print(
+        f"{summary['pairs']:,} pairs tokenized, {summary['pairs_per_second']:,.0f} per second; "
+        f"{len(sampler):,} batches, {summary['padding']:.2%} padding; median "
+        f"{summary['target_tokens_per_second']:,.0f} target tokens/s\n"
+    )
+    print(of_rows(rows))
+    results.save(output, rows, ("tensorflow", "sentencepiece", "numpy"), summary=summary)
+
+
+def text_of(data: DataConfig, source: str, target: str) -> PairStream:
+    """The pairs of two files, or the generated corpus."""
+    if source:
+        return stream_files(source, target)
+    languages = data.source_language, data.target_language
+    return generate(data.generated_pairs, *languages, seed=0).stream()
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,1 @@
+"""The speed of translation, compared with other inference engines."""

@@ -1,0 +1,48 @@
+"""The systems that translate."""
+
+from benchmarks.decode.workload import Cell
+from benchmarks.harness.shapes import THREADS
+from benchmarks.harness.systems import TENSORFLOW, TORCH, System
+
+__all__ = ["REFERENCE", "SYSTEMS", "Cell"]
+
+REFERENCE = "ctranslate2"
+
+# By default libgomp's threads sleep between parallel regions, which makes two of them slower than
+# one. Workers of one thread have no such regions, and threads that only loaded the model must not
+# spin beside them.
+_TWO_THREADS = {"OMP_NUM_THREADS": str(THREADS), "GOMP_SPINCOUNT": "infinity"}
+_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+def _saved_model(**options) -> System:
+    return System(
+        "benchmarks.decode.session:task",
+        ("tensorflow", "tensorflow_text"),
+        TENSORFLOW,
+        build="benchmarks.decode.translator:build",
+        build_options=options,
+    )
+
+
+def _ctranslate2(environment: dict[str, str], **options) -> System:
+    module = "benchmarks.decode.ctranslate2_model"
+    return System(f"{module}:task", ("ctranslate2",), environment, options, build=f"{module}:build")
+
+
+SYSTEMS = {
+    "savedmodel": _saved_model(),
+    "savedmodel_xla": _saved_model(jit_compile=True),
+    "savedmodel_bfloat16": _saved_model(dtype="bfloat16"),
+    "python": System(
+        "benchmarks.decode.translator:task",
+        ("tensorflow",),
+        TENSORFLOW,
+        build="benchmarks.decode.translator:build",
+        build_options={"export": False},
+    ),
+    "ctranslate2": _ctranslate2(_TWO_THREADS, compute_type="float32"),
+    "ctranslate2_int8": _ctranslate2(_TWO_THREADS, compute_type="int8"),
+    "ctranslate2_2x1": _ctranslate2(_ONE_THREAD, compute_type="float32", workers=THREADS),
+    "marian": System("benchmarks.decode.marian:task", ("torch", "transformers"), TORCH),
+}

@@ -1,0 +1,31 @@
+"""Sizes of the models that systems are compared with, and the ids that all of them share."""
+
+from typing import NamedTuple
+
+THREADS = 2
+PAD_ID, START_ID, END_ID = 0, 1, 2
+FIRST_FREE_ID = 4  # 3: unknown
+
+
+class Shape(NamedTuple):
+    """Sizes of a Transformer."""
+
+    num_layers: int
+    d_model: int
+    d_ff: int
+    num_heads: int
+    vocabulary_size: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.num_layers} layers, d_model {self.d_model}, d_ff {self.d_ff}, "
+            f"{self.num_heads} heads, vocabulary {self.vocabulary_size:,}"
+        )
+
+
+# Written out, because the processes of other systems import nothing of this project. A test
+# compares them with the presets.
+SHAPES = {
+    "base": Shape(6, 512, 2048, 8, 32_000),
+    "tiny": Shape(4, 128, 256, 4, 8000),
+}

@@ -1,0 +1,30 @@
+"""Calls functions in a process of its own; `processes.Process` starts it.
+
+Each line on stdin is a JSON list: a function as module:name, and its keyword arguments. The result
+goes to stdout as a line of JSON after `MARK`. The module is imported with the first call, so that
+libraries and their threads stay in the process of the system that needs them.
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+
+MARK = "result "  # libraries print other lines
+
+
+def main() -> None:
+    """Answers every line, until there are no more."""
+    for line in sys.stdin:
+        place, arguments = json.loads(line)
+        print(MARK + json.dumps(function_at(place)(**arguments)), flush=True)
+
+
+def function_at(place: str) -> Callable:
+    """The function that module:name names."""
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""An export under the load of many clients."""

@@ -1,0 +1,1 @@
+"""The speed and the memory of training, compared with other libraries."""

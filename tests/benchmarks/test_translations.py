@@ -1,0 +1,87 @@
+"""benchmarks/translations: comparisons of translations, by hand."""
+
+import pytest
+
+from benchmarks.translations import agreement, contract, demo
+from benchmarks.translations.compare import bleu, compare, first_lines
+from tf_transformer.decoding import NEVER
+from tf_transformer.translator import Translation
+
+
+def test_translations_that_differ_are_counted_and_scores_of_the_others_compared():
+    ours = [Translation("a", -1.0), Translation("b", -2.0), Translation("c", -3.0)]
+    theirs = [Translation("a", -1.5), Translation("B", -9.0), Translation("c", -3.25)]
+    assert compare(ours, theirs) == (1, 0.5)
+    assert compare(ours[:1], theirs[1:2]) == (1, 0.0)
+
+
+def test_lines_are_read_as_translate_reads_them(tmp_path):
+    (tmp_path / "x").write_bytes(b"one\n\xff\nthree\n")
+    assert first_lines(str(tmp_path / "x"), 2) == ["one", "�"]
+
+
+def test_without_references_there_is_no_bleu():
+    assert bleu(["a b c d"], []) is None
+    assert bleu(["a b c d"], ["a b c d"]) == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("run", "export", "reason"),
+    [
+        ((-1.0, -1.0005), (-1.0, -2.0), "tie"),
+        ((-1.0, -2.0), (-2.0, -1.0), "rounded weights"),
+        ((-1.0, -2.0), (-1.0, -2.0), "search"),
+    ],
+)
+def test_the_reason_of_a_difference_follows_from_the_scores(run, export, reason):
+    assert agreement.Difference("source", "ours", "theirs", run, export).reason() == reason
+
+
+def test_an_export_is_compared_by_the_hypotheses_that_were_found():
+    """A place without a hypothesis is an empty string with the score NEVER."""
+    ours = [{"translations": ["a"], "scores": [-1.0]}, {"translation": "x", "score": [-1.0]}]
+    theirs = [
+        {"translations": ["a", ""], "scores": [-1.25, NEVER]},
+        {"translation": "y", "score": -1.0},
+    ]
+    assert contract.compare(ours, theirs) == (1, 0.25)
+
+
+def test_every_way_of_batching_has_each_row_once():
+    for batches in contract.ways(100):
+        assert sorted(batches.order) == list(range(100)), batches.name
+
+
+PRINTED = """.venv/bin/python train.py --config configs/demo.yaml
+training: 40,000 pairs
+model: 986,624 parameters, vocabulary 500
+trained 1,422 updates, 1.3 minutes
+1,000 sentences: exact match 99.8%
+{"bleu": 0.0, "signature": "s", "chrf": 99.99, "exact_match": 99.8, "sentences": 1000}
+rm -rf served/demo/1
+{"translation": "einundzwanzig", "score": -0.4, "truncated": false}
+"""
+PROGRESS = "".join(f"\r {n * 10}% | {n}/10 [00:01, 23.65update/s]" for n in range(1, 11)) + "\n"
+
+
+def test_the_output_of_the_demo_is_kept_without_its_commands():
+    lines = demo.readable(PROGRESS, PRINTED)
+    assert lines == [
+        "training: 40,000 pairs",
+        "model: 986,624 parameters, vocabulary 500",
+        " 90% | 9/10 [00:01, 23.65update/s]",
+        "...",
+        "trained 1,422 updates, 1.3 minutes",
+        "1,000 sentences: exact match 99.8%",
+        '{"translation": "einundzwanzig", "score": -0.4, "truncated": false}',
+    ]
+    found = demo.scores(PRINTED, "\n".join(lines))
+    assert found["exact_match"] == pytest.approx(0.998)
+    assert (found["updates"], found["training_seconds"]) == (1422, 78)
+    assert found["parameters"] == 986_624
+
+
+def test_the_translations_of_the_demo_stand_beside_their_sources():
+    makefile = (demo.ROOT / "Makefile").read_text("utf-8")
+    (row,) = demo.translations(PRINTED, makefile)
+    assert (row["text"], row["translation"]) == ("twenty-one", "einundzwanzig")

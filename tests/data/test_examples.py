@@ -1,0 +1,375 @@
+"""Examples: from files made here, and from TFDS without a network."""
+
+import gzip
+import os
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tf_transformer.data.examples import Examples, _smallest_distinct
+from tf_transformer.data.readers import read_files, stream_files, stream_tfds
+from tf_transformer.errors import InputError
+from tf_transformer.files import read_lines
+
+
+def pairs_of(sources, targets, skipped=()) -> Examples:
+    return Examples({"source": sources, "target": targets}, Counter(skipped))
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes a source and a target file of bytes and gives their paths."""
+
+    def write(source: bytes, target: bytes):
+        paths = tmp_path / "a.en", tmp_path / "a.de"
+        for path, content in zip(paths, (source, target), strict=True):
+            path.write_bytes(content)
+        return paths
+
+    return write
+
+
+# --- lines -----------------------------------------------------------------------------------
+
+
+def test_lines_end_at_newlines_only(tmp_path):
+    text = "a\u0085b\u2028c\u2029d\x0be\x0cf\x1cg\rh\ni"
+    path = tmp_path / "text"
+    path.write_bytes(text.encode())
+    assert [line.decode() for line in read_lines(path)] == text.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", []),
+        (b"\n", [b""]),
+        (b"one\ntwo\n", [b"one", b"two"]),
+        (b"one\ntwo", [b"one", b"two"]),  # no newline at the end
+        (b"one\r\ntwo\r\n", [b"one", b"two"]),
+        (b"one\n\ntwo", [b"one", b"", b"two"]),
+        (b"one\r\r\n", [b"one\r"]),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_lines_of_plain_and_gz_files(tmp_path, content, expected, compressed):
+    path = tmp_path / ("text.gz" if compressed else "text")
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    assert list(read_lines(path)) == expected
+
+
+def test_missing_file_and_folder(tmp_path):
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(InputError) as error:
+            list(read_lines(path))
+        assert str(error.value) == f"{path} is not a file. Check the path."
+
+
+def test_broken_gz_file(tmp_path):
+    path = tmp_path / "a.gz"
+    for content in (b"plain text\n", gzip.compress(b"a line\n" * 99)[:-9]):
+        path.write_bytes(content)
+        with pytest.raises(InputError) as error:
+            list(read_lines(path))
+        assert str(error.value).startswith(f"{path} is not a whole gzip file: ")
+
+
+# --- pairs of files --------------------------------------------------------------------------
+
+
+def test_line_n_of_one_file_goes_with_line_n_of_the_other(files):
+    corpus = read_files(*files("one\ntwo\u0085\n three ".encode(), b"eins\r\nzwei\ndrei\n"))
+    assert corpus["source"] == ["one", "two\u0085", " three "]
+    assert corpus["target"] == ["eins", "zwei", "drei"]
+    assert len(corpus) == 3
+    assert not corpus.skipped
+
+
+def test_skipped_pairs_are_counted_and_shift_nothing(files):
+    source = "0 \u0085\n\n2\n3\n \t\n5\u2028\n6".encode().replace(b"3", b"\xff3")
+    target = b"null\neins\nzwei\ndrei\nvier\nf\xfcnf\nsechs"
+    corpus = read_files(*files(source, target))
+    pairs = list(zip(corpus["source"], corpus["target"], strict=True))
+    assert pairs == [("0 \u0085", "null"), ("2", "zwei"), ("6", "sechs")]
+    assert corpus.skipped == {"empty text": 2, "not UTF-8": 2}
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_files_of_unequal_length(files, longer):
+    contents = [b"one\ntwo\n", b"one\ntwo\n"]
+    contents[longer] += b"three\n"
+    paths = files(*contents)
+    with pytest.raises(InputError) as error:
+        read_files(*paths)
+    assert str(error.value) == (
+        f"{paths[1 - longer]} ends after line 2 but {paths[longer]} goes on: line n of one must "
+        "belong to line n of the other. Give files of equal length."
+    )
+
+
+def test_nothing_left(files):
+    paths = files(b"\n\xff\n", b"eins\nzwei\n")
+    with pytest.raises(InputError) as error:
+        read_files(*paths)
+    assert str(error.value) == (
+        f"no example to train on in {paths[0]} and {paths[1]}: "
+        "skipped {'empty text': 1, 'not UTF-8': 1}."
+    )
+
+
+# --- streams ---------------------------------------------------------------------------------
+
+
+def test_every_pass_over_a_stream_reads_and_counts_again(files):
+    stream = stream_files(*files(b"one\n\nthree\n", b"eins\nzwei\ndrei\n"))
+    for _ in range(2):
+        assert list(stream) == [("one", "eins"), ("three", "drei")]
+        corpus = stream.read()
+        assert corpus == pairs_of(["one", "three"], ["eins", "drei"], {"empty text": 1})
+    assert corpus.stream().read() == corpus
+
+
+def test_a_stream_reads_only_what_is_used(files):
+    """The error is in line 3 of 200,000; files are read ahead by a few kB only."""
+    source, target = files(b"one\n" * 200_000, b"eins\n" * 100_000)
+    pairs = iter(stream_files(source, target))
+    assert [next(pairs) for _ in range(90_000)] == [("one", "eins")] * 90_000
+    with pytest.raises(InputError, match="ends after line 100,000"):
+        list(pairs)
+
+
+def test_other_texts_have_another_identity(files):
+    source, target = files(b"one\n", b"eins\n")
+    first = stream_files(source, target).identity
+    assert stream_files(source, target).identity == first != stream_files(target, source).identity
+    target.write_bytes(b"zwei\n")
+    os.utime(target, ns=(0, 0))  # as long as before, but of another time
+    assert stream_files(source, target).identity != first
+    texts = [
+        pairs_of(["a"], ["b"]),
+        pairs_of(["a"], ["c"]),
+        pairs_of(["b"], ["a"]),
+        pairs_of(["a b"], [""]),
+    ]
+    assert len({text.stream().identity for text in texts}) == 4
+    assert texts[0].stream().identity == pairs_of(["a"], ["b"]).stream().identity
+
+
+# --- held-out pairs --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repetitive():
+    """100 pairs of 40 distinct sources; a target names its line."""
+    sources = [f"source {n % 40}" for n in range(100)]
+    return pairs_of(sources, [f"target {n}" for n in range(100)])
+
+
+def held_out(corpus, count, seed):
+    train, valid = corpus.stream().hold_out(count, seed)
+    return train.read(), valid
+
+
+def test_held_out_sources_are_not_trained_on(repetitive):
+    train, valid = held_out(repetitive, 3, seed=1)
+    assert not set(train["source"]) & set(valid["source"])
+    assert len(set(valid["source"])) == 3
+    assert sorted(train["target"] + valid["target"]) == sorted(repetitive["target"])
+    pairs = set(zip(repetitive["source"], repetitive["target"], strict=True))
+    for part in (train, valid):
+        assert set(zip(part["source"], part["target"], strict=True)) <= pairs
+
+
+def test_held_out_choice_is_a_function_of_the_seed(repetitive):
+    one, again, other = (held_out(repetitive, 3, seed)[1]["source"] for seed in (1, 1, 2))
+    assert one == again != other
+
+
+def test_held_out_choice_does_not_depend_on_the_order(repetitive):
+    backwards = pairs_of(repetitive["source"][::-1], repetitive["target"][::-1])
+    assert (
+        held_out(backwards, 3, seed=1)[1]["target"][::-1]
+        == (held_out(repetitive, 3, seed=1)[1]["target"])
+    )
+
+
+def test_every_source_is_as_likely_to_be_held_out(repetitive):
+    """3 of 40, 400 times: 30 each, with a standard deviation of 5.3."""
+    counts = Counter(
+        source for seed in range(400) for source in set(held_out(repetitive, 3, seed)[1]["source"])
+    )
+    assert len(counts) == 40
+    assert 10 < min(counts.values()) <= max(counts.values()) < 50
+
+
+def test_at_most_a_tenth_is_held_out(repetitive):
+    valid = held_out(repetitive, 1000, seed=1)[1]
+    assert len(set(valid["source"])) == 4  # of 40 distinct
+
+
+def test_smallest_distinct_values():
+    """Oracle: a sorted set. Values repeat, and there are more than are kept at a time."""
+    values = np.random.default_rng(1).integers(0, 500, 5000).tolist()
+    for count in (1, 7, 100, 499, 1000):
+        assert _smallest_distinct(values, count) == sorted(set(values))[:count]
+
+
+def test_small_corpus_gives_one_validation_source():
+    train, valid = held_out(pairs_of(["a", "b"], ["x", "y"]), 1000, seed=1)
+    assert len(train) == len(valid) == 1
+
+
+def test_holding_out_keeps_the_count_of_skipped_pairs(files):
+    train, valid = stream_files(*files(b"a\n\nb\n", b"x\ny\nz\n")).hold_out(1, seed=1)
+    assert train.read().skipped == {"empty text": 1}
+    assert not valid.skipped
+
+
+def test_both_sides_of_a_split_have_identities_of_their_own(repetitive):
+    stream = repetitive.stream()
+    identities = {stream.hold_out(*options)[0].identity for options in [(3, 1), (3, 2), (2, 1)]}
+    assert len(identities | {stream.identity}) == 4
+
+
+def test_one_source_sentence_cannot_be_split():
+    with pytest.raises(InputError) as error:
+        pairs_of(["a", "a"], ["x", "y"]).stream().hold_out(1, seed=1)
+    assert str(error.value) == (
+        "validation examples cannot be held out of fewer than 2 distinct texts (source); "
+        "give more text, or data.valid_source and data.valid_target."
+    )
+
+
+# --- TFDS ------------------------------------------------------------------------------------
+
+
+def read_tfds(*args, **options) -> Examples:
+    return stream_tfds(*args, **options).read()
+
+
+GERMAN = ["ein Haus", "", "zwei\u0085 Häuser"]
+ENGLISH = ["a house", "nothing", "two\u2028 houses"]
+
+
+@pytest.fixture
+def mocked(tmp_path):
+    """wmt14_translate/de-en holding three pairs; gives a data_dir that holds nothing."""
+    tf = pytest.importorskip("tensorflow")
+    tfds = pytest.importorskip("tensorflow_datasets")
+
+    def pairs(builder, *args, **kwargs):
+        return tf.data.Dataset.from_tensor_slices({"de": GERMAN, "en": ENGLISH})
+
+    with tfds.testing.mock_data(as_dataset_fn=pairs):
+        yield str(tmp_path)
+
+
+def test_tfds_pairs_go_from_the_first_language_to_the_second(mocked):
+    corpus = read_tfds("wmt14_translate/de-en", "train", data_dir=mocked)
+    assert corpus["source"] == [GERMAN[0], GERMAN[2]]
+    assert corpus["target"] == [ENGLISH[0], ENGLISH[2]]
+    assert corpus.skipped == {"empty text": 1}
+
+
+def test_tfds_pairs_in_reverse(mocked):
+    corpus = read_tfds("wmt14_translate/de-en", "train", reverse=True, data_dir=mocked)
+    assert corpus["source"] == [ENGLISH[0], ENGLISH[2]]
+    assert corpus["target"] == [GERMAN[0], GERMAN[2]]
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """A data_dir with a corpus that TFDS itself wrote and reads from disk."""
+    tfds = pytest.importorskip("tensorflow_datasets")
+
+    folder = tmp_path / "tiny_translate" / "1.0.0"
+    folder.mkdir(parents=True)
+    identity = tfds.core.DatasetIdentity(
+        name="tiny_translate", version="1.0.0", data_dir=str(folder), module_name=""
+    )
+    info = tfds.core.DatasetInfo(
+        builder=identity,
+        features=tfds.features.Translation(languages=("de", "en")),
+        supervised_keys=("de", "en"),
+    )
+    writer = tfds.core.SequentialWriter(info, max_examples_per_shard=10)
+    writer.initialize_splits(["train"])
+    rows = zip(GERMAN, ENGLISH, strict=True)
+    writer.add_examples({"train": [{"de": german, "en": english} for german, english in rows]})
+    writer.close_all()
+    return str(tmp_path)
+
+
+def test_tfds_corpus_and_part_of_it_are_read_from_disk(prepared):
+    whole, first, rest = (
+        read_tfds("tiny_translate", f"train{part}", data_dir=prepared)
+        for part in ("", "[:1]", "[1:]")
+    )
+    assert whole == pairs_of([GERMAN[0], GERMAN[2]], [ENGLISH[0], ENGLISH[2]], {"empty text": 1})
+    assert (first["source"], first["target"]) == ([GERMAN[0]], [ENGLISH[0]])
+    assert (rest["source"], rest["target"]) == ([GERMAN[2]], [ENGLISH[2]])
+
+
+def test_a_tfds_stream_is_read_again_and_has_an_identity(prepared):
+    whole, again, first, reverse = (
+        stream_tfds("tiny_translate", *options, data_dir=prepared)
+        for options in [("train",), ("train",), ("train[:1]",), ("train", True)]
+    )
+    assert list(whole) == list(whole) == [(GERMAN[0], ENGLISH[0]), (GERMAN[2], ENGLISH[2])]
+    assert whole.identity == again.identity
+    assert len({whole.identity, first.identity, reverse.identity}) == 3
+
+
+def test_tfds_split_that_is_unknown(prepared):
+    with pytest.raises(InputError) as error:
+        read_tfds("tiny_translate", "test", data_dir=prepared)
+    start = "data.tfds=tiny_translate: TFDS cannot load split 'test': Unknown split 'test'"
+    assert str(error.value).startswith(start)
+
+
+def test_tfds_corpus_that_is_no_translation(tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    with tfds.testing.mock_data(), pytest.raises(InputError) as error:
+        read_tfds("mnist", "train", data_dir=str(tmp_path))
+    message = str(error.value)
+    assert message.startswith("data.tfds=mnist holds FeaturesDict(")
+    assert message.endswith(
+        "expected a translation corpus of two languages, like wmt14_translate/de-en."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("no_such_corpus", "Dataset no_such_corpus not found"),
+        ("wmt14_translate/xx-yy", "BuilderConfig xx-yy not found"),
+        ("not a name", "Parsing builder name string not a name failed"),
+    ],
+)
+def test_tfds_name_that_is_unknown(tmp_path, name, reason):
+    with pytest.raises(InputError) as error:
+        read_tfds(name, "train", data_dir=str(tmp_path))
+    message = str(error.value)
+    assert message.startswith(f"data.tfds={name}: TFDS cannot load split 'train': ")
+    assert reason in message
+
+
+def test_translate_folder_gives_what_its_files_give(tmp_path):
+    """Oracle: tfds.TranslateFolder itself. Its files may be given as plain files, too."""
+    tfds = pytest.importorskip("tensorflow_datasets")
+    paths = {language: tmp_path / f"{language}.train.txt" for language in ("de", "en")}
+    paths["de"].write_text("ein Haus\nzwei Häuser\n", encoding="utf-8")
+    paths["en"].write_text("a house\ntwo houses\n", encoding="utf-8")
+    folder = tfds.as_numpy(tfds.TranslateFolder(str(tmp_path)).as_dataset(split="train"))
+    expected = [(row["de"].decode(), row["en"].decode()) for row in folder]
+    for corpus in (read_files(paths["de"], paths["en"]), read_tfds(str(tmp_path), "train")):
+        assert list(zip(corpus["source"], corpus["target"], strict=True)) == expected
+    assert read_tfds(str(tmp_path), "train", reverse=True)["source"] == ["a house", "two houses"]
+
+
+def test_translate_folder_of_unequal_sides(tmp_path):
+    (tmp_path / "de.train.txt").write_text("ein Haus\n", encoding="utf-8")
+    (tmp_path / "en.train.txt").write_text("a house\ntwo houses\n", encoding="utf-8")
+    with pytest.raises(InputError, match="Num examples for split train do not match"):
+        read_tfds(str(tmp_path), "train")

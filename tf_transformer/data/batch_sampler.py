@@ -1,0 +1,113 @@
+"""The batches of a training: an order over shards and epochs that can be computed anywhere."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from tf_transformer.data.prefetch import prefetch
+from tf_transformer.data.shard_sampler import BatchIndices, ShardSampler
+from tf_transformer.data.store import TokenStore
+
+Batch = dict[str, np.ndarray]
+"""By name, the ids (B, L) of a batch; int32, 0 = padding."""
+
+OPEN_SHARDS = 4  # shards whose batches are shuffled together
+
+
+class BatchSampler:
+    """All batches in an order that is a function of (seed, epoch).
+
+    A batch holds examples of one shard. An epoch visits the shards in a random order,
+    `OPEN_SHARDS` at a time, and shuffles their batches together; only these shards are open. The
+    first epoch takes the shards in the order in which they are made, so that it can begin before
+    all of them exist. All epochs have the same number of batches, and any position can be sought.
+
+    Args:
+        store: the tokenised examples.
+        batch_tokens: most ids of one name in a batch, padding included.
+        bucket_width: lengths are rounded up to multiples of this to be compared.
+        seed: of all orders.
+    """
+
+    def __init__(self, store: TokenStore, batch_tokens: int, bucket_width: int, seed: int):
+        self.store = store
+        self.seed = seed
+        self._options = (batch_tokens, bucket_width)
+        self._sizes: dict[int, int] = {}  # batches by shard
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the ids in a batch."""
+        return self.store.names
+
+    def __len__(self) -> int:
+        """Batches in an epoch; waits until all shards are made."""
+        return sum(map(self._size, range(self.store.num_shards())))
+
+    def _size(self, shard: int) -> int:
+        if shard not in self._sizes:
+            self._sampler(shard)
+        return self._sizes[shard]
+
+    def _sampler(self, shard: int) -> ShardSampler:
+        sampler = ShardSampler(self.store.shard(shard), *self._options)
+        self._sizes[shard] = len(sampler)
+        return sampler
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[BatchIndices]:
+        """The batches of one epoch, from batch number `start` on."""
+        for group in self._groups(epoch):
+            if start and start >= (size := sum(map(self._size, group))):
+                start -= size
+            else:
+                yield from itertools.islice(self._shuffled(group, epoch), start, None)
+                start = 0
+
+    def _groups(self, epoch: int) -> Iterator[list[int]]:
+        if epoch == 0:
+            shards = itertools.takewhile(self.store.has_shard, itertools.count())
+        else:
+            rng = np.random.default_rng((self.seed, epoch, 0, 1))
+            shards = iter(rng.permutation(self.store.num_shards()).tolist())
+        while group := list(itertools.islice(shards, OPEN_SHARDS)):
+            yield group
+
+    def _shuffled(self, group: list[int], epoch: int) -> Iterator[BatchIndices]:
+        """The batches of these shards, shuffled together."""
+        samplers = [self._sampler(shard) for shard in group]
+        order = np.repeat(np.arange(len(samplers)), [len(sampler) for sampler in samplers])
+        np.random.default_rng((self.seed, epoch, group[0], 2)).shuffle(order)
+        batches = [
+            sampler.epoch((self.seed, epoch, shard))
+            for sampler, shard in zip(samplers, group, strict=True)
+        ]
+        return (next(batches[i]) for i in order)
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Endless batches from batch number `start` of the whole training on."""
+        epoch, first = divmod(start, len(self)) if start else (0, 0)
+        indices = itertools.chain(
+            self.epoch(epoch, first),
+            itertools.chain.from_iterable(map(self.epoch, itertools.count(epoch + 1))),
+        )
+        return prefetch(BatchIndices.padded, indices)
+
+    def one_epoch(self) -> Iterator[Batch]:
+        """The batches of the first epoch: every example once."""
+        return prefetch(BatchIndices.padded, self.epoch(0))
+
+    def padding_fraction(self) -> float:
+        """The fraction of padding among all ids of the first epoch's batches, 0 to 1."""
+        real = size = 0
+        for number in range(self.store.num_shards()):
+            sampler = self._sampler(number)
+            real += sum(int(rows.lengths.sum()) for rows in sampler.examples.rows.values())
+            size += sampler.padded_size((self.seed, 0, number))
+        return 1.0 - real / size
+
+    def summary(self) -> str:
+        """Batches and padding in words; does not wait for shards that are being made."""
+        if not self.store.is_complete:
+            return "counted when all examples are tokenised"
+        return f"{len(self):,} per epoch, {self.padding_fraction():.1%} padding"

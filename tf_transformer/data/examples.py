@@ -1,0 +1,151 @@
+"""Examples: named texts, in memory or as a stream.
+
+An example has a text for each of its fields: a pair of a translation corpus has a source and a
+target.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tf_transformer.errors import InputError
+
+Texts = tuple[str, ...]  # of one example, in the order of the fields
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Examples in memory.
+
+    Attributes:
+        texts: by field, the texts of all examples; lists of one length.
+        skipped: number of examples that were left out, by reason.
+
+    Example:
+        >>> examples = Examples({"source": ["one", "two"], "target": ["eins", "zwei"]})
+        >>> examples["target"], len(examples)
+        (['eins', 'zwei'], 2)
+    """
+
+    texts: Mapping[str, list[str]]
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.texts.values())))
+
+    def __getitem__(self, name: str) -> list[str]:
+        return self.texts[name]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields."""
+        return tuple(self.texts)
+
+    def take(self, indices: Iterable[int]) -> "Examples":
+        """The examples at `indices`, in that order."""
+        indices = list(indices)
+        return Examples({name: [texts[i] for i in indices] for name, texts in self.texts.items()})
+
+    def stream(self) -> "ExampleStream":
+        """The same examples as a stream."""
+
+        def start(skipped: Counter[str]) -> Iterator[Texts]:
+            skipped.update(self.skipped)
+            return zip(*self.texts.values(), strict=True)
+
+        content = hashlib.sha256()
+        for texts in self.texts.values():
+            for text in texts:
+                content.update(text.encode("utf-8", "surrogatepass") + b"\n")
+        return ExampleStream(self.fields, start, identity=content.hexdigest())
+
+
+@dataclass(frozen=True)
+class ExampleStream:
+    """Examples that each pass reads again, never all of them in memory.
+
+    Attributes:
+        fields: names of an example's texts.
+        start: starts a pass over tuples of texts, in the order of the fields. It is given a
+            counter of the examples that it leaves out, by reason.
+        identity: identifies the texts. Other texts have another identity, and so has a changed
+            file.
+
+    Example:
+        >>> stream = Examples({"source": ["one", "two"], "target": ["eins", "zwei"]}).stream()
+        >>> list(stream)
+        [('one', 'eins'), ('two', 'zwei')]
+    """
+
+    fields: tuple[str, ...]
+    start: Callable[[Counter[str]], Iterable[Texts]]
+    identity: str
+
+    def __iter__(self) -> Iterator[Texts]:
+        return iter(self.start(Counter()))
+
+    def read(self) -> Examples:
+        """All examples, in memory."""
+        skipped = Counter[str]()
+        columns: list[list[str]] = [[] for _ in self.fields]
+        for texts in self.start(skipped):
+            for column, text in zip(columns, texts, strict=True):
+                column.append(text)
+        return Examples(dict(zip(self.fields, columns, strict=True)), skipped)
+
+    def hold_out(self, count: int, seed: int) -> tuple["ExampleStream", Examples]:
+        """Splits off validation examples, by distinct text of the first field.
+
+        Examples with the same first text go to the same side, so that no validation text was
+        trained on. At most a tenth of the texts is held out: those with the smallest seeded
+        hashes, so that one number defines the choice for a corpus of any size.
+
+        Args:
+            count: distinct validation texts wanted.
+            seed: of the choice.
+
+        Returns:
+            (train, valid).
+
+        Raises:
+            InputError: when there are fewer than two distinct texts.
+        """
+        hashes = (_seeded_hash(texts[0], seed) for texts in self)
+        smallest = _smallest_distinct(hashes, 10 * count)  # at most a tenth, or `count`
+        if len(smallest) < 2:
+            raise InputError(
+                "validation examples cannot be held out of fewer than 2 distinct texts "
+                f"({self.fields[0]}); give more text, or data.valid_source and data.valid_target."
+            )
+        last = smallest[max(1, min(count, len(smallest) // 10)) - 1]
+        train = self._where(lambda text: _seeded_hash(text, seed) > last, f"> {last} {seed}")
+        valid = self._where(lambda text: _seeded_hash(text, seed) <= last, f"<= {last} {seed}")
+        return train, Examples(valid.read().texts)
+
+    def _where(self, keep: Callable[[str], bool], condition: str) -> "ExampleStream":
+        """The examples whose first text is to be kept; `condition` becomes part of the identity."""
+
+        def start(skipped: Counter[str]) -> Iterator[Texts]:
+            return (texts for texts in self.start(skipped) if keep(texts[0]))
+
+        return ExampleStream(self.fields, start, f"{self.identity} {condition}")
+
+
+def _seeded_hash(text: str, seed: int) -> int:
+    """64 pseudo-random bits, the same in every process."""
+    digest = hashlib.blake2b(text.encode("utf-8"), digest_size=8, key=str(seed).encode())
+    return int.from_bytes(digest.digest(), "big")
+
+
+def _smallest_distinct(values: Iterable[int], count: int) -> list[int]:
+    """The `count` smallest distinct values in rising order; keeps at most 3 * count in memory."""
+    kept: list[int] = []
+    bound = None
+    for value in values:
+        if bound is None or value < bound:
+            kept.append(value)
+            if len(kept) > 3 * count:
+                kept = sorted(set(kept))[:count]
+                bound = kept[-1] if len(kept) == count else None
+    return sorted(set(kept))[:count]

@@ -1,0 +1,116 @@
+"""Pairs of texts from two files or from a TFDS corpus, as streams of examples."""
+
+import os
+import pathlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from tf_transformer.data.examples import Examples, ExampleStream, Texts
+from tf_transformer.errors import InputError
+from tf_transformer.files import read_aligned
+
+FIELDS = ("source", "target")
+
+
+def read_files(source_path: str | os.PathLike, target_path: str | os.PathLike) -> Examples:
+    """Pairs from two files, in memory; see `stream_files`."""
+    return stream_files(source_path, target_path).read()
+
+
+def stream_files(source_path: str | os.PathLike, target_path: str | os.PathLike) -> ExampleStream:
+    """Pairs from two files; line n of one translates line n of the other.
+
+    Pairs with an empty text or with bytes that are not UTF-8 are skipped and counted. A pass
+    raises an `InputError` when a file is missing, the files have different numbers of lines, or
+    no pair remains.
+    """
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        lines = read_aligned(source_path, target_path)
+        return clean(lines, f"{source_path} and {target_path}", skipped)
+
+    return ExampleStream(FIELDS, start, f"files {_stamp(source_path)} {_stamp(target_path)}")
+
+
+def _stamp(path: str | os.PathLike) -> str:
+    """The path, size and time of a file; a missing file is an error only when it is read."""
+    path = pathlib.Path(path).absolute()
+    state = path.stat() if path.exists() else None
+    return f"{path} {state.st_size} {state.st_mtime_ns}" if state else f"{path} missing"
+
+
+def stream_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") -> ExampleStream:
+    """Pairs from a TFDS translation corpus.
+
+    Args:
+        name: TFDS name with its language pair, like wmt14_translate/de-en: from German to
+            English. Or a folder of <language>.<split>.txt files, as `tfds.TranslateFolder` has
+            them: from the first language of the alphabet to the second.
+        split: a TFDS split, like train or validation[:100].
+        reverse: swap source and target.
+        data_dir: folder of TFDS' prepared corpora; TFDS' default when empty.
+
+    Raises:
+        InputError: when TFDS cannot load the corpus, or it does not hold pairs of texts.
+    """
+    import tensorflow_datasets as tfds  # slow to import, and most runs do without
+
+    try:
+        if pathlib.Path(name).is_dir():
+            builder = tfds.TranslateFolder(name)
+        else:
+            builder = tfds.builder(name, data_dir=data_dir or None)
+            builder.download_and_prepare()
+        builder.as_dataset(split=split)  # fails now, not in the middle of a pass
+    except (tfds.core.DatasetNotFoundError, ValueError, AssertionError) as error:
+        reason = str(error).strip().split("\n")[0]  # TFDS goes on with a list of all corpora
+        raise InputError(f"data.tfds={name}: TFDS cannot load split {split!r}: {reason}") from error
+    languages = _language_pair(builder.info.features, name)
+    source, target = reversed(languages) if reverse else languages
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        examples = tfds.as_numpy(builder.as_dataset(split=split))
+        rows = ((example[source], example[target]) for example in examples)
+        return clean(rows, f"{name} ({split})", skipped)
+
+    folder = pathlib.Path(name if pathlib.Path(name).is_dir() else builder.data_dir)
+    state = " ".join(_stamp(path) for path in sorted(folder.glob("*")))
+    return ExampleStream(FIELDS, start, f"tfds {name} {split} {source} {target} {state}")
+
+
+def _language_pair(features: Mapping, name: str) -> tuple[str, str]:
+    """Source and target of a corpus whose features are two texts."""
+    import tensorflow_datasets as tfds
+
+    languages = getattr(features, "languages", None) or sorted(features)
+    is_text = [isinstance(features[key], tfds.features.Text) for key in languages]
+    if is_text != [True, True]:
+        raise InputError(
+            f"data.tfds={name} holds {features}; expected a translation corpus of two languages, "
+            "like wmt14_translate/de-en."
+        )
+    return languages[0], languages[1]
+
+
+def clean(
+    rows: Iterable[tuple[bytes, ...]], name: str, skipped: Counter[str]
+) -> Iterator[tuple[str, ...]]:
+    """Decodes examples; skips and counts those that cannot be trained on.
+
+    Raises:
+        InputError: at the end, when no example remained.
+    """
+    found = False
+    for row in rows:
+        try:
+            texts = tuple(text.decode("utf-8") for text in row)
+        except UnicodeDecodeError:
+            skipped["not UTF-8"] += 1
+            continue
+        if all(text.strip() for text in texts):
+            found = True
+            yield texts
+        else:
+            skipped["empty text"] += 1
+    if not found:
+        raise InputError(f"no example to train on in {name}: skipped {dict(skipped)}.")

@@ -1,0 +1,103 @@
+"""A run's folder: the names of its files, its configuration, tokenizer and samples."""
+
+import contextlib
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tf_transformer.config import Config
+from tf_transformer.errors import InputError
+from tf_transformer.files import one_line, write_whole
+from tf_transformer.tokenizer import Tokenizer
+
+
+class RunFolder:
+    """The files of a run; any of them may be missing.
+
+    Args:
+        run_dir: the folder, which may be missing too.
+
+    Attributes:
+        path: the folder.
+        config: the whole configuration, YAML.
+        tokenizer: the SentencePiece model.
+        checkpoints: weights of the newest validation intervals.
+        best: in it, the weights with the best validation score.
+        resume: in it, everything that training needs to go on.
+        metrics: a line of JSON per validation interval.
+        logs: the same metrics for TensorBoard.
+        samples: inputs of the validation set, one per line, to check an export with.
+        tokens: the tokenised text of a large corpus.
+        exports: SavedModels of the best weights, by update.
+
+    Example:
+        >>> RunFolder("runs/demo").tokenizer.as_posix()
+        'runs/demo/tokenizer.model'
+    """
+
+    def __init__(self, run_dir: str | os.PathLike):
+        self.path = path = pathlib.Path(run_dir)
+        self.config = path / "config.yaml"
+        self.tokenizer = path / "tokenizer.model"
+        self.checkpoints = path / "checkpoints"
+        self.best = self.checkpoints / "best"
+        self.resume = self.checkpoints / "resume"
+        self.metrics = path / "metrics.jsonl"
+        self.logs = path / "logs"
+        self.samples = path / "samples.txt"
+        self.tokens = path / "tokens"
+        self.exports = path / "export"
+
+    def save_config(self, config: Config) -> None:
+        """Writes a configuration, in full."""
+        import yaml  # needed here and in `load_config` only: see test_run_folder.py
+
+        write_whole(self.config, yaml.safe_dump(asdict(config), sort_keys=False))
+
+    def load_config(self) -> Config:
+        """Reads the configuration.
+
+        Raises:
+            InputError: when there is none, or it has an unknown key or a bad value.
+        """
+        import jsonargparse
+        import yaml
+
+        if not self.config.is_file():
+            raise InputError(
+                f"{self.path} is not a run's folder: it has no {self.config.name}. Check the path, "
+                f"or train first: python train.py --run_dir {self.path}"
+            )
+        parser = jsonargparse.ArgumentParser(exit_on_error=False)
+        parser.add_class_arguments(Config)
+        try:
+            return Config(**parser.instantiate(parser.parse_path(self.config)).as_dict())
+        except (jsonargparse.ArgumentError, yaml.YAMLError) as error:
+            raise InputError(f"{self.config}: {error}") from error
+
+    def load_tokenizer(self) -> Tokenizer:
+        """Reads the tokenizer.
+
+        Raises:
+            InputError: when there is none.
+        """
+        return Tokenizer.load(self.tokenizer)
+
+    def save_samples(self, texts: Sequence[str]) -> None:
+        """Writes texts, one per line."""
+        write_whole(self.samples, "".join(one_line(text) + "\n" for text in texts))
+
+    def load_samples(self) -> list[str]:
+        """Reads the samples."""
+        return self.samples.read_text("utf-8").split("\n")[:-1]
+
+    def load_metrics(self, last_update: int) -> list[dict[str, Any]]:
+        """The metrics of the validation intervals that ended with this update or before."""
+        rows = []
+        for line in self.metrics.read_text("utf-8").splitlines() if self.metrics.exists() else []:
+            with contextlib.suppress(ValueError):  # a line that a kill cut short
+                rows.append(json.loads(line))
+        return [row for row in rows if row["step"] <= last_update]

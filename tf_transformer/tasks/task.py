@@ -1,0 +1,118 @@
+"""The interface of a task: all that training, evaluation and prediction need of it.
+
+A task defines the examples, how their texts become ids, the model, its loss, and how predictions
+are made and scored. `tasks/translation.py` is one; `tests/tasks/reversal.py` is a small one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import keras
+from keras import KerasTensor
+
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.predictor import Prediction, Predictor
+from tf_transformer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tf_transformer.training.loss import TokenLosses
+
+__all__ = ["Prediction", "Predictor", "Splits", "Task", "TestSet"]
+
+
+class Splits(NamedTuple):
+    """The examples of a training."""
+
+    train: ExampleStream
+    valid: Examples
+
+
+class TestSet(NamedTuple):
+    """Inputs of predictions, and the references that predictions are scored against."""
+
+    inputs: list[str]
+    references: list[str]
+
+
+class Task(Protocol):
+    """What a model is trained for.
+
+    Attributes:
+        fields: names of an example's texts, like ("source", "target").
+        labels: the name, among those that `encode` gives, of the ids that the model learns to
+            predict. `losses` counts these ids, without padding.
+        metric: the name, among those that `score` gives, by which the best weights are chosen.
+            Higher is better.
+    """
+
+    fields: tuple[str, ...]
+    labels: str
+    metric: str
+
+    def load_splits(self, config: Config) -> Splits:
+        """The training and validation examples.
+
+        Raises:
+            InputError: for data that cannot be read.
+        """
+
+    def load_test(self, config: Config, source: str, reference: str) -> TestSet:
+        """A test set from files, or the run's own one when the files are "".
+
+        Raises:
+            InputError: for files that cannot be read or do not belong together.
+        """
+
+    def test_set(self, examples: Examples) -> TestSet:
+        """The inputs and references that examples hold."""
+
+    def encode(
+        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+    ) -> dict[str, list[list[int]]]:
+        """The ids of examples.
+
+        Args:
+            texts: by field, the texts of N examples.
+            tokenizer: of the run.
+
+        Returns:
+            N rows of ids for each name of a batch. The order of the names counts: batches are
+            formed by the lengths of the last one first.
+        """
+
+    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+        """A new model with all its weights; `dtype` may be a policy like mixed_bfloat16."""
+
+    def losses(
+        self,
+        model: keras.Model,
+        batch: Mapping[str, KerasTensor],
+        label_smoothing: float,
+        training: bool,
+    ) -> "TokenLosses":
+        """The summed losses of a batch.
+
+        Args:
+            model: the model.
+            batch: int32 tensors (B, L) by name, padded with 0 at the end.
+            label_smoothing: weight of the uniform distribution in the target distribution.
+            training: whether dropout is on.
+        """
+
+    def predictor(
+        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
+    ) -> Predictor:
+        """Makes predictions with a model, also while it is being trained."""
+
+    def score(
+        self, predictions: Sequence[str], references: Sequence[str]
+    ) -> dict[str, float | str]:
+        """Scores by name, as JSON can hold them; floats are logged in training, too.
+
+        Raises:
+            InputError: when there is nothing to score, or the numbers of texts differ.
+        """
+
+    def describe(self, scores: Mapping[str, Any]) -> str:
+        """The scores in a line for people."""

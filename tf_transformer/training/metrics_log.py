@@ -1,0 +1,49 @@
+"""The log of validation intervals: metrics.jsonl, TensorBoard and the terminal."""
+
+import json
+import os
+from collections.abc import Mapping
+
+import tensorflow as tf
+from tqdm import tqdm
+
+from tf_transformer.errors import InputError
+from tf_transformer.files import write_whole
+from tf_transformer.run_folder import RunFolder
+
+
+class MetricsLog:
+    """Writes the metrics of each validation interval.
+
+    Args:
+        run_dir: the run's folder.
+        done: updates made before this start; later lines of an interrupted start are dropped.
+    """
+
+    def __init__(self, run_dir: str | os.PathLike, done: int):
+        run = RunFolder(run_dir)
+        self._path = run.metrics
+        self._writer = tf.summary.create_file_writer(str(run.logs))
+        if self._path.exists():
+            kept = run.load_metrics(done)
+            write_whole(self._path, "".join(json.dumps(row) + "\n" for row in kept))
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Writes the metrics of the interval that ended with update number `step`."""
+        try:
+            with self._path.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps({"step": step, **metrics}) + "\n")
+        except OSError as error:
+            raise InputError(
+                f"{self._path} cannot be written: {error}. Make room and give "
+                "the same command again; it goes on from the last checkpoint."
+            ) from error
+        with self._writer.as_default(step=step):
+            for name, value in metrics.items():
+                tf.summary.scalar(name, value)
+        self._writer.flush()
+        shown = (
+            f"{name} {value:,.0f}" if value >= 1000 else f"{name} {value:.4g}"
+            for name, value in metrics.items()
+        )
+        tqdm.write(f"update {step}: {', '.join(shown)}")

@@ -1,0 +1,151 @@
+"""Everything that a training reads: the run's configuration, tokenizer and batches."""
+
+import functools
+import hashlib
+import itertools
+import os
+from dataclasses import dataclass
+
+import tensorflow as tf
+from tqdm import tqdm
+
+from tf_transformer.config import Config
+from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.examples import ExampleStream
+from tf_transformer.data.make_store import find_or_make
+from tf_transformer.data.tokens import Encoder
+from tf_transformer.errors import InputError
+from tf_transformer.files import write_whole
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.tasks.task import Task, TestSet
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.training.checkpoint import has_checkpoint
+from tf_transformer.training.strategy import broadcast, is_chief
+
+SAMPLES = 32  # validation inputs kept in the run's folder, to check an export with
+# Options that may change between two starts of a run. They move an update only within rounding
+# and dropout's noise.
+MAY_CHANGE = {
+    *("train.steps", "train.epochs", "train.patience", "train.save_every", "train.max_skipped"),
+    *("train.keep_checkpoints", "train.export_best", "train.strategy", "train.threads"),
+    "data.cache_dir",
+}
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The data of a training.
+
+    Attributes:
+        tokenizer: of the run.
+        train: batches of the training examples.
+        valid: batches of the validation examples.
+        scored: the validation examples that are predicted and scored.
+    """
+
+    tokenizer: Tokenizer
+    train: BatchSampler
+    valid: BatchSampler
+    scored: TestSet
+
+
+def prepare(
+    config: Config, task: Task, run_dir: str | os.PathLike, strategy: tf.distribute.Strategy
+) -> TrainingData:
+    """Prepares the run's folder and data; workers wait for the files that the chief writes.
+
+    Raises:
+        InputError: for data that cannot be used, a folder that belongs to another configuration
+            or that cannot be written.
+    """
+    run = RunFolder(run_dir)
+    if not is_chief(strategy):
+        broadcast(strategy, [0.0])
+        return _prepare(config, task, run)
+    ensure_config(run, config)
+    data = _prepare(config, task, run)
+    broadcast(strategy, [0.0])
+    return data
+
+
+def ensure_config(run: RunFolder, config: Config) -> None:
+    """Saves the configuration in the folder, unless a different one made its checkpoints.
+
+    Without a checkpoint any configuration is accepted. `MAY_CHANGE` and the options of the search
+    may differ, so that a finished run can be trained further.
+
+    Raises:
+        InputError: when another configuration made the run's checkpoints, or the folder cannot
+            be written.
+    """
+    try:
+        run.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--run_dir {run.path} cannot be made: {error}") from error
+    if not has_checkpoint(run.path):
+        run.tokenizer.unlink(missing_ok=True)
+    else:
+        changed = {
+            name: values
+            for name, values in run.load_config().differences(config).items()
+            if name not in MAY_CHANGE and not name.startswith("decode.")
+        }
+        if changed:
+            listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
+            raise InputError(
+                f"{run.path} holds a run of another configuration: {listed}. Give the options of "
+                "the first start to go on with it, or another --run_dir."
+            )
+    run.save_config(config)
+
+
+def _prepare(config: Config, task: Task, run: RunFolder) -> TrainingData:
+    train, valid = task.load_splits(config)
+    tokenizer = _tokenizer(run, train, config)
+    inputs, references = task.test_set(valid)
+    run.save_samples(inputs[:SAMPLES])
+    count = config.train.valid_score_examples
+    sampler = functools.partial(_sampler, encoder=_encoder(config, task, tokenizer))
+    return TrainingData(
+        tokenizer,
+        train=sampler(config, run, "training", train),
+        valid=sampler(config, run, "validation", valid.stream()),
+        scored=TestSet(inputs[:count], references[:count]),
+    )
+
+
+def _tokenizer(run: RunFolder, stream: ExampleStream, config: Config) -> Tokenizer:
+    """The run's tokenizer; learned, or copied from the run that this one starts with."""
+    if not run.tokenizer.exists():
+        if config.train.init_from:
+            model = RunFolder(config.train.init_from).tokenizer.read_bytes()
+            write_whole(run.tokenizer, model)
+        else:
+            data, lines = config.data, itertools.chain.from_iterable(stream)
+            Tokenizer.train(lines, data.vocabulary_size, data.normalization).save(run.tokenizer)
+    return run.load_tokenizer()
+
+
+def _encoder(config: Config, task: Task, tokenizer: Tokenizer) -> Encoder:
+    vocabulary = hashlib.sha256(tokenizer.model).hexdigest()
+    return Encoder(
+        functools.partial(task.encode, tokenizer=tokenizer),
+        tokenizer.vocabulary_size,
+        identity=f"{config.task} {vocabulary}",
+    )
+
+
+def _sampler(
+    config: Config, run: RunFolder, name: str, stream: ExampleStream, encoder: Encoder
+) -> BatchSampler:
+    data = config.data
+    store = find_or_make(
+        stream,
+        encoder,
+        data.max_length,
+        data.shard_pairs,
+        folder=data.cache_dir or run.tokens,
+        keep=bool(data.cache_dir),
+        report=lambda counts: tqdm.write(f"{name}: {counts}"),
+    )
+    return BatchSampler(store, data.batch_tokens, data.bucket_width, config.train.seed)

@@ -1,0 +1,64 @@
+"""The model and optimizer of a training, new or with the weights of another run."""
+
+import keras
+import tensorflow as tf
+
+from tf_transformer.config import Config
+from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.tasks.task import Task
+from tf_transformer.training.schedule import TransformerSchedule
+from tf_transformer.training.update import Updater, make_optimizer
+from tf_transformer.weights import load_weights
+
+# Options of the model that a run may have other than the run whose weights it starts with.
+MAY_DIFFER = {"dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate", "remat"}
+
+
+def make_updater(config: Config, task: Task, vocabulary_size: int, micro_batches: int) -> Updater:
+    """A new model with its optimizer; call in the strategy's scope."""
+    train = config.train
+    precision = _precision(train.precision)
+    model = task.build_model(config, vocabulary_size, precision)
+    schedule = TransformerSchedule(config.model.d_model, train.warmup_steps, train.learning_rate)
+    optimizer = make_optimizer(
+        model,
+        schedule,
+        clip_norm=train.clip_norm,
+        average_decay=train.average_decay,
+        scale_loss=precision == "mixed_float16",
+    )
+    return Updater(task, model, optimizer, train.label_smoothing, train.jit_compile, micro_batches)
+
+
+def _precision(name: str) -> str:
+    if name != "auto":
+        return name
+    gpus = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
+    capabilities = [gpu.get("compute_capability", (0, 0)) for gpu in gpus]
+    has_bfloat16 = bool(capabilities) and min(capabilities) >= (8, 0)
+    return "mixed_bfloat16" if has_bfloat16 else "float32"
+
+
+def initialize(model: keras.Model, config: Config) -> None:
+    """Gives a model the weights of the run `train.init_from`.
+
+    Raises:
+        InputError: when that run has another task, vocabulary or size of the model.
+    """
+    source = RunFolder(config.train.init_from).load_config()
+    must_agree = {
+        name: values
+        for name, values in source.differences(config).items()
+        if name in ("task", "data.vocabulary_size", "data.normalization")
+        or (name.startswith("model.") and name.removeprefix("model.") not in MAY_DIFFER)
+    }
+    if must_agree:
+        listed = "; ".join(
+            f"{k} is {old!r} there, {new!r} here" for k, (old, new) in must_agree.items()
+        )
+        raise InputError(
+            f"train.init_from={config.train.init_from} cannot start this run: {listed}. A run "
+            "that starts with another's weights has its vocabulary and its sizes."
+        )
+    load_weights(config.train.init_from, model, source.decode.average)

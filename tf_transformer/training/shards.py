@@ -1,0 +1,80 @@
+"""Shards of batches: the rows of each replica."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import tensorflow as tf
+
+from tf_transformer.data.batch_sampler import Batch
+from tf_transformer.training.strategy import num_workers
+
+
+@contextlib.contextmanager
+def shard_batches(
+    strategy: tf.distribute.Strategy,
+    names: Sequence[str],
+    batches: Callable[[], Iterator[Batch]],
+    size: int = 1,
+) -> Iterator[Iterator[tuple[Batch, ...]]]:
+    """Gives every replica its shard of the rows of each batch, `size` batches at a time.
+
+    Replica r of R gets rows r, r + R, r + 2R, …. A batch holds rows of about the same length, so
+    each replica has about as many tokens. Where there are fewer rows than replicas, some get a
+    row of padding, which counts for nothing.
+
+    Args:
+        strategy: of all replicas.
+        names: of the ids in a batch.
+        batches: starts an iterator over whole batches, the same on every worker.
+        size: batches in an element.
+
+    Yields:
+        an iterator whose elements are, for every replica, `size` batches of B / replicas rows. It
+        ends with the context at the latest.
+    """
+    replicas = strategy.num_replicas_in_sync
+    ended = threading.Event()
+
+    def of_this_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        count = replicas // context.num_input_pipelines
+        first = context.input_pipeline_id * count
+
+        def shards():
+            same = [batches()] * size
+            for group in zip(*same, strict=False):  # the next `size` batches of one iterator
+                if ended.is_set():
+                    return
+                for replica in range(first, first + count):
+                    yield tuple(_shard(batch, replica, replicas) for batch in group)
+
+        spec = dict.fromkeys(names, tf.TensorSpec((None, None), tf.int32))
+        dataset = tf.data.Dataset.from_generator(shards, output_signature=(spec,) * size)
+        return dataset.prefetch(4 * count)
+
+    elements = iter(strategy.distribute_datasets_from_function(of_this_worker))
+    try:
+        yield elements
+    finally:
+        ended.set()
+        if num_workers(strategy) == 1:  # several workers would have to agree on the last element
+            _drain(elements)
+
+
+def _drain(elements: Iterator) -> None:
+    """Takes all prefetched elements.
+
+    While an iterator lives (after an error, its traceback keeps it alive), a thread of tf.data
+    may be in Python when the process exits; Python stops that thread, and the exit waits for it
+    forever.
+    """
+    with contextlib.suppress(tf.errors.OpError):  # an error of the batches was raised before
+        for _ in elements:
+            pass
+
+
+def _shard(batch: Batch, replica: int, replicas: int) -> Batch:
+    return {
+        name: ids[replica::replicas] if replica < len(ids) else ids[:1] * 0
+        for name, ids in batch.items()
+    }

@@ -1,0 +1,41 @@
+"""CPU threads of a training."""
+
+import contextlib
+import os
+
+import tensorflow as tf
+
+# Each micro-batch has gradients of its own: as much memory as the model, and one more sum.
+MAX_MICRO_BATCHES = 8
+
+
+def use_threads(count: int = 0, jit_compile: bool = False) -> int:
+    """Sets the number of CPU threads; must come before TensorFlow computes anything.
+
+    Changes nothing later, or where there is a GPU.
+
+    Args:
+        count: threads of a training; 0: one for each core that this process may use.
+        jit_compile: whether XLA compiles the training, which is faster with whole batches.
+
+    Returns:
+        the best number of micro-batches per batch.
+
+    Example:
+        >>> use_threads(2)
+        2
+    """
+    if tf.config.list_physical_devices("GPU"):
+        return 1
+    count = count or _available_cores()
+    micro_batches = 1 if jit_compile else min(count, MAX_MICRO_BATCHES)
+    with contextlib.suppress(RuntimeError):  # too late
+        tf.config.threading.set_inter_op_parallelism_threads(count)
+        tf.config.threading.set_intra_op_parallelism_threads(count // micro_batches)
+    return micro_batches
+
+
+def _available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # Linux, where a container may have few of many
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,61 @@
+"""Losses and scores on the validation examples."""
+
+import functools
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from tf_transformer.config import DecodeConfig
+from tf_transformer.tasks.task import Predictor, Task
+from tf_transformer.training.preparation import TrainingData
+from tf_transformer.training.shards import shard_batches
+from tf_transformer.training.strategy import broadcast, is_chief
+from tf_transformer.training.update import Updater
+
+
+class Validation:
+    """Measures a model in training.
+
+    Args:
+        task: makes and scores predictions.
+        updater: the training.
+        data: the validation examples.
+        strategy: of the training.
+    """
+
+    def __init__(
+        self, task: Task, updater: Updater, data: TrainingData, strategy: tf.distribute.Strategy
+    ):
+        self._task = task
+        self._updater = updater
+        self._data = data
+        self._strategy = strategy
+
+    @functools.cached_property
+    def _predict(self) -> Predictor:
+        """Greedy, with the weights that the model has at each call."""
+        greedy = DecodeConfig(beam_size=1)
+        return self._task.predictor(self._updater.model, self._data.tokenizer, greedy)
+
+    def losses(self) -> dict[str, float]:
+        """Loss, perplexity and accuracy on all examples; each replica computes its shard."""
+        sampler = self._data.valid
+        with shard_batches(self._strategy, sampler.names, sampler.one_epoch) as batches:
+            for _ in range(len(sampler)):
+                self._updater.validate(batches)
+        return _named(self._updater.read_metrics())
+
+    def scores(self) -> dict[str, float]:
+        """The task's scores of greedy predictions; on other workers than the chief its metric."""
+        found: dict[str, float | str] = {}
+        metric = self._task.metric
+        if is_chief(self._strategy):
+            inputs, references = self._data.scored
+            found = self._task.score([text for text, _ in self._predict(inputs)], references)
+        (value,) = broadcast(self._strategy, [float(found.get(metric, 0.0))])
+        scores = {name: score for name, score in found.items() if isinstance(score, float)}
+        return _named(scores | {metric: value})
+
+
+def _named(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {f"val_{name}": value for name, value in metrics.items()}

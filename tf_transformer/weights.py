@@ -1,0 +1,127 @@
+"""Weights of a run: read from its checkpoints and averaged (paper section 6.1)."""
+
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.tokenizer import Tokenizer
+
+Average = int | Literal["best", "ema"]
+BuildModel = Callable[[Config, int, str], keras.Model]
+"""build_model(config, vocabulary_size, dtype) -> a model with all its weights"""
+
+
+class LoadedModel(NamedTuple):
+    """A run's model with its weights, and its companions."""
+
+    model: keras.Model
+    tokenizer: Tokenizer
+    decode: DecodeConfig
+
+
+def load_model(
+    run_dir: str | os.PathLike, build_model: BuildModel, **decode_options: Any
+) -> LoadedModel:
+    """A run's model in float32, with the weights that `DecodeConfig.average` names.
+
+    Args:
+        run_dir: the run's folder.
+        build_model: makes the model.
+        **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
+
+    Raises:
+        InputError: when the folder is not a run's folder, or an option is out of range.
+    """
+    folder = RunFolder(run_dir)
+    config = folder.load_config()
+    options = {name: value for name, value in decode_options.items() if value is not None}
+    decode = replace(config.decode, **options)
+    tokenizer = folder.load_tokenizer()
+    model = build_model(config, tokenizer.vocabulary_size, "float32")
+    load_weights(run_dir, model, decode.average)
+    return LoadedModel(model, tokenizer, decode)
+
+
+def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Average) -> int:
+    """Gives a built model weights from a run's checkpoints.
+
+    Args:
+        run_dir: the run's folder.
+        model: the built model.
+        average: a number of the newest checkpoints to average, fewer when the run holds fewer;
+            best: the checkpoint with the best score; ema: the moving average of all updates.
+
+    Returns:
+        how many checkpoints were read.
+
+    Raises:
+        InputError: when the run does not hold these weights.
+    """
+    paths = _paths(run_dir, average)
+    if average == "ema":
+        return _load_moving_average(run_dir, paths[0], model)
+    checkpoint = tf.train.Checkpoint(weights=tensors(model.weights))
+    mean = [np.zeros(weight.shape, np.float64) for weight in model.weights]
+    for path in paths:
+        checkpoint.restore(path).expect_partial().assert_existing_objects_matched()
+        for total, weight in zip(mean, model.weights, strict=True):
+            total += np.asarray(weight) / len(paths)
+    for weight, value in zip(model.weights, mean, strict=True):
+        weight.assign(value.astype(np.float32))
+    return len(paths)
+
+
+def updates_of(run_dir: str | os.PathLike, average: Average) -> list[int]:
+    """The updates after which the weights of `load_weights` were saved, in rising order.
+
+    Raises:
+        InputError: as `load_weights`.
+    """
+    return [update_of(path) for path in _paths(run_dir, average)]
+
+
+def update_of(checkpoint: str) -> int:
+    """The number of updates in the name of a checkpoint."""
+    return int(checkpoint.rpartition("-")[2])
+
+
+def tensors(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
+    """The variables as TensorFlow's own, in one list.
+
+    Given a Keras model itself, `tf.train.Checkpoint` omits layers in lists.
+    """
+    return [variable.value for variable in variables]
+
+
+def _paths(run_dir: str | os.PathLike, average: Average) -> list[str]:
+    """The checkpoints that `average` names, oldest first."""
+    run = RunFolder(run_dir)
+    folder: pathlib.Path = {"best": run.best, "ema": run.resume}.get(str(average), run.checkpoints)
+    state = tf.train.get_checkpoint_state(str(folder))
+    if state is None:
+        raise InputError(
+            f"{folder} holds no checkpoint; train first: python train.py --run_dir {run_dir}"
+        )
+    newest = average if isinstance(average, int) else 1
+    return list(state.all_model_checkpoint_paths[-newest:])
+
+
+def _load_moving_average(run_dir: str | os.PathLike, latest: str, model: keras.Model) -> int:
+    names = dict(tf.train.list_variables(latest))
+    if not any(name.startswith("averages/") for name in names):
+        raise InputError(
+            f"{run_dir} holds no moving average of weights. Train with --train.average_decay "
+            "0.999, or give another --average: a number of checkpoints, or best."
+        )
+    checkpoint = tf.train.Checkpoint(averages=tensors(model.trainable_weights))
+    checkpoint.restore(latest).expect_partial().assert_existing_objects_matched()
+    return 1
