@@ -41,3 +41,18 @@ def small_config(**train_options):
         train=TrainConfig(**(options | train_options)),
         decode=DecodeConfig(beam_size=2, max_extra_length=5),
     )
+
+
+@pytest.fixture(scope="session")
+def readers_folder(run, tmp_path_factory):
+    """A folder with the run and the export that the examples of pages and docstrings name."""
+    from tf_transformer.translator import Translator
+
+    folder = tmp_path_factory.mktemp("reader")
+    for kind in ("runs", "served"):
+        (folder / kind).mkdir()
+    (folder / "runs" / "mine").symlink_to(run)
+    (folder / "runs" / "demo").symlink_to(run)
+    Translator.from_run(run, num_hypotheses=2).save(folder / "served" / "mine" / "1")
+    (folder / "served" / "demo").symlink_to(folder / "served" / "mine")
+    return folder

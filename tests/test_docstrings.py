@@ -53,11 +53,6 @@ def test_examples_run_as_shown(name):
 
 
 @pytest.mark.parametrize("name", sorted(OF_DEMO))
-def test_examples_of_the_demo_run(name, run, tmp_path, monkeypatch):
-    from tf_transformer.translator import Translator
-
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "demo").symlink_to(run)
-    Translator.from_run(run).save(tmp_path / "served" / "demo" / "1")
-    monkeypatch.chdir(tmp_path)
+def test_examples_of_the_demo_run(name, readers_folder, monkeypatch):
+    monkeypatch.chdir(readers_folder)
     assert failures(name, AnyOutput()) == ""
