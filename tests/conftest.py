@@ -40,3 +40,22 @@ def small_config(**train_options):
         train=TrainConfig(**(options | train_options)),
         decode=DecodeConfig(beam_size=2, max_extra_length=5),
     )
+
+
+def weights_of(run, average=1):
+    """The weights that the commands load, as arrays in the model's order."""
+    import numpy as np
+
+    from tf_transformer.tasks.translation import TRANSLATION
+    from tf_transformer.weights import load_model
+
+    model = load_model(run, TRANSLATION.build_model, average=average).model
+    return [np.asarray(weight) for weight in model.weights]
+
+
+def stored_weights(path):
+    """The weights in a checkpoint's files, in the model's order."""
+    reader = tf.train.load_checkpoint(path)
+    key = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE".format
+    count = sum(name.startswith("weights/") for name in reader.get_variable_to_shape_map())
+    return [reader.get_tensor(key(i)) for i in range(count)]
