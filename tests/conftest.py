@@ -1,4 +1,4 @@
-"""What all tests share: two logical CPU devices, and one small trained run."""
+"""Shared by all tests: two logical CPU devices, and one small trained run."""
 
 import os
 
@@ -20,10 +20,9 @@ if keras.backend.backend() == "tensorflow":
 def run(tmp_path_factory):
     """The folder of a small run on the generated corpus, trained for a few updates."""
     from tf_transformer.training import trainer
-    from tf_transformer.translator import greedy_translate
 
     folder = tmp_path_factory.mktemp("runs") / "small"
-    trainer.train(small_config(), folder, greedy_translate)
+    trainer.train(small_config(), folder)
     return folder
 
 
@@ -31,7 +30,7 @@ def small_config(**train_options):
     """A configuration that trains in seconds."""
     from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 
-    options = {"steps": 4, "validate_every": 2, "warmup_steps": 10, "valid_bleu_sentences": 4}
+    options = {"steps": 4, "validate_every": 2, "warmup_steps": 10, "valid_score_examples": 4}
     options["threads"] = 2  # the same updates on every machine
     return Config(
         model=ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2),
@@ -56,3 +55,22 @@ def readers_folder(run, tmp_path_factory):
     Translator.from_run(run, num_hypotheses=2).save(folder / "served" / "mine" / "1")
     (folder / "served" / "demo").symlink_to(folder / "served" / "mine")
     return folder
+
+
+def weights_of(run, average=1):
+    """The weights that the commands load, as arrays in the model's order."""
+    import numpy as np
+
+    from tf_transformer.tasks.translation import TRANSLATION
+    from tf_transformer.weights import load_model
+
+    model = load_model(run, TRANSLATION.build_model, average=average).model
+    return [np.asarray(weight) for weight in model.weights]
+
+
+def stored_weights(path):
+    """The weights in a checkpoint's files, in the model's order."""
+    reader = tf.train.load_checkpoint(path)
+    key = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE".format
+    count = sum(name.startswith("weights/") for name in reader.get_variable_to_shape_map())
+    return [reader.get_tensor(key(i)) for i in range(count)]

@@ -1,21 +1,18 @@
-"""The translation task: its scores against sacreBLEU called directly, and where pairs come from."""
+"""The translation task: its scores against sacreBLEU called directly, and its examples."""
 
 import os
 import pathlib
 
 import pytest
 import sacrebleu
-from tf_transformer.data.corpus import Corpus
 
-from tf_transformer.config import Config, DataConfig
+from tf_transformer import tasks
+from tf_transformer.config import Config, DataConfig, TrainConfig
+from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
-from tf_transformer.tasks.translation import (
-    TEST_PAIRS,
-    generated_splits,
-    load_pairs,
-    load_test,
-    score,
-)
+from tf_transformer.tasks.translation import TEST_PAIRS, TRANSLATION, generated_splits
+
+score = TRANSLATION.score
 
 REFERENCES = ["Ein Haus am See.", "Zwei Hunde laufen über die Wiese.", "Drei Äpfel liegen da."]
 HYPOTHESES = ["Ein Haus am See.", "zwei Hunde laufen auf der Wiese.", "Drei Birnen lagen dort."]
@@ -23,47 +20,47 @@ HYPOTHESES = ["Ein Haus am See.", "zwei Hunde laufen auf der Wiese.", "Drei Birn
 
 def test_perfect_translation():
     perfect = score(REFERENCES, REFERENCES)
-    assert perfect.bleu == pytest.approx(100.0)
-    assert perfect.chrf == pytest.approx(100.0)
-    assert perfect.exact_match == 100.0
-    assert perfect.sentences == 3
+    assert perfect["bleu"] == pytest.approx(100.0)
+    assert perfect["chrf"] == pytest.approx(100.0)
+    assert perfect["exact_match"] == 100.0
+    assert perfect["sentences"] == 3
 
 
 def test_scores_are_those_of_sacrebleu():
     found = score(HYPOTHESES, REFERENCES)
-    assert 0 < found.bleu < 100
+    assert 0 < found["bleu"] < 100
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="13a", lowercase=False)
-    assert found.bleu == pytest.approx(expected.score)
-    assert found.chrf == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
-    assert found.exact_match == pytest.approx(100 / 3)
+    assert found["bleu"] == pytest.approx(expected.score)
+    assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
+    assert found["exact_match"] == pytest.approx(100 / 3)
 
 
 def test_bleu_by_hand():
     """Precisions 4/5, 3/4, 2/3, 1/2 of 1- to 4-grams, equal lengths: (1/5)^(1/4) = 66.87."""
-    assert score(["a b c d x"], ["a b c d e"]).bleu == pytest.approx(100 * 0.2**0.25)
+    assert score(["a b c d x"], ["a b c d e"])["bleu"] == pytest.approx(100 * 0.2**0.25)
 
 
 def test_bleu_heeds_case_and_splits_off_punctuation():
     """By hand: the comma is a token of its own under 13a, so only "Haus" differs in case."""
-    assert score(["das , was da ist"], ["das, was da ist"]).bleu == pytest.approx(100.0)
-    assert score(["das haus da ist alt"], ["das Haus da ist alt"]).bleu < 100.0
+    assert score(["das , was da ist"], ["das, was da ist"])["bleu"] == pytest.approx(100.0)
+    assert score(["das haus da ist alt"], ["das Haus da ist alt"])["bleu"] < 100.0
 
 
-def test_signature_tells_the_recipe():
-    fields = score(HYPOTHESES, REFERENCES).signature.split("|")
+def test_the_signature_is_the_recipe():
+    fields = score(HYPOTHESES, REFERENCES)["signature"].split("|")
     expected = {"nrefs:1", "case:mixed", "eff:no", "tok:13a", "smooth:exp"}
     assert expected <= set(fields)
     assert f"version:{sacrebleu.__version__}" in fields
 
 
-def test_exact_match_counts_characters_and_not_looks():
-    assert score(["a ", "b"], ["a", "b"]).exact_match == 50.0
-    assert score(["e\u0301"], ["\u00e9"]).exact_match == 0.0
+def test_exact_match_compares_code_points():
+    assert score(["a ", "b"], ["a", "b"])["exact_match"] == 50.0
+    assert score(["e\u0301"], ["\u00e9"])["exact_match"] == 0.0
 
 
 def test_empty_translations_score_nothing():
     found = score(["", ""], REFERENCES[:2])
-    assert (found.bleu, found.exact_match) == (0.0, 0.0)
+    assert (found["bleu"], found["exact_match"]) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(("hypotheses", "references"), [(2, 3), (3, 2), (0, 0), (1, 0)])
@@ -99,12 +96,23 @@ def test_scores_of_published_translations():
         assert found == pytest.approx(bleu, abs=0.01), name
 
 
-# --- pairs -----------------------------------------------------------------------------------
+def test_a_line_for_people():
+    scores = score(REFERENCES, REFERENCES)
+    assert TRANSLATION.describe(scores) == (
+        "3 sentences: exact match 100.0%, chrF 100.00, BLEU 100.00 (" + scores["signature"] + ")"
+    )
+
+
+# --- examples --------------------------------------------------------------------------------
+
+
+def load(data, seed=1):
+    return TRANSLATION.load_splits(Config(data=data, train=TrainConfig(seed=seed)))
 
 
 @pytest.fixture
 def files(tmp_path):
-    """Paths of an English and a German file with one line a number, by name of the split."""
+    """Paths of an English and a German file with one line per number, by name of the split."""
 
     def write(split: str, numbers: range) -> dict[str, str]:
         paths = {}
@@ -119,28 +127,31 @@ def files(tmp_path):
 
 def test_pairs_of_given_files(files):
     config = DataConfig(**files("train", range(20)), **files("valid", range(30, 33)))
-    train, valid = load_pairs(config, seed=1)
-    assert train.read() == Corpus(
-        [f"line {n}" for n in range(20)], [f"Zeile {n}" for n in range(20)]
+    train, valid = load(config)
+    assert train.read() == Examples(
+        {
+            "source": [f"line {n}" for n in range(20)],
+            "target": [f"Zeile {n}" for n in range(20)],
+        }
     )
-    assert valid.targets == ["Zeile 30", "Zeile 31", "Zeile 32"]
+    assert valid["target"] == ["Zeile 30", "Zeile 31", "Zeile 32"]
 
 
 def test_validation_pairs_are_held_out_when_none_are_given(files):
     config = DataConfig(**files("train", range(50)), held_out=4)
-    stream, valid = load_pairs(config, seed=1)
+    stream, valid = load(config)
     train = stream.read()
     assert (len(train), len(valid)) == (46, 4)
     for part in (train, valid):
-        pairs = zip(part.sources, part.targets, strict=True)
+        pairs = zip(part["source"], part["target"], strict=True)
         assert all(source.split()[1] == target.split()[1] for source, target in pairs)
-    assert load_pairs(config, seed=1)[1] == valid != load_pairs(config, seed=2)[1]
+    assert load(config, seed=1).valid == valid != load(config, seed=2).valid
 
 
 def test_generated_pairs_are_the_same_for_every_seed():
     config = DataConfig(generated_pairs=50, held_out=5)
     for seed in (1, 2):
-        train, valid = load_pairs(config, seed)
+        train, valid = load(config, seed)
         assert (train.read(), valid) == generated_splits(config)[:2]
 
 
@@ -162,55 +173,61 @@ def tfds_config(tmp_path):
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_tfds_pairs(tfds_config, reverse):
-    stream, valid = load_pairs(tfds_config(tfds_reverse=reverse), seed=1)
+    stream, valid = load(tfds_config(tfds_reverse=reverse))
     train = stream.read()
     source, target = ("en", "de") if reverse else ("de", "en")
     lines = [f"train {n}" for n in range(20)]
-    assert sorted(train.sources + valid.sources) == sorted(f"{source} {line}" for line in lines)
-    assert sorted(train.targets + valid.targets) == sorted(f"{target} {line}" for line in lines)
+    assert sorted(train["source"] + valid["source"]) == sorted(f"{source} {n}" for n in lines)
+    assert sorted(train["target"] + valid["target"]) == sorted(f"{target} {n}" for n in lines)
     assert len(valid) == 2
 
 
 def test_tfds_validation_split(tfds_config):
-    train, valid = load_pairs(tfds_config(tfds_valid_split="test"), seed=1)
-    assert train.read().sources == [f"de train {n}" for n in range(20)]
-    assert valid.targets == [f"en test {n}" for n in range(20)]
+    train, valid = load(tfds_config(tfds_valid_split="test"))
+    assert train.read()["source"] == [f"de train {n}" for n in range(20)]
+    assert valid["target"] == [f"en test {n}" for n in range(20)]
+
+
+def test_pairs_are_encoded_side_by_side():
+    class Words:
+        def encode_batch(self, texts):
+            return [[len(word) for word in text.split()] for text in texts]
+
+    texts = {"source": ["a bb"], "target": ["ccc"]}
+    assert TRANSLATION.encode(texts, Words()) == {"source": [[1, 2]], "target": [[3]]}
 
 
 # --- test sets -------------------------------------------------------------------------------
 
 
-def test_test_set_of_two_files_keeps_every_line(tmp_path):
-    """Nothing is left out, or line n out would not be line n in."""
+def test_a_test_set_of_two_files_keeps_every_line(tmp_path):
+    """Nothing is skipped, or line n out would not be line n in."""
     source, reference = tmp_path / "t.en", tmp_path / "t.de"
     source.write_bytes("one\u2028\n\n\xfcber".encode() + b"\xff\n")
     reference.write_bytes(b"eins\nzwei\n\n")
-    test = load_test(tmp_path, str(source), str(reference))
-    assert test == Corpus(["one\u2028", "", "\xfcber\ufffd"], ["eins", "zwei", ""])
+    test = TRANSLATION.load_test(Config(), str(source), str(reference))
+    assert test == tasks.TestSet(["one\u2028", "", "\xfcber\ufffd"], ["eins", "zwei", ""])
 
 
 def test_test_files_of_unequal_length(files):
     paths = [files("short", range(2))["short_source"], files("long", range(3))["long_target"]]
-    with pytest.raises(InputError) as error:
-        load_test("unused", *paths)
-    assert str(error.value) == (
-        f"{paths[0]} has 2 lines and {paths[1]} 3; line n of one must be the translation of "
-        "line n of the other."
-    )
+    with pytest.raises(InputError, match=r"short.source ends after line 2 but .*long.target goes"):
+        TRANSLATION.load_test(Config(), *paths)
 
 
-def test_run_on_the_generated_corpus_has_a_test_set_of_its_own(tmp_path):
+def test_a_run_on_the_generated_corpus_has_a_test_set_of_its_own():
     data = DataConfig(generated_pairs=50, held_out=5)
-    Config(data=data).save(tmp_path)
-    test = load_test(tmp_path, "", "")
-    assert len(test) == TEST_PAIRS
-    train, valid = load_pairs(data, seed=1)
-    assert not set(test.sources) & set(train.read().sources + valid.sources)
+    test = TRANSLATION.load_test(Config(data=data), "", "")
+    assert len(test.inputs) == len(test.references) == TEST_PAIRS
+    train, valid = load(data)
+    assert not set(test.inputs) & set(train.read()["source"] + valid["source"])
 
 
 @pytest.mark.parametrize("given", [(), ("source",), ("reference",)])
-def test_run_on_files_needs_both_test_files(tmp_path, files, given):
-    Config(data=DataConfig(**files("train", range(3)))).save(tmp_path)
+def test_a_run_on_files_needs_both_test_files(files, given):
+    config = Config(data=DataConfig(**files("train", range(3))))
     with pytest.raises(InputError) as error:
-        load_test(tmp_path, *("t" if name in given else "" for name in ("source", "reference")))
+        TRANSLATION.load_test(
+            config, *("t" if name in given else "" for name in ("source", "reference"))
+        )
     assert str(error.value) == "give --source and --reference, the test set and its translation."

@@ -1,4 +1,4 @@
-"""Trainings in processes of their own, to be killed or to work together."""
+"""Starts trainings in processes of their own, to kill them or to let them work together."""
 
 import json
 import os
@@ -23,7 +23,7 @@ OPTIONS = {
     "data.batch_tokens": 300,
     "data.max_length": 100,
     "train.warmup_steps": 10,
-    "train.valid_bleu_sentences": 4,
+    "train.valid_score_examples": 4,
     "train.deterministic": "true",
     "train.average_decay": 0.9,
 }
@@ -47,14 +47,14 @@ def start(run_dir, workers=None, index=0, **options) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen, status: int = 0) -> tuple[str, str]:
-    """Waits for the end, which must be as expected; returns what was printed."""
+    """Waits for the end and checks the exit status; returns stdout and stderr."""
     output, errors = process.communicate(timeout=300)
     assert process.returncode == status, errors
     return output, errors
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses on loopback that nothing listens at."""
+    """Unused addresses on loopback."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
@@ -65,13 +65,13 @@ def free_addresses(count: int) -> list[str]:
 
 
 def saved_updates(run_dir) -> int:
-    """The updates in the checkpoint that a run would go on from; 0 without one."""
+    """The updates in the checkpoint to resume from; 0 without one."""
     latest = tf.train.latest_checkpoint(str(pathlib.Path(run_dir) / "checkpoints" / "resume"))
     return int(latest.rpartition("-")[2]) if latest else 0
 
 
 def whole_state(run_dir) -> dict[str, np.ndarray]:
-    """Every variable in the checkpoint that a run would go on from."""
+    """Every variable in the checkpoint to resume from."""
     latest = tf.train.latest_checkpoint(str(pathlib.Path(run_dir) / "checkpoints" / "resume"))
     reader = tf.train.load_checkpoint(latest)
     return {

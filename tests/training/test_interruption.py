@@ -1,4 +1,4 @@
-"""Runs that are killed at any moment, or asked to stop, end as runs that were not."""
+"""Runs that are killed or stopped at any moment end as uninterrupted runs."""
 
 import json
 import random
@@ -22,7 +22,7 @@ def uninterrupted(tmp_path_factory):
 
 
 def survive(run, kills: int, seed: int) -> int:
-    """Kills a run at random moments and starts it again; returns how often it was killed."""
+    """Kills a run at random moments and starts it again; returns the number of kills."""
     rng = random.Random(seed)
     killed = 0
     while killed < kills and processes.saved_updates(run) < STEPS:
@@ -37,14 +37,14 @@ def survive(run, kills: int, seed: int) -> int:
     return killed
 
 
-def steps_in_journal(run):
+def logged_steps(run):
     return [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_a_killed_run_ends_bit_for_bit_as_one_that_was_not(uninterrupted, tmp_path):
+def test_a_killed_run_ends_bit_for_bit_as_an_uninterrupted_one(uninterrupted, tmp_path):
     assert survive(tmp_path / "run", kills=2, seed=1)
     processes.assert_same_state(tmp_path / "run", uninterrupted)
-    assert steps_in_journal(tmp_path / "run") == [5, 10, 15, 16]
+    assert logged_steps(tmp_path / "run") == [5, 10, 15, 16]
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_twenty_kills(uninterrupted, tmp_path):
         run = tmp_path / f"run{seed}"
         killed += survive(run, kills=20 - killed, seed=seed)
         processes.assert_same_state(run, uninterrupted)
-        assert steps_in_journal(run) == [5, 10, 15, 16]
+        assert logged_steps(run) == [5, 10, 15, 16]
     print(f"{killed} kills in {seed} runs")
 
 
@@ -66,7 +66,7 @@ def test_a_signal_saves_and_stops(tmp_path, number):
     run = tmp_path / "run"
     options = {"train.steps": 1000, "train.save_every": 1000, "train.validate_every": 4}
     process = processes.start(run, **options)
-    while not processes.saved_updates(run):  # 4, of the first round
+    while not processes.saved_updates(run):  # 4, after the first interval
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     process.send_signal(number)
@@ -77,8 +77,8 @@ def test_a_signal_saves_and_stops(tmp_path, number):
     assert 4 <= reached < 1000
 
 
-def test_a_second_signal_acts_as_usual():
-    # A shell that starts this in the background has it ignore Ctrl-C.
+def test_a_second_signal_has_its_usual_effect():
+    # A shell that starts this in the background makes it ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with StopRequest() as stop:
@@ -90,7 +90,7 @@ def test_a_second_signal_acts_as_usual():
         signal.signal(signal.SIGINT, before)
 
 
-def test_handlers_are_put_back():
+def test_signal_handlers_are_restored():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with StopRequest():
         assert signal.getsignal(signal.SIGTERM) != before[1]

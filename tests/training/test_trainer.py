@@ -1,4 +1,4 @@
-"""A run's folder: what is in it, going on after an interruption, averages."""
+"""A whole training: its folder, going on after an interruption, early stopping, warm starts."""
 
 import dataclasses
 import itertools
@@ -8,24 +8,14 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import small_config
+from conftest import small_config, stored_weights, weights_of
 
-from tf_transformer.config import Config, DataConfig
+from tf_transformer.config import DataConfig
 from tf_transformer.errors import InputError
-from tf_transformer.models.transformer import Transformer
-from tf_transformer.tasks import translation
-from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.training import trainer
-from tf_transformer.training.checkpoint import load_weights
-from tf_transformer.translator import greedy_translate
-
-
-def weights_of(run, average=1):
-    config = Config.load(run)
-    model = Transformer(Tokenizer.load(run / "tokenizer.model").vocabulary_size, config.model)
-    model.build()
-    load_weights(run, model, average)
-    return [np.asarray(w) for w in model.weights]
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.tasks.translation import TRANSLATION, Translation
+from tf_transformer.training import preparation, trainer
+from tf_transformer.training.strategy import make_strategy
 
 
 def test_a_run_holds_what_the_readme_says(run):
@@ -34,14 +24,21 @@ def test_a_run_holds_what_the_readme_says(run):
         *("config.yaml", "tokenizer.model", "samples.txt"),
         *("checkpoints", "logs", "metrics.jsonl"),
     }
-    assert Config.load(run) == small_config()
+    assert RunFolder(run).load_config() == small_config()
 
 
-def test_metrics_have_a_line_a_round(run):
+def test_metrics_have_a_line_per_validation_interval(run):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [2, 4]
     for line in lines:
-        assert {"loss", "perplexity", "accuracy", "val_loss", "val_bleu"} <= line.keys()
+        assert {
+            "loss",
+            "perplexity",
+            "accuracy",
+            "val_loss",
+            "val_bleu",
+            "val_exact_match",
+        } <= line.keys()
         assert line["tokens_per_second"] > 0
         assert line["learning_rate"] > 0
 
@@ -58,9 +55,9 @@ def test_tensorboard_can_read_the_logs(run):
 
 def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
     """Bit for bit, with dropout on: the random state is part of a checkpoint."""
-    trainer.train(small_config(steps=4), tmp_path / "whole", greedy_translate)
-    trainer.train(small_config(steps=2), tmp_path / "parts", greedy_translate)
-    trainer.train(small_config(steps=4), tmp_path / "parts", greedy_translate)
+    trainer.train(small_config(steps=4), tmp_path / "whole")
+    trainer.train(small_config(steps=2), tmp_path / "parts")
+    trainer.train(small_config(steps=4), tmp_path / "parts")
     for whole, parts in zip(
         weights_of(tmp_path / "whole"), weights_of(tmp_path / "parts"), strict=True
     ):
@@ -73,146 +70,107 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_pa
 
 
 def test_a_whole_run_on_replicas_and_threads_is_the_run_on_one(tmp_path, capsys):
-    """Interrupted and gone on with, too. Without dropout: each draws noise of its own."""
+    """Also when it is interrupted. Without dropout, because each draws noise of its own."""
 
     def config(strategy, steps, threads):
         full = small_config(strategy=strategy, steps=steps, threads=threads)
         return dataclasses.replace(full, model=dataclasses.replace(full.model, dropout_rate=0.0))
 
-    trainer.train(config("one", 4, threads=1), tmp_path / "one", greedy_translate)
+    trainer.train(config("one", 4, threads=1), tmp_path / "one")
     assert "float32, 1 replica(s)\n" in capsys.readouterr().out
-    trainer.train(config("mirrored", 2, threads=2), tmp_path / "two", greedy_translate)
-    assert "float32, 2 replica(s) of 2 shares\n" in capsys.readouterr().out
-    trainer.train(config("mirrored", 4, threads=1), tmp_path / "two", greedy_translate)
+    trainer.train(config("mirrored", 2, threads=2), tmp_path / "two")
+    assert "float32, 2 replica(s) of 2 micro-batches\n" in capsys.readouterr().out
+    trainer.train(config("mirrored", 4, threads=1), tmp_path / "two")
     for one, two in zip(weights_of(tmp_path / "one"), weights_of(tmp_path / "two"), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-5)
 
 
-def test_a_finished_run_is_left_alone(run):
+def test_a_finished_run_is_not_changed(run):
     before = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").rglob("*"))
-    assert trainer.train(small_config(), run, greedy_translate).updates == 4
+    assert trainer.train(small_config(), run).updates == 4
     after = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").rglob("*"))
     assert before == after
 
 
-def test_average_is_the_mean_of_the_newest_checkpoints(run):
-    """Oracle: NumPy's mean of every weight that TensorFlow reads from the checkpoint files."""
-    paths = tf.train.get_checkpoint_state(str(run / "checkpoints")).all_model_checkpoint_paths
-    first, newest = (stored_weights(path) for path in paths)
-    assert len(first) == len(weights_of(run)) > 20
-    for averaged, one, other in zip(weights_of(run, average=2), first, newest, strict=True):
-        np.testing.assert_allclose(averaged, (one + other) / 2, atol=1e-7)
-    for alone, expected in zip(weights_of(run, average=1), newest, strict=True):
-        np.testing.assert_array_equal(alone, expected)
-    assert any(np.abs(one - other).max() > 1e-6 for one, other in zip(first, newest, strict=True))
-
-
-def stored_weights(path):
-    """The weights in a checkpoint, in the model's order."""
-    reader = tf.train.load_checkpoint(path)
-    key = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE".format
-    count = sum(name.startswith("weights/") for name in reader.get_variable_to_shape_map())
-    return [reader.get_tensor(key(i)) for i in range(count)]
-
-
 def test_another_configuration_is_refused(run):
     with pytest.raises(InputError, match=r"train.seed was 1, now 9.*another --run_dir"):
-        trainer.train(small_config(seed=9), run, greedy_translate)
+        trainer.train(small_config(seed=9), run)
 
 
 def test_the_folder_of_tokenised_text_may_change(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     data = dataclasses.replace(small_config().data, cache_dir="elsewhere")
-    trainer.claim(tmp_path / "run", dataclasses.replace(small_config(), data=data))
-    assert Config.load(tmp_path / "run").data.cache_dir == "elsewhere"
+    config = dataclasses.replace(small_config(), data=data)
+    preparation.ensure_config(RunFolder(tmp_path / "run"), config)
+    assert RunFolder(tmp_path / "run").load_config().data.cache_dir == "elsewhere"
 
 
-def test_a_start_that_failed_binds_nobody(tmp_path):
+def test_a_failed_start_does_not_fix_the_configuration(tmp_path):
     broken = dataclasses.replace(
         small_config(), data=DataConfig(train_source="missing.en", train_target="missing.de")
     )
     with pytest.raises(InputError, match=r"missing\.en is not a file"):
-        trainer.train(broken, tmp_path, greedy_translate)
+        trainer.train(broken, tmp_path)
     (tmp_path / "tokenizer.model").write_bytes(b"of a start that stopped half way")
-    assert trainer.train(small_config(steps=1), tmp_path, greedy_translate).updates == 1
+    assert trainer.train(small_config(steps=1), tmp_path).updates == 1
 
 
 def test_a_run_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"--run_dir .*file/run cannot be made"):
-        trainer.train(small_config(), tmp_path / "file" / "run", greedy_translate)
+        trainer.train(small_config(), tmp_path / "file" / "run")
 
 
-def test_a_folder_without_checkpoints_is_an_error(run, tmp_path):
-    broken = tmp_path / "run"
-    shutil.copytree(run, broken, ignore=shutil.ignore_patterns("checkpoints"))
-    with pytest.raises(InputError, match="holds no checkpoint; train first"):
-        weights_of(broken)
+def set_scores(monkeypatch, *scores):
+    """Replaces the validation BLEU of successive intervals."""
+    remaining = iter(scores)
 
+    def score(self, predictions, references):
+        return {"bleu": float(next(remaining))}
 
-def bleu_by_round(monkeypatch, *scores):
-    """Makes the validation BLEU of each round what the test says."""
-    of_rounds = iter(scores)
-
-    def score(hypotheses, references):
-        return translation.Score(next(of_rounds), "", 0.0, 0.0, len(references))
-
-    monkeypatch.setattr(translation, "score", score)
+    monkeypatch.setattr(Translation, "score", score)
 
 
 def test_it_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
-    """Scores 1 5 4 4 | 4: interrupted by its last update, patience goes on counting."""
-    bleu_by_round(monkeypatch, 1, 5, 4, 4, 4, 9)
+    """Scores 1 5 4 4 | 4: patience goes on counting after the end of the first start."""
+    set_scores(monkeypatch, 1, 5, 4, 4, 4, 9)
     bests = []
     config = small_config(steps=8, patience=3)
-    first = trainer.train(config, tmp_path, greedy_translate, bests.append)
+    first = trainer.train(config, tmp_path, bests.append)
     assert not first.stopped_early
-    second = trainer.train(
-        small_config(steps=100, patience=3), tmp_path, greedy_translate, bests.append
-    )
+    second = trainer.train(small_config(steps=100, patience=3), tmp_path, bests.append)
     assert second.stopped_early
     assert (second.updates, second.best, second.best_update) == (10, 5, 4)
-    assert bests == [2, 4, 4]  # told again when it goes on
+    assert bests == [2, 4, 4]  # reported again when training goes on
     (best,) = (tmp_path / "checkpoints" / "best").glob("*.index")
     assert best.name == "step-4.index"
     stored = stored_weights(str(tmp_path / "checkpoints" / "best" / "step-4"))
     for loaded, expected in zip(weights_of(tmp_path, average="best"), stored, strict=True):
         np.testing.assert_array_equal(loaded, expected)
-    third = trainer.train(small_config(steps=100, patience=3), tmp_path, greedy_translate)
+    third = trainer.train(small_config(steps=100, patience=3), tmp_path)
     assert third.stopped_early
     assert third.updates == 10
 
 
-def test_bleu_is_worked_out_on_schedule(tmp_path, monkeypatch):
-    bleu_by_round(monkeypatch, 1, 2)
-    trainer.train(small_config(steps=9, valid_bleu_every=2), tmp_path, greedy_translate)
+def test_examples_are_scored_every_so_many_intervals(tmp_path, monkeypatch):
+    set_scores(monkeypatch, 1, 2)
+    trainer.train(small_config(steps=9, valid_score_every=2), tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line.get("val_bleu") for line in lines] == [None, 1, None, 2, None]
 
 
-def test_without_bleu_the_loss_decides(tmp_path):
-    result = trainer.train(small_config(valid_bleu_sentences=0), tmp_path, greedy_translate)
-    assert result.best == -result.figures["val_loss"]
+def test_without_scores_the_loss_decides(tmp_path):
+    result = trainer.train(small_config(valid_score_examples=0), tmp_path)
+    assert result.metric == "val_loss"
+    assert result.best == -result.metrics["val_loss"]
     assert result.best_update == 4
-
-
-def test_the_moving_average_is_loaded_and_differs_from_the_weights(tmp_path):
-    """That it is right: test_optimizer.py."""
-    trainer.train(small_config(average_decay=0.9), tmp_path, greedy_translate)
-    average, last = weights_of(tmp_path, average="ema"), weights_of(tmp_path, average=1)
-    assert all(1e-6 < np.abs(a - b).max() < 0.1 for a, b in zip(average, last, strict=True))
-
-
-def test_a_moving_average_that_was_not_kept_is_an_error(run):
-    with pytest.raises(InputError, match=r"holds no moving average.*--train.average_decay 0\.999"):
-        weights_of(run, average="ema")
 
 
 def test_a_warm_start_has_the_other_runs_weights_and_tokenizer(run, tmp_path):
     config = small_config(init_from=str(run), steps=1, learning_rate=1e-9, seed=5)
     config = dataclasses.replace(config, decode=dataclasses.replace(config.decode, average=1))
-    trainer.train(config, tmp_path, greedy_translate)
-    expected = weights_of(run, average=Config.load(run).decode.average)
+    trainer.train(config, tmp_path)
+    expected = weights_of(run, average=RunFolder(run).load_config().decode.average)
     for ours, theirs in zip(weights_of(tmp_path), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
     assert (tmp_path / "tokenizer.model").read_bytes() == (run / "tokenizer.model").read_bytes()
@@ -220,14 +178,14 @@ def test_a_warm_start_has_the_other_runs_weights_and_tokenizer(run, tmp_path):
     assert [json.loads(line)["step"] for line in lines] == [1]
 
 
-def test_a_run_that_goes_on_needs_the_run_it_started_from_no_more(run, tmp_path):
+def test_a_run_that_goes_on_does_not_need_the_run_it_started_with(run, tmp_path):
     first = tmp_path / "first"
     shutil.copytree(run, first)
     config = small_config(init_from=str(first), steps=1)
-    trainer.train(config, tmp_path / "second", greedy_translate)
+    trainer.train(config, tmp_path / "second")
     shutil.rmtree(first)
     config = small_config(init_from=str(first), steps=2)
-    assert trainer.train(config, tmp_path / "second", greedy_translate).updates == 2
+    assert trainer.train(config, tmp_path / "second").updates == 2
 
 
 @pytest.mark.parametrize(
@@ -241,21 +199,21 @@ def test_a_warm_start_of_another_shape_is_an_error(run, tmp_path, part, name, va
     config = small_config(init_from=str(run))
     changed = dataclasses.replace(getattr(config, part), **{name: value})
     with pytest.raises(InputError, match=message):
-        trainer.train(dataclasses.replace(config, **{part: changed}), tmp_path, greedy_translate)
+        trainer.train(dataclasses.replace(config, **{part: changed}), tmp_path)
 
 
 def test_gradients_that_stay_infinite_stop_the_run_with_advice(tmp_path):
-    with pytest.raises(InputError, match=r"3 updates in a row.*Lower train.learning_rate"):
-        trainer.train(
-            small_config(learning_rate=1e38, max_skipped=3, steps=20), tmp_path, greedy_translate
-        )
+    with pytest.raises(
+        InputError, match=r"3 updates in a row.*were skipped.*Lower train.learning_rate"
+    ):
+        trainer.train(small_config(learning_rate=1e38, max_skipped=3, steps=20), tmp_path)
 
 
 @pytest.mark.parametrize("make_unwritable", ["full", pytest.param("gone", marks=pytest.mark.slow)])
 def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
     tmp_path, monkeypatch, make_unwritable
 ):
-    trainer.train(small_config(steps=2), tmp_path, greedy_translate)
+    trainer.train(small_config(steps=2), tmp_path)
     before = weights_of(tmp_path)
 
     def fail(self, *arguments, **options):
@@ -265,13 +223,13 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
 
     monkeypatch.setattr(tf.train.Checkpoint, "_write", fail)
     monkeypatch.setattr(tf.train.Checkpoint, "write", fail)
-    with pytest.raises(InputError, match=r"checkpoint cannot be written.*The one before is whole"):
-        trainer.train(small_config(steps=4), tmp_path, greedy_translate)
+    with pytest.raises(InputError, match=r"cannot be written.*The previous one is whole"):
+        trainer.train(small_config(steps=4), tmp_path)
     monkeypatch.undo()
     (tmp_path / "checkpoints" / "resume" / "step-9_temp").mkdir()  # of a kill while it was saved
     for ours, theirs in zip(weights_of(tmp_path), before, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert trainer.train(small_config(steps=4), tmp_path, greedy_translate).updates == 4
+    assert trainer.train(small_config(steps=4), tmp_path).updates == 4
     assert not list(tmp_path.rglob("*_temp"))
 
 
@@ -284,8 +242,9 @@ def test_tokenised_text_is_kept_where_the_configuration_says(tmp_path, monkeypat
     config = dataclasses.replace(config, data=data)
 
     def prepared():
-        plan = trainer._prepare(config, tmp_path / "run").plan
-        return [batch for batch, _ in itertools.islice(plan.batches(start=3), len(plan))]
+        data = preparation.prepare(config, TRANSLATION, tmp_path / "run", make_strategy("one"))
+        batches = itertools.islice(data.train.batches(start=3), len(data.train))
+        return [batch["source"] for batch in batches]
 
     first = prepared()
     written = {path: path.stat().st_mtime_ns for path in stored(tmp_path)}

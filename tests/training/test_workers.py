@@ -20,7 +20,7 @@ def start_workers(run, **options):
     ]
 
 
-def figures_of(run):
+def metrics_of(run):
     lines = (run / "metrics.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
@@ -42,7 +42,7 @@ def test_two_workers_equal_one_process_after_20_updates(tmp_path):
     for name, value in one.items():
         loose = 1e-3 if name.startswith("optimizer") else 0  # moments are as large as gradients
         np.testing.assert_allclose(value, two[name], rtol=loose, atol=1e-5, err_msg=name)
-    for ours, theirs in zip(*(figures_of(tmp_path / n) for n in ("one", "two")), strict=True):
+    for ours, theirs in zip(*(metrics_of(tmp_path / n) for n in ("one", "two")), strict=True):
         for name in ("step", "loss", "val_loss", "val_bleu"):
             np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5, err_msg=name)
 

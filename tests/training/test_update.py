@@ -6,11 +6,14 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_transformer.training.learner import Learner, make_optimizer, shift_right
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.training.strategy import make_strategy, share_out
+from tf_transformer.sequences import shift_right
+from tf_transformer.tasks.translation import TRANSLATION
+from tf_transformer.training.shards import shard_batches
+from tf_transformer.training.strategy import make_strategy
+from tf_transformer.training.update import Updater, make_optimizer
 
 VOCABULARY = 23
 
@@ -18,7 +21,7 @@ VOCABULARY = 23
 def unequal_batches(count, rows=6, seed=0):
     """Batches whose rows hold very different numbers of real tokens.
 
-    And others in each batch: Adam would not see a factor that is the same for all.
+    The numbers differ between batches, too: Adam cancels a factor that is the same for all.
     """
     rng = np.random.default_rng(seed)
     for number in range(count):
@@ -26,15 +29,15 @@ def unequal_batches(count, rows=6, seed=0):
         labels = rng.integers(4, VOCABULARY, (rows, 5)).astype(np.int32)
         source[rows // 2 :, 2:] = 0
         labels[rows // 2 :, 1 + number % 4 :] = 0
-        yield source, labels
+        yield {"source": source, "target": labels}
 
 
 def halves(batches):
     """Each batch as two, the first with nearly all tokens."""
-    for source, labels in batches:
-        middle = len(source) // 2
-        yield source[:middle], labels[:middle]
-        yield source[middle:], labels[middle:]
+    for batch in batches:
+        middle = len(batch["source"]) // 2
+        yield {name: ids[:middle] for name, ids in batch.items()}
+        yield {name: ids[middle:] for name, ids in batch.items()}
 
 
 def small_model(dropout_rate, **options):
@@ -50,10 +53,10 @@ def trained(
     dropout_rate=0.0,
     dtype="float32",
     remat=False,
-    shares=1,
+    micro_batches=1,
     **optimizer_options,
 ):
-    """(weights, figures, learner) after some updates, from the same start each time."""
+    """(weights, metrics, updater) after some updates, always from the same start."""
     batches = list(unequal_batches(20)) if batches is None else batches
     strategy = make_strategy(strategy)
     keras.utils.set_random_seed(1)
@@ -62,14 +65,18 @@ def trained(
         transformer = Transformer(VOCABULARY, config, dtype=dtype)
         transformer.build()
         optimizer = make_optimizer(transformer, 1e-2, **optimizer_options)
-        learner = Learner(transformer, optimizer, 0.1, jit_compile, shares)
-    with share_out(strategy, lambda: iter(batches), accumulate) as data:
+        updater = Updater(TRANSLATION, transformer, optimizer, 0.1, jit_compile, micro_batches)
+    with sharded(strategy, batches, accumulate) as data:
         for _ in range(len(batches) // accumulate):
-            learner.update(data)
-    return [np.asarray(w) for w in transformer.weights], learner.figures(), learner
+            updater.update(data)
+    return [np.asarray(w) for w in transformer.weights], updater.read_metrics(), updater
 
 
-one_device = functools.cache(trained)  # what others are compared with
+def sharded(strategy, batches, size=1):
+    return shard_batches(strategy, ("source", "target"), lambda: iter(batches), size)
+
+
+one_device = functools.cache(trained)  # the reference of comparisons
 
 
 def assert_same(ours, theirs, tolerance=1e-5):
@@ -83,11 +90,11 @@ def largest_difference(ours, theirs):
 
 @pytest.mark.parametrize("clip_norm", [pytest.param(0.0, marks=pytest.mark.slow), 0.05])
 def test_two_replicas_equal_one_after_20_updates_with_unequal_padding(clip_norm):
-    one_weights, one_figures, _ = one_device(clip_norm=clip_norm)
-    two_weights, two_figures, _ = trained("mirrored", clip_norm=clip_norm)
+    one_weights, one_metrics, _ = one_device(clip_norm=clip_norm)
+    two_weights, two_metrics, _ = trained("mirrored", clip_norm=clip_norm)
     assert_same(one_weights, two_weights)
-    for name, value in one_figures.items():
-        np.testing.assert_allclose(value, two_figures[name], rtol=1e-5)
+    for name, value in one_metrics.items():
+        np.testing.assert_allclose(value, two_metrics[name], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -95,17 +102,17 @@ def test_two_replicas_equal_one_after_20_updates_with_unequal_padding(clip_norm)
     [("one", 0.0), ("mirrored", 0.05), pytest.param("mirrored", 0.0, marks=pytest.mark.slow)],
 )
 def test_two_accumulated_batches_equal_one_twice_as_big(strategy, clip_norm):
-    whole, figures, _ = one_device(clip_norm=clip_norm)
+    whole, metrics, _ = one_device(clip_norm=clip_norm)
     batches = list(halves(unequal_batches(20)))
-    weights, accumulated, learner = trained(strategy, batches, accumulate=2, clip_norm=clip_norm)
+    weights, accumulated, updater = trained(strategy, batches, accumulate=2, clip_norm=clip_norm)
     assert_same(whole, weights)
-    assert learner.updates == 20
-    for name, value in figures.items():
+    assert updater.updates == 20
+    for name, value in metrics.items():
         np.testing.assert_allclose(value, accumulated[name], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("shares", "options"),
+    ("micro_batches", "options"),
     [
         (2, {}),
         (4, {"clip_norm": 0.05}),
@@ -113,52 +120,52 @@ def test_two_accumulated_batches_equal_one_twice_as_big(strategy, clip_norm):
         pytest.param(2, {"strategy": "mirrored", "accumulate": 2}, marks=pytest.mark.slow),
     ],
 )
-def test_a_batch_in_shares_makes_the_update_of_the_whole(shares, options):
-    """Six rows in four shares: not as many in each, and other numbers of tokens."""
-    whole, figures, _ = one_device(clip_norm=options.get("clip_norm", 0.0))
+def test_micro_batches_make_the_update_of_the_whole_batch(micro_batches, options):
+    """Six rows in four micro-batches: of unequal sizes, with unequal numbers of tokens."""
+    whole, metrics, _ = one_device(clip_norm=options.get("clip_norm", 0.0))
     batches = list(unequal_batches(20))
     if "accumulate" in options:
         batches = list(halves(batches))
-    weights, in_shares, learner = trained(batches=batches, shares=shares, **options)
+    weights, divided, updater = trained(batches=batches, micro_batches=micro_batches, **options)
     assert_same(whole, weights)
-    assert learner.updates == 20
-    for name, value in figures.items():
-        np.testing.assert_allclose(value, in_shares[name], rtol=1e-5)
+    assert updater.updates == 20
+    for name, value in metrics.items():
+        np.testing.assert_allclose(value, divided[name], rtol=1e-5)
 
 
-def test_fewer_rows_than_shares():
-    """Shares of nothing."""
+def test_fewer_rows_than_micro_batches():
+    """Some micro-batches are empty."""
     batches = list(unequal_batches(3, rows=1))
-    assert_same(trained(batches=batches)[0], trained(batches=batches, shares=3)[0])
+    assert_same(trained(batches=batches)[0], trained(batches=batches, micro_batches=3)[0])
 
 
-def test_validation_in_shares_finds_the_figures_of_the_whole():
+def test_validation_in_micro_batches_finds_the_metrics_of_the_whole():
     batches = list(unequal_batches(3))
     found = []
-    for shares in (1, 4):
-        *_, learner = trained(batches=batches[:1], shares=shares)
-        with share_out(make_strategy("one"), lambda: iter(batches)) as data:
+    for micro_batches in (1, 4):
+        *_, updater = trained(batches=batches[:1], micro_batches=micro_batches)
+        with sharded(make_strategy("one"), batches) as data:
             for _ in batches:
-                learner.validate(data)
-        found.append(learner.figures())
+                updater.validate(data)
+        found.append(updater.read_metrics())
     for name, value in found[0].items():
         np.testing.assert_allclose(value, found[1][name], rtol=1e-5)
 
 
 @pytest.mark.parametrize("dropout_rate", [0.0, 0.3])
-def test_each_share_draws_noise_of_its_own(dropout_rate):
-    """The loss of a row, and of the same row twice, in a share each."""
+def test_each_micro_batch_draws_noise_of_its_own(dropout_rate):
+    """The loss of a row, and of the same row in two micro-batches."""
     (row,) = unequal_batches(1, rows=1)
-    twice = tuple(np.repeat(side, 2, axis=0) for side in row)
-    _, alone, _ = trained(batches=[row], dropout_rate=dropout_rate)
-    _, in_shares, _ = trained(batches=[twice], dropout_rate=dropout_rate, shares=2)
-    assert (abs(alone["loss"] - in_shares["loss"]) > 1e-4) == bool(dropout_rate)
+    twice = {name: np.repeat(ids, 2, axis=0) for name, ids in row.items()}
+    _, once, _ = trained(batches=[row], dropout_rate=dropout_rate)
+    _, divided, _ = trained(batches=[twice], dropout_rate=dropout_rate, micro_batches=2)
+    assert (abs(once["loss"] - divided["loss"]) > 1e-4) == bool(dropout_rate)
 
 
-def test_shares_begun_again_make_the_same_updates_to_the_bit():
+def test_micro_batches_make_the_same_updates_bit_for_bit_when_repeated():
     batches = list(unequal_batches(3))
-    again = [trained(batches=batches, dropout_rate=0.3, shares=2)[0] for _ in range(2)]
-    assert_same(*again, tolerance=0)
+    runs = [trained(batches=batches, dropout_rate=0.3, micro_batches=2)[0] for _ in range(2)]
+    assert_same(*runs, tolerance=0)
 
 
 def test_updates_move_the_weights_far_more_than_replicas_may_differ():
@@ -172,15 +179,15 @@ def test_clipping_changes_the_weights():
 
 
 def test_fewer_rows_than_replicas():
-    """One replica of padding alone."""
+    """One replica has padding only."""
     batches = list(unequal_batches(3, rows=1))
     assert_same(trained(batches=batches)[0], trained("mirrored", batches)[0])
 
 
 def test_dropout_trains_on_two_replicas():
-    weights, figures, _ = trained("mirrored", dropout_rate=0.3)
+    weights, metrics, _ = trained("mirrored", dropout_rate=0.3)
     assert all(np.isfinite(w).all() for w in weights)
-    assert np.isfinite(figures["loss"])
+    assert np.isfinite(metrics["loss"])
 
 
 def test_xla_makes_the_same_updates():
@@ -189,11 +196,11 @@ def test_xla_makes_the_same_updates():
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_xla_compiles_losses_and_gradients_when_it_is_asked_to_and_never_adam(jit_compile):
+def test_jit_compile_compiles_losses_and_gradients_but_not_adam(jit_compile):
     batches = list(unequal_batches(1))
-    *_, learner = trained(batches=batches, jit_compile=jit_compile)
-    with share_out(make_strategy("one"), lambda: iter(batches), 1) as data:
-        graph = learner.update.get_concrete_function(data).graph.as_graph_def()
+    *_, updater = trained(batches=batches, jit_compile=jit_compile)
+    with sharded(make_strategy("one"), batches) as data:
+        graph = updater.update.get_concrete_function(data).graph.as_graph_def()
     compiled = [each for each in graph.library.function if each.attr["_XlaMustCompile"].b]
     ops = {node.op for each in compiled for node in each.node_def}
     assert ("MatMul" in ops) == jit_compile
@@ -202,7 +209,7 @@ def test_xla_compiles_losses_and_gradients_when_it_is_asked_to_and_never_adam(ji
 
 @pytest.mark.parametrize("strategy", ["one", pytest.param("mirrored", marks=pytest.mark.slow)])
 def test_rematerialised_layers_make_the_same_updates(strategy):
-    """With dropout: the second time draws what the first drew."""
+    """With dropout: both computations of a layer draw the same noise."""
     batches = list(unequal_batches(3))
     kept, again = (
         trained(strategy, batches, dropout_rate=0.3, remat=remat)[0] for remat in (False, True)
@@ -214,9 +221,9 @@ def test_rematerialised_layers_make_the_same_updates(strategy):
     ("strategy", "dtype"), [("one", "mixed_bfloat16"), ("mirrored", "mixed_float16")]
 )
 def test_mixed_precision_learns_what_float32_learns(strategy, dtype):
-    weights, figures, _ = trained(strategy, dtype=dtype, scale_loss=dtype == "mixed_float16")
+    weights, metrics, _ = trained(strategy, dtype=dtype, scale_loss=dtype == "mixed_float16")
     assert all(w.dtype == "float32" for w in weights)
-    np.testing.assert_allclose(figures["loss"], one_device()[1]["loss"], rtol=0.02)
+    np.testing.assert_allclose(metrics["loss"], one_device()[1]["loss"], rtol=0.02)
 
 
 def test_a_loss_scale_that_is_a_power_of_two_changes_nothing():
@@ -230,15 +237,10 @@ def test_the_loss_of_an_update_is_the_mean_over_the_global_batch():
     keras.utils.set_random_seed(1)
     transformer = Transformer(VOCABULARY, small_model(dropout_rate=0.0))
     transformer.build()
-    source, labels = batch
+    source, labels = batch["source"], batch["target"]
     logits = np.asarray(transformer((source, np.asarray(shift_right(tf.constant(labels))))))
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     nll = -np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
     expected = nll[labels != 0].mean()
-    _, figures, _ = trained("mirrored", [batch])
-    np.testing.assert_allclose(np.log(figures["perplexity"]), expected, rtol=1e-5)
-
-
-def test_shift_right_by_hand():
-    shifted = shift_right(tf.constant([[7, 8, 2], [9, 2, 0]]))
-    assert shifted.numpy().tolist() == [[1, 7, 8], [1, 9, 2]]
+    _, metrics, _ = trained("mirrored", [batch])
+    np.testing.assert_allclose(np.log(metrics["perplexity"]), expected, rtol=1e-5)

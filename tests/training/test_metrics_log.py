@@ -1,0 +1,12 @@
+"""The log of a training that goes on."""
+
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.training.metrics_log import MetricsLog
+
+
+def test_lines_after_the_checkpoint_are_replaced(tmp_path):
+    run = RunFolder(tmp_path)
+    run.metrics.write_text('{"step": 2}\n{"step": 4, "loss": 0.1}\n{"step": 6}\n{"st')
+    MetricsLog(tmp_path, done=5).write(6, {"loss": 0.5})
+    expected = [{"step": 2}, {"step": 4, "loss": 0.1}, {"step": 6, "loss": 0.5}]
+    assert run.load_metrics(9) == expected
