@@ -1,6 +1,7 @@
 # make demo      from a fresh clone to an exported translator
 # make test      every test that CI runs
 # make test-all  the slow tests, too
+# make test-torch  the Keras-only tests on Keras' torch backend
 # make check     before each commit: format, lint, types, fast tests
 # make format    formats the code
 #
@@ -14,7 +15,7 @@ KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
 PARALLEL := --numprocesses 2 --dist loadfile
 export TF_CPP_MIN_LOG_LEVEL := 3
 
-.PHONY: demo test test-all check lint types format clean
+.PHONY: demo test test-all test-torch check lint types format clean
 
 .venv/pyvenv.cfg:
 	$(SYSTEM_PYTHON) -m venv .venv
@@ -43,6 +44,10 @@ test: .venv/installed-dev lint types
 
 test-all: test
 	$(PYTHON) -m pytest -m slow
+
+test-torch: .venv/installed-dev
+	$(PYTHON) -m pip install --editable '.[torch]'
+	KERAS_BACKEND=torch $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
 
 check: .venv/installed-dev lint types
 	$(PYTHON) -m pytest --exitfirst tests/layers tests/decoding tests/data tests/models

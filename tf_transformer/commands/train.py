@@ -1,5 +1,6 @@
 """Trains a model: python train.py --run_dir runs/x [--config FILE] [--options]."""
 
+import pathlib
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -69,6 +70,8 @@ def export(run_dir: str, update: int) -> None:
         return
     options = ["--run_dir", str(run.path.absolute()), "--to", str(to), "--average", "best"]
     program = [sys.executable, "-m", "tf_transformer.commands.main", "export", *options]
-    done = subprocess.run(program, stdout=sys.stderr, check=False)
+    # In the folder of the package, so that the new process finds it without an installation.
+    folder = pathlib.Path(__file__).parents[2]
+    done = subprocess.run(program, cwd=folder, stdout=sys.stderr, check=False)
     if done.returncode:
         print(f"exporting update {update} failed, training goes on", file=sys.stderr)

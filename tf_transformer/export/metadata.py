@@ -40,7 +40,7 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
     config = RunFolder(run_dir).load_config()
     task = tasks.get(config.task)
     tokenizer, model = predictor.tokenizer, predictor.model
-    facts = {
+    facts: dict[str, Any] = {
         "tf_transformer": tf_transformer.__version__,
         "exported": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "task": config.task,
