@@ -6,10 +6,10 @@ import pathlib
 import pytest
 import sacrebleu
 
+from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
-from tf_transformer import tasks
 from tf_transformer.tasks.translation import TEST_PAIRS, TRANSLATION, generated_splits
 
 score = TRANSLATION.score
