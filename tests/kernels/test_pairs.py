@@ -22,7 +22,6 @@ from tf_transformer.kernels.attention import (
 )
 from tf_transformer.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
 
-
 ON_JAX = keras.backend.backend() == "jax"
 
 
