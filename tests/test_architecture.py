@@ -1,33 +1,40 @@
-"""The tree keeps its shape: imports flow one way, Keras-only code stays so."""
+"""The structure of the tree: direction of imports, Keras-only code, files that documents name."""
 
 import ast
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "tf_transformer"
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")]
 
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
     {"errors", "special_ids"},
-    {"files", "kernels", "sequences"},
-    {"layers", "config", "decoding", "tokenizer"},
-    {"models", "data", "predictor", "training.loss"},
-    {"run_folder"},
-    {"weights", "search", "export.micro_batches"},
-    {"export.graph", "saved_translator"},
+    {"files", "sequences", "thresholds"},
+    {"kernels"},
+    {"config", "layers", "decoding", "tokenizer"},
+    {"models", "data", "predictor", "training.loss", "export.micro_batches"},
+    {"run_folder", "search", "saved_translator"},
+    {"weights", "export.graph"},
     {"translator"},
     {"tasks"},
     {"training", "streaming", "export"},
     {"commands"},
-    {"train.py", "evaluate.py", "translate.py"},
 ]
 KERAS_ONLY = {
-    *("errors", "special_ids", "files", "config", "sequences"),
+    *("errors", "special_ids", "files", "config", "sequences", "thresholds"),
     *("kernels", "layers", "models", "decoding"),
     *("training.loss", "training.metrics", "training.schedule"),
+}
+# Run by path in fresh processes, and the packages that they may not import.
+PROGRAMS = {
+    "export/run_in_session.py": {"tf_transformer", "keras"},
+    "export/run_in_ctranslate2.py": {"tf_transformer", "keras", "tensorflow"},
 }
 
 
@@ -40,6 +47,7 @@ def dotted(path: pathlib.Path) -> str:
 
 
 def imports(path: pathlib.Path) -> set[str]:
+    """All imported names, also those imported inside functions."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -75,21 +83,55 @@ def test_keras_only_code_imports_no_tensorflow(path):
         assert not {n for n in imports(path) if n.split(".")[0].startswith("tensorflow")}
 
 
-def test_nothing_in_the_package_reads_the_command_line():
+@pytest.mark.parametrize("path", modules(), ids=dotted)
+def test_inference_imports_no_training_code(path):
+    """Only tasks define losses; training itself starts in `commands.train`."""
+    name = dotted(path)
+    if not name.startswith("training") and name != "commands.train":
+        found = {n for n in imports(path) if n.startswith("tf_transformer.training")}
+        allowed = "tf_transformer.training.loss." if name.startswith("tasks.") else ()
+        assert not [n for n in found if not n.startswith(allowed)]
+
+
+def test_inference_loads_no_training_code():
+    """Not even the loss, which a task imports when it is called."""
+    program = "import sys, tf_transformer.tasks.translation, tf_transformer.translator\n"
+    program += (
+        "print(*(name for name in sys.modules if name.startswith('tf_transformer.training')))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True
+    )
+    assert process.stdout.decode().split() == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_run_by_path_import_nothing_of_this_project(program):
+    found = {name.split(".")[0] for name in imports(PACKAGE / program)}
+    assert not found & PROGRAMS[program]
+
+
+@pytest.mark.parametrize("name", ["train.py", "evaluate.py", "translate.py", "export/__main__.py"])
+def test_top_level_commands_call_the_package(name):
+    path = ROOT / name
+    assert {n.rpartition(".")[0] for n in imports(path)} == {"tf_transformer.commands"}
+    assert len(path.read_text("utf-8").splitlines()) < 10
+
+
+def test_only_programs_read_the_command_line():
     for path in modules():
-        runs_alone = dotted(path).startswith(("commands", "export.run_in"))
-        assert runs_alone or "sys.argv" not in path.read_text("utf-8"), path
+        is_program = dotted(path).startswith(("commands", "export.run_in"))
+        assert is_program or "sys.argv" not in path.read_text("utf-8"), path
 
 
-def test_every_file_the_readme_names_exists():
-    readme = (ROOT / "README.md").read_text("utf-8")
-    named = re.findall(r"`((?:tf_transformer|configs|tests|export|examples)/[\w./-]+)`", readme)
-    assert named
-    for name in named:
-        assert (ROOT / name).exists(), name
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_documents_name_exist(document):
+    folders = "tf_transformer|configs|tests|export|examples|benchmarks|docs|results"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+)", document.read_text("utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_every_test_that_architecture_names_exists():
+def test_tests_that_architecture_names_exist():
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
     assert named

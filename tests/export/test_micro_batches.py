@@ -1,30 +1,30 @@
-"""Batches of any size in pieces: every row once, in its place, within limits."""
+"""Micro-batches: every row is processed once, within the limits, and returned in its place."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tf_transformer.export.micro_batches import (
-    MOST_TOKENS,
     compiled_shapes,
-    in_pieces,
-    most_compiled_rows,
-    padded_to_shape,
+    max_compiled_rows,
+    pad_to_shape,
+    run_in_micro_batches,
 )
+from tf_transformer.thresholds import COMPILED_BATCH_TOKENS
 
 LONGEST = 300
 
 
 class Doubled:
-    """In place of a search: doubles the rows' lengths, and notes which rows it was given."""
+    """A function of rows that doubles their lengths and records each micro-batch."""
 
     def __init__(self, lengths: np.ndarray):
         self.lengths = lengths
-        self.pieces = []
+        self.micro_batches = []
 
     def __call__(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         lengths = self.lengths[rows.numpy()]
-        self.pieces.append(lengths.tolist())
+        self.micro_batches.append(lengths.tolist())
         return tf.constant(2 * lengths), tf.constant([[str(n), "x"] for n in lengths])
 
 
@@ -33,49 +33,46 @@ def random_lengths(count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 31, 100])
-def test_every_row_is_worked_on_once_and_put_in_its_place(count):
+def test_every_row_is_processed_once_and_returned_in_its_place(count):
     lengths = random_lengths(count)
-    work = Doubled(lengths)
+    function = Doubled(lengths)
     of_none = tf.fill([count], -1), tf.fill([count, 2], "")
-    doubled, texts = in_pieces(
-        work, tf.constant(lengths), lambda n: tf.maximum(40 // n, 1), of_none
+    doubled, texts = run_in_micro_batches(
+        function, tf.constant(lengths), lambda n: tf.maximum(40 // n, 1), of_none
     )
     np.testing.assert_array_equal(doubled, np.where(lengths > 0, 2 * lengths, -1))
     assert texts[:, 0].numpy().tolist() == [str(n).encode() if n else b"" for n in lengths]
-    assert sum(map(len, work.pieces)) == (lengths > 0).sum()
-    for piece in work.pieces:
-        assert len(piece) <= max(40 // max(piece), 1)
-        assert piece == sorted(piece, reverse=True)
+    assert sum(map(len, function.micro_batches)) == (lengths > 0).sum()
+    for micro_batch in function.micro_batches:
+        assert len(micro_batch) <= max(40 // max(micro_batch), 1)
+        assert micro_batch == sorted(micro_batch, reverse=True)
 
 
-def test_pieces_are_as_large_as_they_may_be():
-    work = Doubled(np.full(10, 5, np.int32))
-    in_pieces(
-        work,
-        tf.fill([10], 5),
-        lambda n: tf.constant(4),
-        (tf.zeros(10, tf.int32), tf.fill([10, 2], "")),
-    )
-    assert [len(piece) for piece in work.pieces] == [4, 4, 2]
+def test_micro_batches_are_as_large_as_allowed():
+    function = Doubled(np.full(10, 5, np.int32))
+    of_none = (tf.zeros(10, tf.int32), tf.fill([10, 2], ""))
+    run_in_micro_batches(function, tf.fill([10], 5), lambda n: tf.constant(4), of_none)
+    assert [len(micro_batch) for micro_batch in function.micro_batches] == [4, 4, 2]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 5, 31, 32])
 @pytest.mark.parametrize("length", [1, 8, 9, 64, 200, LONGEST])
-def test_what_fits_is_padded_to_a_compiled_shape_with_room_for_it(rows, length):
-    rows = min(rows, int(most_compiled_rows(tf.constant(length), LONGEST)))
+def test_a_micro_batch_is_padded_to_the_smallest_compiled_shape(rows, length):
+    rows = min(rows, int(max_compiled_rows(tf.constant(length), LONGEST)))
     source = np.random.default_rng(rows).integers(1, 99, (rows, length), np.int32)
-    padded = padded_to_shape(tf.constant(source), LONGEST).numpy()
-    shapes = compiled_shapes(LONGEST)
-    room = [shape for shape in shapes if shape[0] >= rows and shape[1] >= length]
-    assert padded.shape == min(room, key=lambda shape: (shape[1], shape[0]))
+    padded = pad_to_shape(tf.constant(source), LONGEST).numpy()
+    large_enough = [
+        shape for shape in compiled_shapes(LONGEST) if shape[0] >= rows and shape[1] >= length
+    ]
+    assert padded.shape == min(large_enough, key=lambda shape: (shape[1], shape[0]))
     np.testing.assert_array_equal(padded[:rows, :length], source)
     assert padded.sum() == source.sum()
 
 
-def test_every_compiled_shape_is_its_own():
+def test_a_compiled_shape_is_not_padded():
     for rows, length in compiled_shapes(LONGEST):
-        assert padded_to_shape(tf.ones((rows, length), tf.int32), LONGEST).shape == (rows, length)
-        assert rows <= most_compiled_rows(tf.constant(length), LONGEST)
+        assert pad_to_shape(tf.ones((rows, length), tf.int32), LONGEST).shape == (rows, length)
+        assert rows <= max_compiled_rows(tf.constant(length), LONGEST)
 
 
 @pytest.mark.parametrize("longest", [1, 8, 100, 1024, 10_000])
@@ -83,4 +80,4 @@ def test_compiled_shapes_are_few_and_small(longest):
     shapes = compiled_shapes(longest)
     assert len(shapes) <= 40
     assert max(length for _, length in shapes) == longest
-    assert all(rows * length <= MOST_TOKENS or rows == 1 for rows, length in shapes)
+    assert all(rows * length <= COMPILED_BATCH_TOKENS or rows == 1 for rows, length in shapes)

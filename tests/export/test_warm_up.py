@@ -6,7 +6,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis import prediction_log_pb2
 
 from tf_transformer.export import warm_up
-from tf_transformer.export.micro_batches import compiled_shapes, most_compiled_rows
+from tf_transformer.export.micro_batches import compiled_shapes, max_compiled_rows
 
 
 def words(text: str) -> list[int]:
@@ -28,7 +28,7 @@ def test_each_batch_falls_into_its_bucket(encode):
         assert min(len(encode(text)) for text in texts) > 1  # a row without text is not searched
         longest = max(len(encode(text)) for text in texts)
         assert below[length] < longest <= length
-        assert rows <= most_compiled_rows(
+        assert rows <= max_compiled_rows(
             tf.constant(longest), 200
         )  # so it stays in one micro-batch
 
