@@ -1,6 +1,5 @@
-"""The commands, as a user types them: each in a process of its own."""
+"""The commands as a user types them, each in its own process."""
 
-import importlib
 import json
 import os
 import pathlib
@@ -13,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from tf_transformer.commands import translate
+from tf_transformer.commands import export, translate
 from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -213,7 +212,7 @@ def test_files_are_looked_at_before_the_model_is_loaded(tmp_path):
 
 
 def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_model):
-    """The session's process imports tensorflow and tensorflow_text, and none of this project."""
+    """The session's process imports tensorflow and tensorflow_text only."""
     lines = b"one\n\ntwenty-one\nJune twelfth, twenty seventeen\n"
     served = command("export/run_in_session.py", saved_model, stdin=lines).stdout.decode()
     translations = [json.loads(line)["translation"] for line in served.splitlines()]
@@ -221,13 +220,16 @@ def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_mo
     assert translations == printed.split("\n")[:-1]
 
 
-def test_run_in_session_needs_nothing_of_this_project():
-    program = (ROOT / "export" / "run_in_session.py").read_text("utf-8")
-    assert "tf_transformer" not in program
-    assert "keras" not in program
+@pytest.mark.parametrize("words", [(), ("--requests",), ("--help",), ("a", "b")])
+def test_run_in_session_prints_its_usage(words):
+    process = command("export/run_in_session.py", *words, check=False)
+    assert process.returncode == 1
+    assert (
+        process.stderr.decode().split("\n")[-2].startswith("usage: python export/run_in_session.py")
+    )
 
 
-def test_requests_are_answered_in_a_session_as_rest_would(run, saved_model):
+def test_run_in_session_answers_requests_to_all_signatures(run, saved_model):
     from tf_transformer.translator import Translator
 
     requests = [
@@ -275,7 +277,7 @@ def test_signatures_are_batch_major_and_named(saved_model):
         assert {each: (spec.dtype, spec.shape.as_list()) for each, spec in found} == outputs
 
 
-def test_an_export_holds_warm_up_requests_that_it_answers(saved_model, export):
+def test_an_export_has_warm_up_requests_that_it_answers(saved_model):
     import tensorflow as tf
     import tensorflow_text  # noqa: F401
     from tensorflow_serving.apis import prediction_log_pb2
@@ -297,22 +299,23 @@ def test_an_export_holds_warm_up_requests_that_it_answers(saved_model, export):
         assert len(rows) == 1
 
 
-def test_an_export_says_where_it_comes_from(run, saved_model):
-    """Its tokenizer, its weights and its search, in JSON and without loading the graph."""
+def test_metadata_describe_tokenizer_weights_and_search(run, saved_model):
     import hashlib
 
     from tf_transformer.translator import Translator
 
     facts = Translator.load(saved_model).metadata
     tokenizer = (run / "tokenizer.model").read_bytes()
-    journal = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert facts["task"] == "translation"
     assert facts["languages"] == {"source": "en", "target": "de"}
     assert facts["tokenizer"]["sha256"] == hashlib.sha256(tokenizer).hexdigest()
     assert facts["decoding"]["beam_size"] == 2
     assert facts["decoding"]["max_source_length"] == 1024
     assert facts["training"]["update"] == 4
     assert facts["training"]["averaged_updates"] == [2, 4]
-    assert facts["training"]["validation_bleu"] == journal[-1]["val_bleu"]
+    assert facts["training"]["validation_bleu"] == metrics[-1]["val_bleu"]
+    assert facts["training"]["validation_bleu_update"] == 4
     assert "tok:13a" in facts["training"]["bleu_signature"]
     assert facts["requires"]["lowest_server"] == "2.12"
     assert facts["requires"]["compiled_functions"] == []
@@ -324,37 +327,40 @@ def test_variables_are_stored_once(run, saved_model):
 
     parameters = Translator.from_run(run).model.count_params()
     stored = sum(f.stat().st_size for f in (saved_model / "variables").iterdir())
-    # Small models carry a few KB of index and object graph.
+    # A few KB of index and object graph count in small models.
     assert 4 * parameters <= stored <= 4 * parameters * 1.05 + 30_000
 
 
-@pytest.fixture
-def export(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT)
-    return importlib.import_module("tf_transformer.commands.export")
+def test_a_wrong_export_is_refused_and_removed(run, tmp_path, monkeypatch):
+    """The SavedModel has another length limit than the translator."""
+    from tf_transformer import tasks
 
-
-def test_a_wrong_export_is_refused_and_leaves_nothing(run, tmp_path, monkeypatch, export):
-    """The check is real: it notices a SavedModel with another limit than the translator's."""
-    from tf_transformer.translator import Translator
-
-    forger = Translator.from_run(run, max_extra_length=9)
-    other, seen = Translator.from_run(run, max_extra_length=1), []
+    translator = tasks.load_predictor(run, max_extra_length=9)
+    other, names = tasks.load_predictor(run, max_extra_length=1), []
 
     def save(folder, **options):
         other.save(folder, **options)
-        seen.append([path.name for path in folder.parent.iterdir()])
+        names.append([path.name for path in folder.parent.iterdir()])
 
-    forger.save = save
-    monkeypatch.setattr(Translator, "from_run", lambda *args, **options: forger)
+    monkeypatch.setattr(translator, "save", save)
+    monkeypatch.setattr(tasks, "load_predictor", lambda *args, **options: translator)
     with pytest.raises(RuntimeError, match="the export differs from the run it came from"):
         export.main(str(run), str(tmp_path / "served" / "1"))
-    # A server that watches the folder takes names that are numbers for versions.
-    assert seen == [[".1.partial"]]
+    # A server that watches the folder loads every name that is a number.
+    assert names == [[".1.partial"]]
     assert list((tmp_path / "served").iterdir()) == []
 
 
-def test_in_bfloat16_the_same_graph_is_checked_in_float32_first(run, export):
+def test_ctranslate2_needs_a_translator(run, tmp_path, monkeypatch):
+    from tf_transformer import tasks
+
+    pytest.importorskip("ctranslate2")
+    monkeypatch.setattr(tasks, "load_predictor", lambda *args, **options: object())
+    with pytest.raises(InputError, match="needs a run whose task predicts with a Translator"):
+        export.main(str(run), str(tmp_path / "1"), format="ctranslate2")
+
+
+def test_an_export_in_bfloat16_is_checked_in_float32_first(run):
     from tf_transformer.translator import Translator
 
     translator = Translator.from_run(run, "bfloat16")

@@ -1,9 +1,9 @@
-"""What an export says of itself; tests/test_commands.py reads what is written."""
+"""Metadata of exports; tests/commands/test_commands.py reads the metadata of an export."""
 
 import pytest
 
 from tf_transformer.config import DataConfig
-from tf_transformer.export.metadata import languages
+from tf_transformer.tasks.translation import languages
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from tf_transformer.export.metadata import languages
         ({"source_language": "fr", "target_language": "it"}, "fr", "it"),
     ],
 )
-def test_languages_are_what_the_names_of_the_data_tell(options, source, target):
+def test_languages_are_those_in_the_names_of_the_data(options, source, target):
     assert languages(DataConfig(**options)) == {"source": source, "target": target}

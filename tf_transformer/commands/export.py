@@ -13,7 +13,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from tf_transformer.translator import Translator
+    from tf_transformer.predictor import Predictor
 
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
 
@@ -27,46 +27,43 @@ def main(
     quantization: Quantization = "float32",
     **decode_options: Any,
 ) -> None:
-    """Writes a SavedModel that takes and gives raw strings, and checks it before it counts.
+    """Writes and checks a SavedModel that takes and returns raw strings.
 
-    The new model is loaded into a session in a fresh process, as a server does, and must
-    answer in all signatures as the run does. Only then it gets its final name.
+    A fresh process loads the new model into a session, as a server does, and its answers in all
+    signatures must equal those of the run. Only then does the model get its final name.
 
     Args:
         run_dir: the run's folder.
-        to: the folder to make, for TF Serving .../<model>/<version>.
+        to: the folder to write, for TF Serving .../<model>/<version>.
         jit_compile: let XLA compile the search: faster for few sentences and small models. A
-            stock TF Serving needs --xla_cpu_compilation_enabled=true then, and compiles for all
-            sizes of batches while it loads.
+            stock TF Serving then needs --xla_cpu_compilation_enabled=true, and compiles for all
+            batch sizes while it loads the model.
         dtype: of weights and computation.
         format: saved_model, or ctranslate2: a folder for CTranslate2, which needs no TensorFlow.
             export/run_in_ctranslate2.py runs it.
-        quantization: how a ctranslate2 folder keeps its weights.
-        **decode_options: fields of DecodeConfig; the run's own where None.
+        quantization: type of the stored weights of a ctranslate2 folder.
+        **decode_options: fields of DecodeConfig; null: as configured in the run.
     """
     final = pathlib.Path(to)
     if final.exists():
         raise InputError(f"{final} exists; give --to a new version, like {_next_version(final)}.")
-    # Not a number, so that a server that watches the parent folder takes no notice of it.
+    if format == "ctranslate2" and (jit_compile or dtype != "float32"):
+        raise InputError(
+            "--jit_compile and --dtype need --format saved_model; CTranslate2 has --quantization."
+        )
+    if format == "saved_model" and quantization != "float32":
+        raise InputError("--quantization needs --format ctranslate2; a SavedModel has --dtype.")
+    # Not a number, so that a server that watches the parent folder ignores it.
     partial = final.with_name(f".{final.name}.partial")
     try:
         if format == "ctranslate2":
-            if jit_compile or dtype != "float32":
-                raise InputError(
-                    "--jit_compile and --dtype are of --format saved_model; CTranslate2 has "
-                    "--quantization."
-                )
-            told = _write_ctranslate2(run_dir, partial, quantization, decode_options)
+            summary = _write_ctranslate2(run_dir, partial, quantization, decode_options)
         else:
-            if quantization != "float32":
-                raise InputError(
-                    "--quantization is of --format ctranslate2; a SavedModel has --dtype."
-                )
-            told = _write_saved_model(run_dir, partial, jit_compile, dtype, decode_options)
+            summary = _write_saved_model(run_dir, partial, jit_compile, dtype, decode_options)
         partial.rename(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    print(f"exported {final}: {told}")
+    print(f"exported {final}: {summary}")
 
 
 def _write_saved_model(
@@ -76,38 +73,36 @@ def _write_saved_model(
     dtype: DType,
     decode_options: dict[str, Any],
 ) -> str:
-    """Writes and checks; returns what was found."""
+    """Writes and checks a SavedModel; returns a summary."""
     from tf_transformer.export import manifest, metadata, warm_up
     from tf_transformer.export.check import check
     from tf_transformer.export.micro_batches import compiled_shapes
-    from tf_transformer.translator import Translator
+    from tf_transformer.tasks import load_predictor
 
-    translator = Translator.from_run(run_dir, dtype, **decode_options)
     sentences = samples(run_dir)
-    for each in stages(translator):
+    for predictor in stages(load_predictor(run_dir, dtype, **decode_options)):
         shutil.rmtree(folder, ignore_errors=True)
-        each.save(folder, jit_compile=jit_compile)
+        predictor.save(folder, jit_compile=jit_compile)
         requirements = manifest.check(folder, jit_compile)
-        check(folder, each, sentences)
-    shapes = compiled_shapes(each.max_source_length) if jit_compile else warm_up.SHAPES
-    warm_up.write(folder, warm_up.batches(shapes, each.tokenizer.encode))
-    facts = metadata.describe(pathlib.Path(run_dir), each)
+        check(folder, predictor, sentences)
+    shapes = compiled_shapes(predictor.max_source_length) if jit_compile else warm_up.SHAPES
+    warm_up.write(folder, warm_up.batches(shapes, predictor.tokenizer.encode))
+    facts = metadata.describe(run_dir, predictor)
     metadata.write(folder, facts | {"requires": asdict(requirements)})
+    option = " with --xla_cpu_compilation_enabled=true" if jit_compile else ""
     return (
         f"{len(sentences)} sentences checked in a session; runs in TF Serving "
-        f"{requirements.lowest_server} and later"
-        + " with --xla_cpu_compilation_enabled=true"
-        * jit_compile
+        f"{requirements.lowest_server} and later{option}"
     )
 
 
-def stages(translator: "Translator") -> "list[Translator]":
-    """What is saved and checked, the last of which stays.
+def stages(predictor: "Predictor") -> "list[Predictor]":
+    """The predictors to save and check in turn; the last one is exported.
 
-    In bfloat16 a right export differs from the run here and there, and so may a wrong one. The
-    same weights and the same graph in float32 may not.
+    Rounding in bfloat16 changes some answers of a correct export, so the check tolerates
+    differences. The same weights in float32 first show that the graph is correct.
     """
-    return list(dict.fromkeys([translator.with_dtype("float32"), translator]))
+    return list(dict.fromkeys([predictor.with_dtype("float32"), predictor]))
 
 
 def _write_ctranslate2(
@@ -116,28 +111,33 @@ def _write_ctranslate2(
     quantization: Quantization,
     decode_options: dict[str, Any],
 ) -> str:
-    """Writes and checks; returns what was found."""
+    """Writes and checks a folder for CTranslate2; returns a summary."""
     from tf_transformer.export import check_ctranslate2, ctranslate2
+    from tf_transformer.tasks import load_predictor
     from tf_transformer.translator import Translator
 
     ctranslate2.require_package()
-    translator = Translator.from_run(run_dir, **decode_options)
-    # Rounded weights give other scores, and a wrong export may, too; the same weights may not.
-    for each in dict.fromkeys(("float32", quantization)):
+    translator = load_predictor(run_dir, **decode_options)
+    if not isinstance(translator, Translator):
+        raise InputError(
+            "--format ctranslate2 needs a run whose task predicts with a Translator, but "
+            f"{run_dir} has a {type(translator).__name__}. Use --format saved_model."
+        )
+    # Rounded weights change scores. The same weights in float32 first show that the rest is right.
+    for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
-        ctranslate2.write(translator, folder, each)
-        agreement = check_ctranslate2.check(folder, translator, samples(run_dir), each)
+        ctranslate2.write(translator, folder, stored)
+        agreement = check_ctranslate2.check(folder, translator, samples(run_dir), stored)
     return str(agreement)
 
 
 def samples(run_dir: str) -> list[str]:
-    """What an export is checked with: sentences of the run's validation text, and odd ones."""
-    lines = RunFolder(run_dir).load_samples()
-    return lines + ODD_SENTENCES
+    """The sentences of the check: inputs of the validation examples, and unusual ones."""
+    return RunFolder(run_dir).load_samples() + ODD_SENTENCES
 
 
 def _next_version(path: pathlib.Path) -> pathlib.Path:
     if not path.name.isdigit():
         return path / "1"
-    taken = [int(p.name) for p in path.parent.iterdir() if p.name.isdigit()]
-    return path.with_name(str(max(taken) + 1))
+    versions = [int(p.name) for p in path.parent.iterdir() if p.name.isdigit()]
+    return path.with_name(str(max(versions) + 1))

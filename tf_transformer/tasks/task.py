@@ -114,5 +114,8 @@ class Task(Protocol):
             InputError: when there is nothing to score, or the numbers of texts differ.
         """
 
+    def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
+        """Facts by section for the metadata of exports, as JSON can hold them; may be empty."""
+
     def describe(self, scores: Mapping[str, Any]) -> str:
         """The scores in a line for people."""

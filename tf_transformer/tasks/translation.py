@@ -1,5 +1,6 @@
 """Translation: pairs of sentences, the Transformer, BLEU."""
 
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +130,11 @@ class Translation:
             "sentences": len(references),
         }
 
+    def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
+        """The languages, and the recipe of BLEU."""
+        signature = self.score(["."], ["."])["signature"]
+        return {"languages": languages(config.data), "training": {"bleu_signature": signature}}
+
     def describe(self, scores: Mapping[str, Any]) -> str:
         return (
             "{sentences:,} sentences: exact match {exact_match:.1f}%, chrF {chrf:.2f}, "
@@ -150,6 +156,28 @@ def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
         corpus.take(range(TEST_PAIRS, TEST_PAIRS + held_out)),
         corpus.take(range(TEST_PAIRS)),
     )
+
+
+def languages(data: DataConfig) -> dict[str, str | None]:
+    """The languages of source and target, or None if the configuration does not name them.
+
+    TFDS names them in the corpus (`wmt14_translate/de-en`), files often by their ending (`a.en`).
+    """
+    if data.train_source:
+        found = [_ending(data.train_source), _ending(data.train_target)]
+    elif data.tfds:
+        pair = data.tfds.partition("/")[2].partition(":")[0].split("-")
+        found = list(pair) if len(pair) == 2 else [None, None]
+        if data.tfds_reverse:
+            found.reverse()
+    else:
+        found = [data.source_language, data.target_language]
+    return dict(zip(("source", "target"), found, strict=True))
+
+
+def _ending(file: str) -> str | None:
+    ending = pathlib.Path(file.removesuffix(".gz")).suffix[1:]
+    return ending if len(ending) == 2 and ending.isalpha() else None
 
 
 def _tfds_split(config: DataConfig, split: str) -> ExampleStream:
