@@ -7,9 +7,9 @@ import numpy as np
 
 from tf_transformer import tasks
 from tf_transformer.data.examples import Examples
+from tf_transformer.losses import token_losses
 from tf_transformer.sequences import shift_right
 from tf_transformer.tasks import Splits, TestSet
-from tf_transformer.training.loss import token_losses
 from tf_transformer.translator import Translator, build_transformer
 
 
