@@ -49,7 +49,8 @@ class Case(NamedTuple):
 def weighted_sum(outputs) -> Any:
     """A scalar that depends on each number of each output in another way."""
     flat = keras.tree.flatten(outputs)
-    return sum(ops.sum(x * numbers(*x.shape, seed=9 + i)) for i, x in enumerate(flat))
+    weights = (ops.convert_to_tensor(numbers(*x.shape, seed=9 + i)) for i, x in enumerate(flat))
+    return sum(ops.sum(x * weight) for x, weight in zip(flat, weights, strict=True))
 
 
 def run(function: Callable, arrays: Sequence, jit_compile: bool):
@@ -64,6 +65,12 @@ def run(function: Callable, arrays: Sequence, jit_compile: bool):
         differentiated = jax.value_and_grad(with_sum, range(len(arrays)), has_aux=True)
         (_, outputs), gradients = jax.jit(differentiated)(*arrays)
         return outputs, gradients
+    if keras.backend.backend() == "torch":
+        import torch
+
+        tensors = [torch.tensor(x, requires_grad=True) for x in arrays]
+        outputs = function(*tensors)
+        return outputs, torch.autograd.grad(weighted_sum(outputs), tensors)
     import tensorflow as tf
 
     def with_gradients(*arrays):
@@ -159,7 +166,9 @@ ATTENTION = {
     "few queries, as many multiplications as allowed": Case(heads(FEW, LARGE_KEYS - 1, **LARGE)),
 }
 DROPOUT_ON_WEIGHTS = {
-    "dropout": Case(heads(3, 6), {"dropout": lambda weights: weights * random_mask(2, 3, 3, 6)})
+    "dropout": Case(
+        heads(3, 6), {"dropout": lambda weights: ops.where(random_mask(2, 3, 3, 6), weights, 0.0)}
+    )
 }
 
 
@@ -310,7 +319,7 @@ each_form_of_dropout = pytest.mark.parametrize(
 @each_form_of_dropout
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.9])
 def test_dropout_keeps_the_mean_and_drops_at_the_rate(form, rate):
-    x = np.full((50, 100), 3.0, "float32")
+    x = ops.full((50, 100), 3.0)
     seed = keras.random.SeedGenerator(1)
     calls = np.stack([reference.array(form(x, rate, seed)) for _ in range(100)])
     # The tuned form rounds each call's rate to a multiple of 1/256.
@@ -328,8 +337,10 @@ def test_the_gradient_of_dropout_is_the_noise(form):
     def noise_times(values):
         return form(values, 0.3, keras.random.SeedGenerator(1))
 
-    noise = reference.array(noise_times(np.ones_like(x)))
-    upstream = numbers(20, 30, seed=2)
+    noise = reference.array(noise_times(ops.ones(x.shape)))
+    upstream = ops.convert_to_tensor(numbers(20, 30, seed=2))
     (found,) = reference.gradients(lambda values: ops.sum(noise_times(values) * upstream), x)
-    np.testing.assert_allclose(found, noise * upstream, rtol=1e-6)
-    np.testing.assert_allclose(reference.array(noise_times(x)), noise * x, rtol=1e-6)
+    np.testing.assert_allclose(found, noise * reference.array(upstream), rtol=1e-6)
+    np.testing.assert_allclose(
+        reference.array(noise_times(ops.convert_to_tensor(x))), noise * x, rtol=1e-6
+    )

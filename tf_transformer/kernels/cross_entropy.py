@@ -80,7 +80,7 @@ def cross_entropy(
     if label_smoothing:
         of_all = ops.matmul(states, ops.sum(embeddings, axis=0))
         losses -= label_smoothing / embeddings.shape[0] * of_all
-    return CrossEntropy(losses, nll, correct)
+    return CrossEntropy(losses, ops.stop_gradient(nll), correct)
 
 
 def _gather(values: KerasTensor, labels: KerasTensor) -> KerasTensor:
