@@ -48,6 +48,9 @@ class Reversal:
         matches = [p == r for p, r in zip(predictions, references, strict=True)]
         return {"exact_match": 100.0 * float(np.mean(matches)), "examples": len(matches)}
 
+    def metadata(self, config):
+        return {}
+
     def describe(self, scores):
         return f"{scores['examples']} numbers, {scores['exact_match']:.1f}% right"
 

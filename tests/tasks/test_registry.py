@@ -91,8 +91,11 @@ def test_the_export_reverses_digits(reversal_run, tmp_path):
     from tf_transformer.saved_translator import SavedTranslator
 
     export.main(str(reversal_run), str(tmp_path / "1"))
-    predictions = SavedTranslator(tmp_path / "1")(["3 1 4", "2 7 1"])
-    assert [text for text, _ in predictions] == ["4 1 3", "1 7 2"]
+    saved = SavedTranslator(tmp_path / "1")
+    assert [text for text, _ in saved(["3 1 4", "2 7 1"])] == ["4 1 3", "1 7 2"]
+    assert saved.metadata["task"] == "tasks.reversal:REVERSAL"
+    assert saved.metadata["training"]["validation_exact_match"] > 80
+    assert "languages" not in saved.metadata
 
 
 def test_another_task_cannot_go_on_with_the_run(reversal_run):
