@@ -42,6 +42,8 @@ def formatted(field: str, entry: Any) -> str:
         return "–"
     if isinstance(entry, list):
         return " → ".join(formatted(field, each) for each in entry)
+    if isinstance(entry, dict):
+        return ", ".join(f"{name}: {formatted(field, each)}" for name, each in entry.items())
     if isinstance(entry, str):
         return entry
     if isinstance(entry, bool):

@@ -1,0 +1,114 @@
+"""Probes of the thresholds of kernels: attention of few queries, and blocks of top-k."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.kernels.pairs import normal
+from benchmarks.kernels.probe import ALWAYS, NEVER, MakeLoop, Probe, forced
+from benchmarks.kernels.timing import Loop, looped
+from tf_transformer import kernels, thresholds
+from tf_transformer.kernels import top_k
+
+_K = 8
+_HEADS, _SIZE = 8, 64  # of base
+
+
+def probes(small: bool = False) -> Iterator[Probe]:
+    """All of them.
+
+    Args:
+        small: one small size of each, that a test can afford.
+    """
+    rows = 2 if small else 128
+    yield from _elementwise_multiplications(small)
+    yield from _elementwise_queries(small)
+    yield from _largest_block(rows, 256 if small else 32_000)
+    yield from _smallest_block(rows, (16,) if small else (8, 16, 32))
+    yield from _blocks_per_result(rows, (4,) if small else (2, 4, 8))
+    yield from _sorts_without_blocks(rows, (0.25,) if small else (0.5, 1, 2, 4))
+
+
+def _attention(queries: int, rows: int) -> MakeLoop:
+    """Attention of a decoding step."""
+    sizes = [(1, _HEADS, length, _SIZE) for length in (queries, rows, rows)]
+    inputs = [normal(*size) for size in sizes]
+    return lambda: looped(lambda *arrays: kernels.TUNED.attention(*arrays).heads, inputs)
+
+
+_ELEMENTWISE = {"elementwise": ALWAYS, "products": NEVER}
+
+
+def _elementwise_multiplications(small: bool) -> Iterator[Probe]:
+    name, limit = "ELEMENTWISE_MULTIPLICATIONS", thresholds.ELEMENTWISE_MULTIPLICATIONS
+    for factor in (0.25,) if small else (0.25, 0.5, 1, 2, 4):
+        rows = int(factor * limit) // (_HEADS * _SIZE)
+        chosen = "elementwise" if factor <= 1 else "products"
+        size = f"{_HEADS * _SIZE * rows:,} multiplications, 1 query"
+        sides = forced("kernels.attention", name, _ELEMENTWISE, _attention(1, rows))
+        yield Probe(name, size, chosen, sides)
+
+
+def _elementwise_queries(small: bool) -> Iterator[Probe]:
+    name, limit = "ELEMENTWISE_QUERIES", thresholds.ELEMENTWISE_QUERIES
+    for queries in (2,) if small else (limit // 2, limit, 2 * limit):
+        chosen = "elementwise" if queries <= limit else "products"
+        sides = forced("kernels.attention", name, _ELEMENTWISE, _attention(queries, 8))
+        yield Probe(name, f"{queries} queries, 8 rows", chosen, sides)
+
+
+def _top_k(values: np.ndarray, jit_compile: bool = False) -> MakeLoop:
+    kernel = (kernels.XLA if jit_compile else kernels.TUNED).top_k
+    return lambda: looped(lambda x: kernel(x, _K), [values], jit_compile)
+
+
+def _largest_block(rows: int, size: int) -> Iterator[Probe]:
+    name, limit = "LARGEST_BLOCK", thresholds.LARGEST_BLOCK
+    values = normal(rows, size)
+    blocks = {str(block): block for block in (limit // 2, limit, 2 * limit, 4 * limit)}
+    for jit_compile, how in ((False, ""), (True, ", compiled")):
+        sides = forced("kernels.top_k", name, blocks, _top_k(values, jit_compile))
+        yield Probe(name, f"{rows} rows of {size:,}, k {_K}{how}", str(limit), sides)
+
+
+def _smallest_block(rows: int, blocks: tuple[int, ...]) -> Iterator[Probe]:
+    """Rows that have the fewest blocks that are worth it, of various sizes."""
+    name, count = "SMALLEST_BLOCK", thresholds.BLOCKS_PER_RESULT * _K
+    one_sort = thresholds.LARGEST_BLOCK + 1
+    for block in blocks:
+        chosen = "blocks" if block >= thresholds.SMALLEST_BLOCK else "one sort"
+        make = _top_k(normal(rows, block * count))
+        sides = forced("kernels.top_k", name, {"blocks": 1, "one sort": one_sort}, make)
+        yield Probe(name, f"{rows} rows of {count} blocks of {block}, k {_K}", chosen, sides)
+
+
+def _blocks_per_result(rows: int, numbers: tuple[int, ...]) -> Iterator[Probe]:
+    """Rows of a few of the largest blocks, which may be cut into more and smaller ones."""
+    name, limit = "BLOCKS_PER_RESULT", thresholds.BLOCKS_PER_RESULT
+    values = {str(number): number for number in (limit // 2, limit, 2 * limit)}
+    for number in numbers:
+        size = thresholds.LARGEST_BLOCK * number * _K
+        sides = forced("kernels.top_k", name, values, _top_k(normal(rows, size)))
+        yield Probe(name, f"{rows} rows of {size:,}, k {_K}", str(limit), sides)
+
+
+def _sorts_without_blocks(rows: int, factors: tuple[float, ...]) -> Iterator[Probe]:
+    name, limit = "XLA_SORTS_WITHOUT_BLOCKS", thresholds.XLA_SORTS_WITHOUT_BLOCKS
+    for factor in factors:
+        size = int(factor * limit)
+        chosen = "one sort" if factor <= 1 else "blocks"
+        make = _compiled_sort(normal(rows, size))
+        sides = forced("kernels.top_k", name, {"one sort": ALWAYS, "blocks": NEVER}, make)
+        yield Probe(name, f"{rows} rows of {size:,}, k {_K}, compiled", chosen, sides)
+
+
+def _compiled_sort(values: np.ndarray) -> MakeLoop:
+    def sort(x: tf.Tensor) -> Any:
+        return top_k._sort(x, _K, xla=True)
+
+    def make() -> Loop:
+        return looped(sort, [values], jit_compile=True)
+
+    return make

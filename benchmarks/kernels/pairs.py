@@ -1,0 +1,133 @@
+"""Times of the plain and the tuned form of each equation, at the sizes of training and decoding."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from benchmarks.harness.results import Row
+from benchmarks.kernels.timing import looped, measured, with_gradients
+from tf_transformer import kernels
+
+_RNG = np.random.default_rng(1)
+_SEED = keras.random.SeedGenerator(1)
+_EPSILON = 1e-6
+
+
+class Work(NamedTuple):
+    """What to time of a kernel.
+
+    Attributes:
+        kernel: a field of `Kernels`.
+        work: in words.
+        inputs: arrays.
+        call: from the kernel and tensors to results.
+        gradients: whether gradients are computed, too.
+        jit_compile: whether XLA compiles both forms.
+    """
+
+    kernel: str
+    work: str
+    inputs: list[np.ndarray]
+    call: Callable[..., Any]
+    gradients: bool = False
+    jit_compile: bool = False
+
+
+def normal(*shape: int) -> np.ndarray:
+    """Random numbers."""
+    return _RNG.normal(size=shape).astype("float32")
+
+
+def works(small: bool = False) -> Iterator[Work]:
+    """All that is timed.
+
+    Args:
+        small: sizes that a test can afford.
+    """
+    rows, vocabulary = (6, 64) if small else (1536, 8000)
+    batch, tokens = (2, 3) if small else (64, 24)
+    heads = [normal(batch, 4, tokens, 32) for _ in range(3)]
+
+    def attend(kernel, query, key, value):
+        return kernel(query, key, value).heads
+
+    yield Work("attention", "update of tiny", heads, attend, gradients=True)
+    step = [normal(1, 4, 1, 32), normal(1, 4, tokens, 32), normal(1, 4, tokens, 32)]
+    yield Work("attention", "step of tiny, one row", step, attend)
+    static = [normal(batch, 8, 4, 64), normal(8 * batch, 64, 26), normal(8 * batch, 26, 64)]
+    yield Work("static_attention", "step of base, beam 4", static, attend, jit_compile=True)
+    yield Work(
+        "layer_norm",
+        "update of tiny",
+        [normal(batch, tokens, 128), normal(128), normal(128)],
+        lambda kernel, *inputs: kernel(*inputs, _EPSILON),
+        gradients=True,
+    )
+    yield Work(
+        "dropout",
+        "update of tiny",
+        [normal(batch, tokens, 128)],
+        lambda kernel, x: kernel(x, 0.1, _SEED),
+        gradients=True,
+    )
+    labels = _RNG.integers(0, vocabulary, rows, dtype="int32")
+    yield Work(
+        "cross_entropy",
+        "update of tiny",
+        [labels, normal(rows, 128), normal(vocabulary, 128) / 10],
+        lambda kernel, *inputs: kernel(*inputs, 0.1).losses,
+        gradients=True,
+    )
+    yield Work(
+        "matmul_transposed",
+        "scores of an update of tiny",
+        heads[:2],
+        lambda kernel, *inputs: kernel(*inputs),
+        gradients=True,
+    )
+    logits = normal(*(2, 4, 64) if small else (32, 4, 32_000))
+    totals = normal(*logits.shape[:2])
+    for jit_compile in (False, True):
+        yield Work(
+            "top_k",
+            "128 rows of base, k 8",
+            [logits],
+            lambda kernel, values: kernel(values, 8),
+            jit_compile=jit_compile,
+        )
+        yield Work(
+            "rank_tokens",
+            "step of base, batch 32, beam 4",
+            [logits, totals],
+            lambda kernel, *inputs: kernel(*inputs, 8),
+            jit_compile=jit_compile,
+        )
+
+
+def timed(work: Work) -> Row:
+    """A row of the table of pairs."""
+    tuned = kernels.XLA if work.jit_compile else kernels.TUNED
+    loops = {}
+    for name, forms in (("plain", kernels.PLAIN), ("tuned", tuned)):
+        kernel = getattr(forms, work.kernel)
+
+        def run(*inputs, kernel=kernel):
+            return work.call(kernel, *inputs)
+
+        function = with_gradients(run) if work.gradients else run
+        loops[name] = looped(function, work.inputs, work.jit_compile)
+    found = measured(loops)
+    return {
+        "kernel": work.kernel,
+        "work": work.work + (", with gradients" if work.gradients else ""),
+        "compiled": work.jit_compile,
+        **{f"{name}_ms": round(1000 * usage.seconds, 4) for name, usage in found.items()},
+        "plain_over_tuned": round(found["plain"].seconds / found["tuned"].seconds, 2),
+        **{f"{name}_minor_faults": usage.minor_faults for name, usage in found.items()},
+        **{
+            f"{name}_system_ms": round(1000 * usage.system_seconds, 4)
+            for name, usage in found.items()
+        },
+    }
