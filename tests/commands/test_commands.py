@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from tf_transformer.commands import export, translate
+from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def error_of(*words) -> str:
 
 @pytest.fixture(scope="session")
 def own_files(tmp_path_factory):
-    """Two small files of a user's own, and the run that train.py makes of them by default."""
+    """A folder with two small parallel files."""
     folder = tmp_path_factory.mktemp("own")
     words = ["red", "green", "blue", "old", "new"]
     things = ["house", "car", "tree", "dog", "book", "street"]
@@ -91,6 +91,37 @@ def test_evaluate_a_generated_run_on_its_own_test_pairs(run):
     assert 0 <= result["exact_match"] <= 100
 
 
+def test_evaluate_scores_given_outputs_without_a_run(tmp_path, capsys):
+    """Oracle: sacreBLEU called directly."""
+    import sacrebleu
+
+    hypotheses, references = ["ein Haus am See", ""], ["ein Haus an dem See", "zwei\u2028drei"]
+    files = {}
+    for name, lines in (("hypotheses", hypotheses), ("reference", references)):
+        files[name] = str(tmp_path / name)
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    evaluate.main(**files)
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {"bleu", "signature", "chrf"} <= result.keys()
+    expected = sacrebleu.corpus_chrf(hypotheses, [references]).score
+    assert result["chrf"] == pytest.approx(expected)
+    assert result["sentences"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give --run_dir, or --hypotheses and --reference"),
+        ({"source": "a", "reference": "b"}, "give --run_dir, or --hypotheses and --reference"),
+        ({"hypotheses": "a"}, "--hypotheses needs --reference"),
+        ({"hypotheses": "a", "reference": "b", "source": "c"}, "--source and --output have no"),
+    ],
+)
+def test_evaluate_needs_a_run_or_two_files(options, message):
+    with pytest.raises(InputError, match=message):
+        evaluate.main(**options)
+
+
 def test_translate_gives_a_line_for_a_line(run):
     odd = "one\n\n  \ntwo\u2028three\x85four\n\ufeff\r\nbroken ".encode() + b"\xff\xfe\nlast"
     printed = command("translate.py", "--run_dir", run, stdin=odd).stdout
@@ -99,7 +130,7 @@ def test_translate_gives_a_line_for_a_line(run):
     assert command("translate.py", "--run_dir", run, stdin=b"").stdout == b""
 
 
-def test_a_killed_translation_goes_on_as_if_nothing_had_been(run, tmp_path):
+def test_a_killed_translation_can_be_resumed(run, tmp_path):
     """kill -9, while it writes four files; the bytes are those of an uninterrupted run."""
     lines = (run / "samples.txt").read_text("utf-8").splitlines()
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in (*lines, "", "x") * 20), "utf-8")
@@ -127,7 +158,7 @@ def test_a_killed_translation_goes_on_as_if_nothing_had_been(run, tmp_path):
     assert len(list((tmp_path / "killed").iterdir())) == 4
 
 
-def test_a_reader_that_has_enough_is_no_error_worth_a_traceback(run):
+def test_a_reader_that_stops_early_causes_no_traceback(run):
     script = f"{sys.executable} translate.py --run_dir {run} --window 1 | head -n 1"
     process = subprocess.run(
         ["bash", "-c", script], input=b"one\n" * 500, capture_output=True, cwd=ROOT, check=True
@@ -138,7 +169,7 @@ def test_a_reader_that_has_enough_is_no_error_worth_a_traceback(run):
 
 @pytest.fixture(scope="module")
 def outputs(run, tmp_path_factory):
-    """What translate.py writes into its files, as lists of lines."""
+    """The files that translate.py writes, as lists of lines."""
     folder = tmp_path_factory.mktemp("outputs")
     (folder / "in").write_text("one\n\ntwenty-one\n", "utf-8")
     names = ["output", "n_best_output", "scores_output", "alignments_output"]
@@ -147,7 +178,7 @@ def outputs(run, tmp_path_factory):
     return {name: (folder / name).read_text("utf-8").split("\n")[:-1] for name in names}
 
 
-def test_every_output_has_something_for_each_line(outputs):
+def test_every_output_has_an_entry_for_each_line(outputs):
     n_best = [line.split(" ||| ") for line in outputs["n_best_output"]]
     assert [number for number, _, _ in n_best] == ["0", "0", "1", "2", "2"]
     first = [n_best[place] for place in (0, 2, 3)]
@@ -200,14 +231,14 @@ def test_given_translations_are_scored(run, tmp_path):
 
 
 @pytest.mark.parametrize("other", ["prefixes", "n_best_output", "scores_output"])
-def test_what_scoring_cannot_give_is_an_error(run, other):
+def test_scoring_refuses_options_of_translating(run, other):
     message = "--score_target translates nothing: give it without --prefixes, --n_best_output and"
     with pytest.raises(InputError, match=message):
         translate.main(str(run), score_target="a", **{other: "b"})
 
 
-def test_files_are_looked_at_before_the_model_is_loaded(tmp_path):
-    with pytest.raises(InputError, match="--resume needs --input and --output"):
+def test_files_are_checked_before_the_model_is_loaded(tmp_path):
+    with pytest.raises(InputError, match="--resume needs the --input and --output"):
         translate.main(str(tmp_path / "no run"), resume=True)
 
 
