@@ -51,6 +51,9 @@ class Reversal:
     def describe(self, scores):
         return f"{scores['examples']} numbers, {scores['exact_match']:.1f}% right"
 
+    def metadata(self, config):
+        return {}
+
     def _splits(self):
         """All numbers of three digits, in a random order: 800 to train, 100, 100."""
         numbers = [" ".join(f"{n:03}") for n in np.random.default_rng(1).permutation(1000)]
