@@ -1,4 +1,4 @@
-"""The tokenizer: the wheel against tensorflow-text's op, and what happens to text."""
+"""The tokenizer: the package against tensorflow-text's op, and how text changes."""
 
 import random
 import re
@@ -42,7 +42,7 @@ DIFFICULT = {
 @pytest.fixture(scope="module")
 def lines():
     corpus = generate(200, "en", "de", seed=1)
-    return corpus.sources + corpus.targets
+    return corpus["source"] + corpus["target"]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def rewriting(lines):
 
 
 def folded(text: str) -> str:
-    """Runs of U+0020 as one and none outside; then U+2581, which stands for a blank, as one."""
+    """One blank for each run, none at the ends; then the same with U+2581 for a blank."""
     inner = re.sub(" +", " ", text).strip(" ")
     return inner.replace(BLANK_PIECE, " ").strip(" ")
 
@@ -91,7 +91,7 @@ def test_op_gives_the_ids_and_strings_of_the_wheel(which, texts, request):
 
 
 @pytest.mark.parametrize("name", DIFFICULT)
-def test_round_trip_keeps_all_but_blanks(tokenizer, name):
+def test_round_trip_keeps_everything_but_blanks(tokenizer, name):
     text = DIFFICULT[name]
     assert tokenizer.decode(tokenizer.encode(text)) == folded(text)
 
@@ -101,7 +101,7 @@ def test_round_trip_of_random_unicode(tokenizer):
         assert tokenizer.decode(tokenizer.encode(text)) == folded(text), repr(text)
 
 
-def test_sign_for_a_blank_comes_back_as_a_blank(tokenizer):
+def test_the_sign_for_a_blank_is_decoded_as_a_blank(tokenizer):
     assert tokenizer.decode(tokenizer.encode(f"one{BLANK_PIECE}two")) == "one two"
 
 
@@ -137,7 +137,7 @@ def test_special_ids_are_those_of_the_model_file(tokenizer):
 def test_decode_stops_at_the_first_end(tokenizer):
     ids = tokenizer.encode("twenty-one")
     assert tokenizer.decode([*ids, *tokenizer.encode("zwei"), PAD_ID]) == "twenty-one"
-    assert tokenizer.decode(ids[:-1]) == "twenty-one"  # and does without one
+    assert tokenizer.decode(ids[:-1]) == "twenty-one"  # the end may be missing
     assert tokenizer.decode([EOS_ID]) == tokenizer.decode([]) == ""
 
 
@@ -189,7 +189,7 @@ def test_nothing_to_train_on(lines):
     assert str(error.value) == ("there is no text to train a tokenizer on: every line is empty.")
 
 
-def test_file_that_is_no_model(tmp_path):
+def test_a_file_that_is_not_a_model(tmp_path):
     path = tmp_path / "tokenizer.model"
     path.write_text("not a model")
     with pytest.raises(InputError, match=r"tokenizer\.model is not a SentencePiece model: "):
@@ -206,13 +206,13 @@ def test_model_with_other_ids(lines, tmp_path):
     with pytest.raises(InputError) as error:
         Tokenizer.load(f"{prefix}.model")
     assert str(error.value) == (
-        f"{prefix}.model numbers padding, start, end and unknown (-1, 1, 2, 0); "
+        f"{prefix}.model has the ids (-1, 1, 2, 0) for padding, start, end and unknown; "
         "expected (0, 1, 2, 3). Train the tokenizer with this project."
     )
 
 
 def test_vocabulary_too_small_for_the_characters():
-    """500 Chinese characters, and room for 40 beside the 260 bytes and special ids."""
+    """500 Chinese characters; 260 of the 300 ids are bytes and special ids."""
     with pytest.raises(InputError) as error:
         Tokenizer.train(["".join(map(chr, range(0x4E00, 0x4E00 + 500)))], vocabulary_size=300)
     message = "data.vocabulary_size=300 is too small for the characters of this text; raise it."
@@ -223,5 +223,5 @@ def test_file_that_is_missing(tmp_path):
     with pytest.raises(InputError) as error:
         Tokenizer.load(tmp_path / "tokenizer.model")
     assert str(error.value).endswith(
-        "tokenizer.model is not a file; a run keeps its tokenizer there."
+        "tokenizer.model is not a file; it should be a run's tokenizer."
     )

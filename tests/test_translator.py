@@ -1,4 +1,4 @@
-"""Strings to strings: order, emptiness, batches, and what else there is to ask a translator."""
+"""Strings to strings: order, empty lines, batches, scores, alignments, constraints."""
 
 import numpy as np
 import pytest
@@ -24,12 +24,12 @@ def translator(run):
 
 
 def with_options(translator, **options):
-    """The same model, searched otherwise."""
+    """The same model with other options of the search."""
     return Translator(translator.model, translator.tokenizer, DecodeConfig(**options))
 
 
 def of_one_word(translator, **options):
-    """A translator that knows one word, so that what it can find can be counted by hand."""
+    """A translator with a vocabulary of one word: its translations can be counted by hand."""
     tokenizer = translator.tokenizer
     pieces = [tokenizer.piece(i) for i in range(EOS_ID + 1, tokenizer.vocabulary_size)]
     word = max(pieces, key=lambda piece: piece.startswith("▁") * len(piece))
@@ -64,7 +64,7 @@ def test_empty_and_blank_lines_translate_to_nothing(translator):
     assert translator([]) == []
 
 
-def test_a_long_sentence_is_cut_at_the_documented_length(run):
+def test_a_long_sentence_is_cut_at_max_source_length(run):
     short = Translator.from_run(run, max_source_length=5)
     assert short(["one " * 50])[0] == short(["one " * 90])[0]
 
@@ -77,7 +77,7 @@ def test_progress_counts_sentences_with_text_and_their_target_tokens(translator)
 
 
 class Batches:
-    """Stands for the search and keeps what it was given."""
+    """Replaces the search and records its inputs."""
 
     def __init__(self, search):
         self.search = search
@@ -89,7 +89,7 @@ class Batches:
 
 
 @pytest.mark.parametrize(("batch_size", "batch_tokens"), [(64, 60), (3, 4096), (64, 5)])
-def test_batches_keep_to_both_limits_and_hold_sentences_of_like_length(
+def test_batches_keep_both_limits_and_hold_sentences_of_similar_length(
     translator, batch_size, batch_tokens
 ):
     texts = ["one two three"] * 5 + ["seven"] * 10 + ["two hundred and one"] * 4
@@ -99,12 +99,12 @@ def test_batches_keep_to_both_limits_and_hold_sentences_of_like_length(
     assert sum(len(source) for source in batches.sources) == len(texts)
     for source in batches.sources:
         assert len(source) <= batch_size
-        assert source.size <= batch_tokens or len(source) == 1  # one alone may be longer
+        assert source.size <= batch_tokens or len(source) == 1  # a single sentence may be longer
         lengths = (source != 0).sum(axis=1)
         assert 2 * min(lengths) >= max(lengths)
 
 
-def test_n_best_are_sorted_and_start_with_what_a_call_gives(run):
+def test_n_best_are_sorted_and_start_with_the_result_of_a_call(run):
     several = Translator.from_run(run, beam_size=4, num_hypotheses=3)
     n_best = several.n_best(SENTENCES)
     assert [hypotheses[0] for hypotheses in n_best] == several(SENTENCES)
@@ -114,8 +114,8 @@ def test_n_best_are_sorted_and_start_with_what_a_call_gives(run):
         assert scores == sorted(scores, reverse=True)
 
 
-def test_there_may_be_fewer_hypotheses_and_never_none(translator):
-    """Of two tokens, one word gives the end, the word and the end, and the word twice."""
+def test_there_may_be_fewer_hypotheses_but_at_least_one(translator):
+    """With two tokens: the end; the word and the end; the word twice."""
     other, word = of_one_word(translator, beam_size=5, num_hypotheses=5, max_length=2)
     few, empty = other.n_best(["one", ""])
     assert sorted(texts_of(few)) == ["", word, f"{word} {word}"]
@@ -133,8 +133,8 @@ def test_translations_start_with_their_prefixes(translator, options):
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6])
-def test_the_score_of_a_translation_is_the_one_its_search_gave(translator, length_penalty):
-    """One word comes out of the tokenizer as it went in; at the limit the end token is missing."""
+def test_the_score_of_a_translation_is_the_score_of_its_search(translator, length_penalty):
+    """The tokenizer keeps the one word whole; at the length limit the end token is missing."""
     options = {"length_penalty": length_penalty, "beam_size": 6, "num_hypotheses": 6}
     other, word = of_one_word(translator, max_length=8, **options)
     texts = ["one", "two hundred and twelve"]
@@ -155,7 +155,7 @@ def source_of(translator, text):
     return np.array([translator.tokenizer.encode(text)], np.int32)
 
 
-def test_alignments_have_a_row_a_target_token_that_sums_to_one(translator):
+def test_alignments_have_a_row_per_target_token_that_sums_to_one(translator):
     translations = ["eins", "zwei hundert", "x", "", "", "sieben"]
     for text, translation, alignment in zip(
         SENTENCES, translations, translator.align(SENTENCES, translations), strict=True
@@ -169,15 +169,15 @@ def test_alignments_have_a_row_a_target_token_that_sums_to_one(translator):
         assert len(alignment.links()) == (pieces[0] - 1 if pieces[1] > 1 else 0)
 
 
-def test_links_go_to_the_likeliest_source_but_the_end():
+def test_links_go_to_the_likeliest_source_token_except_the_end():
     weights = np.array([[0.1, 0.5, 0.4], [0.3, 0.1, 0.6], [1.0, 0.0, 0.0]])
     assert Alignment(["a", "b", "</s>"], ["x", "y", "</s>"], weights).links() == [(1, 0), (0, 1)]
     assert Alignment(["</s>"], ["x", "</s>"], np.ones((2, 1))).links() == []
     assert Alignment(["a", "</s>"], ["</s>"], np.ones((1, 2)) / 2).links() == []
 
 
-def test_the_decoder_looks_before_it_knows_the_token(translator):
-    """The row of a token depends on those before it, as when a search chose it."""
+def test_the_attention_for_a_token_depends_on_earlier_tokens_only(translator):
+    """As when a search chooses the token."""
     one, other = translator.align(["twenty-one"] * 2, ["x y", "x zwei"])
     same = [a == b for a, b in zip(one.target, other.target, strict=False)]
     shared = same.index(False) + 1
@@ -185,7 +185,7 @@ def test_the_decoder_looks_before_it_knows_the_token(translator):
     assert not np.allclose(one.weights[shared], other.weights[shared], atol=1e-6)
 
 
-def test_alignments_of_a_batch_are_those_of_each_pair(translator):
+def test_alignments_do_not_depend_on_the_batch(translator):
     texts, translations = SENTENCES[:2], ["eins", "zwei hundert und zwei"]
     together = translator.align(texts, translations)
     for place, alignment in enumerate(together):
@@ -193,7 +193,7 @@ def test_alignments_of_a_batch_are_those_of_each_pair(translator):
         np.testing.assert_allclose(alignment.weights, alone.weights, atol=1e-5)
 
 
-def test_bfloat16_computes_the_same_less_exactly(translator):
+def test_bfloat16_computes_the_same_less_precisely(translator):
     half = translator.with_dtype("bfloat16")
     assert {weight.dtype for weight in half.model.weights} == {"bfloat16"}
     assert half.config == translator.config
@@ -209,7 +209,7 @@ def test_another_dtype_is_an_error(run, translator):
         Translator.from_run(run, "float16")
 
 
-def test_no_translation_holds_excluded_tokens(translator):
+def test_no_translation_contains_excluded_tokens(translator):
     other = with_options(translator, beam_size=2)
     pieces = {
         other.tokenizer.piece(i)
@@ -222,7 +222,7 @@ def test_no_translation_holds_excluded_tokens(translator):
 
 
 def test_an_excluded_token_that_the_vocabulary_lacks_is_an_error(run):
-    with pytest.raises(InputError, match="'▁nowhere' is no piece of the vocabulary"):
+    with pytest.raises(InputError, match="'▁nowhere' is not a piece of the vocabulary"):
         Translator.from_run(run, excluded_tokens=("▁nowhere",))
 
 
@@ -251,7 +251,7 @@ def test_the_saved_model_gives_the_same_strings(translator, tmp_path, jit_compil
         np.testing.assert_allclose(found["score"], scores, atol=1e-4)
 
 
-@pytest.mark.parametrize("ask", ["__call__", "n_best", "score", "align"])
-def test_lists_of_unequal_length_are_an_error(translator, ask):
+@pytest.mark.parametrize("method", ["__call__", "n_best", "score", "align"])
+def test_lists_of_unequal_length_are_an_error(translator, method):
     with pytest.raises(InputError, match=r"expected as many (prefixes|translations) as texts"):
-        getattr(translator, ask)(["one", "two"], ["eins"])
+        getattr(translator, method)(["one", "two"], ["eins"])

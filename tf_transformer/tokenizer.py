@@ -1,14 +1,14 @@
 """SentencePiece BPE with one vocabulary for both languages and byte fallback.
 
-Training and translation in Python go through the `sentencepiece` wheel; an exported graph goes
-through tensorflow-text's op on the same model file. Both give the same ids.
+Python code uses the `sentencepiece` package; an exported graph uses tensorflow-text's op on the
+same model file. Both give the same ids.
 
-What happens to text: runs of blanks become one and outer blanks go; U+2581, SentencePiece's own
-sign for a blank, comes back as one. With the default normalisation, `identity`, nothing else
-changes: any other Unicode string comes back as it was, since characters outside the vocabulary
-are spelled as UTF-8 bytes. With `nmt_nfkc` text is rewritten first: compatibility characters are
+Text changes as follows. A run of blanks becomes one blank, and blanks at the ends are removed;
+U+2581, SentencePiece's own sign for a blank, is decoded as a blank. With the normalisation
+`identity`, the default, every other Unicode string is decoded unchanged: characters outside the
+vocabulary are encoded as UTF-8 bytes. `nmt_nfkc` rewrites text first: compatibility characters are
 unified (½ becomes 1⁄2, ﬁ becomes fi), tabs and zero-width spaces become blanks, control characters
-go.
+are removed.
 """
 
 import io
@@ -25,12 +25,12 @@ from tf_transformer.files import write_whole
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
-# Differs from the paper: SentencePiece's BPE on raw text, with bytes for what it lacks, where the
+# Differs from the paper: BPE on raw text, with bytes for characters outside the vocabulary; the
 # paper has BPE on tokenised text.
 _TRAINER_OPTIONS: dict[str, Any] = {
     "model_type": "bpe",
     "hard_vocab_limit": False,
-    "character_coverage": 0.9999,  # rarer characters are spelled as bytes
+    "character_coverage": 0.9999,  # rarer characters are encoded as bytes
     "byte_fallback": True,
     "shuffle_input_sentence": True,
     "pad_id": PAD_ID,
@@ -70,9 +70,9 @@ class Tokenizer:
 
         Args:
             lines: the training text, source and target mixed.
-            vocabulary_size: the largest number of ids; a small text gives fewer.
+            vocabulary_size: largest number of ids; a small text gives fewer.
             normalization: a SentencePiece rule: identity, nfkc or nmt_nfkc.
-            max_lines: how many lines are read; beyond that a random sample.
+            max_lines: number of lines used; a random sample of a longer text.
 
         Raises:
             InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
@@ -99,7 +99,7 @@ class Tokenizer:
                 raise
             raise InputError(
                 f"data.vocabulary_size={vocabulary_size} is too small for the characters of "
-                f"this text; raise it. SentencePiece says: {error}"
+                f"this text; raise it. SentencePiece's message: {error}"
             ) from error
         return cls(model.getvalue())
 
@@ -117,15 +117,15 @@ class Tokenizer:
         expected = (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
         if found != expected:
             raise InputError(
-                f"{path} numbers padding, start, end and unknown {found}; expected {expected}. "
-                "Train the tokenizer with this project."
+                f"{path} has the ids {found} for padding, start, end and unknown; expected "
+                f"{expected}. Train the tokenizer with this project."
             )
         return tokenizer
 
     @classmethod
     def _parse(cls, path: pathlib.Path) -> "Tokenizer":
         if not path.is_file():
-            raise InputError(f"{path} is not a file; a run keeps its tokenizer there.")
+            raise InputError(f"{path} is not a file; it should be a run's tokenizer.")
         try:
             return cls(path.read_bytes())
         except RuntimeError as error:
@@ -152,14 +152,14 @@ class Tokenizer:
         return [[*row, EOS_ID] for row in rows]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The line that ids spell, up to the first end-of-sentence id."""
+        """The text of ids, up to the first end-of-sentence id."""
         ids = [int(i) for i in ids]
         if EOS_ID in ids:
             ids = ids[: ids.index(EOS_ID)]
         return self._processor.decode(ids)
 
     def piece(self, token: int) -> str:
-        """The piece of text that an id stands for, with U+2581 for a blank before it."""
+        """The piece of text of an id; U+2581 stands for a blank."""
         return self._processor.id_to_piece(int(token))
 
     def piece_to_id(self, piece: str) -> int:
@@ -171,14 +171,14 @@ class Tokenizer:
         token = self._processor.piece_to_id(piece)
         if token == UNK_ID and piece != self.piece(UNK_ID):
             raise InputError(
-                f"{piece!r} is no piece of the vocabulary. A piece that starts a word starts "
-                "with U+2581 (▁), as in ▁house."
+                f"{piece!r} is not a piece of the vocabulary. A piece at the start of a word "
+                "begins with U+2581 (▁), as in ▁house."
             )
         return token
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD for every half of a surrogate pair, which UTF-8 cannot hold."""
+    """The text with U+FFFD for every lone surrogate, which UTF-8 cannot encode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -187,7 +187,11 @@ def well_formed(text: str) -> str:
 
 
 def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that hold text; an error when none does."""
+    """The lines that are not blank.
+
+    Raises:
+        InputError: when all are blank.
+    """
     with_text = (line for line in lines if line.strip())
     first = next(with_text, None)
     if first is None:

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from tf_transformer.commands import export, translate
+from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -89,6 +89,37 @@ def test_evaluate_a_generated_run_on_its_own_test_pairs(run):
     )
     assert result["sentences"] == 1000
     assert 0 <= result["exact_match"] <= 100
+
+
+def test_evaluate_scores_given_outputs_without_a_run(tmp_path, capsys):
+    """Oracle: sacreBLEU called directly."""
+    import sacrebleu
+
+    hypotheses, references = ["ein Haus am See", ""], ["ein Haus an dem See", "zwei\u2028drei"]
+    files = {}
+    for name, lines in (("hypotheses", hypotheses), ("reference", references)):
+        files[name] = str(tmp_path / name)
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    evaluate.main(**files)
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {"bleu", "signature", "chrf"} <= result.keys()
+    expected = sacrebleu.corpus_chrf(hypotheses, [references]).score
+    assert result["chrf"] == pytest.approx(expected)
+    assert result["sentences"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give --run_dir, or --hypotheses and --reference"),
+        ({"source": "a", "reference": "b"}, "give --run_dir, or --hypotheses and --reference"),
+        ({"hypotheses": "a"}, "--hypotheses needs --reference"),
+        ({"hypotheses": "a", "reference": "b", "source": "c"}, "--source and --output have no"),
+    ],
+)
+def test_evaluate_needs_a_run_or_two_files(options, message):
+    with pytest.raises(InputError, match=message):
+        evaluate.main(**options)
 
 
 def test_translate_gives_one_line_per_line(run):

@@ -1,4 +1,4 @@
-"""What train.py itself does: the summary, and exports of the best in processes of their own."""
+"""The command train: its summary, and exports of the best weights in a process of their own."""
 
 import subprocess
 
@@ -11,7 +11,8 @@ from tf_transformer.training.trainer import Result
 RESULT = Result(
     updates=1200,
     skipped=0,
-    figures={},
+    metrics={},
+    metric="val_bleu",
     best=31.4159,
     best_update=900,
     stopped_early=False,
@@ -22,22 +23,22 @@ RESULT = Result(
 def test_a_summary():
     assert train.summary(RESULT, Config()).splitlines() == [
         "trained 1,200 updates, 1.5 minutes",
-        "best BLEU 31.42 at update 900",
+        "best val_bleu 31.42 at update 900",
     ]
 
 
 def test_a_summary_of_an_early_stop_by_loss_with_bad_gradients():
-    result = Result(1200, 3, {}, -2.5, 900, True, 90)
-    config = Config(train=TrainConfig(patience=4, valid_bleu_sentences=0))
+    result = Result(1200, 3, {}, "val_loss", -2.5, 900, True, 90)
+    config = Config(train=TrainConfig(patience=4))
     assert train.summary(result, config).splitlines() == [
         "trained 1,200 updates, stopped early: 4 scores no better, 1.5 minutes",
-        "best validation loss 2.5 at update 900",
-        "3 updates passed over: gradients were not finite",
+        "best val_loss 2.5 at update 900",
+        "3 updates skipped: gradients were not finite",
     ]
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_best_is_exported_once_and_a_failure_ends_nothing(
+def test_the_best_weights_are_exported_once_and_a_failure_does_not_end_the_training(
     tmp_path, monkeypatch, capsys, status
 ):
     commands = []

@@ -109,6 +109,8 @@ def check_ranks(kernels, logits, totals, expected, k):
 @pytest.fixture
 def sorted_sizes(monkeypatch) -> list[int]:
     """The number of values of a row, for each call of Keras' top k."""
+    if keras.backend.backend() == "torch":
+        pytest.skip("sorts with argsort there")
     sizes = []
     of_keras = ops.top_k
 

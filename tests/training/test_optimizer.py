@@ -1,4 +1,4 @@
-"""Adam against NumPy's, clipping and passing over on one device and on two."""
+"""Adam against NumPy, clipping and skipped updates, on one device and on two."""
 
 import keras
 import numpy as np
@@ -20,16 +20,16 @@ def random_gradients(count):
 
 
 def updated(strategy, gradients, scale=1.0, learning_rate=0.1, **options):
-    """(weights, optimizer) after an update with each of the gradients, shared among replicas."""
+    """(weights, optimizer) after an update with each of the gradients, divided among replicas."""
     strategy = make_strategy(strategy)
     with strategy.scope():
         weights = [keras.Variable(start) for start in STARTS]
         optimizer = Adam(learning_rate, **options)
         optimizer.build(weights)
-    share = 1.0 / strategy.num_replicas_in_sync
+    part = 1.0 / strategy.num_replicas_in_sync
 
     def update(*given):
-        optimizer.apply([gradient * scale * share for gradient in given], weights)
+        optimizer.apply([gradient * scale * part for gradient in given], weights)
 
     run = tf.function(lambda *given: strategy.run(update, args=given))
     for given in gradients:
@@ -86,7 +86,7 @@ def test_the_schedule_counts_updates():
 
 @BOTH
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_gradients_that_are_not_finite_are_passed_over(strategy, bad):
+def test_gradients_that_are_not_finite_are_skipped(strategy, bad):
     gradients = random_gradients(4)
     spoilt = [g.copy() for g in gradients[0]]
     spoilt[1][0] = bad
@@ -97,7 +97,7 @@ def test_gradients_that_are_not_finite_are_passed_over(strategy, bad):
     assert int(optimizer.skipped_in_a_row.numpy()) == 0
 
 
-def test_what_is_passed_over_in_a_row_is_counted():
+def test_updates_skipped_in_a_row_are_counted():
     spoilt = [np.full_like(start, np.nan) for start in STARTS]
     weights, optimizer = updated("one", [*random_gradients(1), spoilt, spoilt])
     assert int(optimizer.skipped_in_a_row.numpy()) == 2
@@ -106,7 +106,7 @@ def test_what_is_passed_over_in_a_row_is_counted():
 
 @BOTH
 def test_the_average_follows_the_weights(strategy):
-    """Oracle: NumPy over the weights that each update leaves."""
+    """Oracle: NumPy over the weights after each update."""
     gradients = random_gradients(12)
     average = [start.astype("float64") for start in STARTS]
     for made in range(12):
@@ -118,7 +118,9 @@ def test_the_average_follows_the_weights(strategy):
 
 
 @BOTH
-def test_a_loss_scale_is_undone_halves_on_overflow_and_grows_again(strategy, monkeypatch):
+def test_the_loss_scale_is_divided_out_and_halves_on_overflow_and_grows_again(
+    strategy, monkeypatch
+):
     monkeypatch.setattr(module, "GROW_LOSS_SCALE_AFTER", 3)
     monkeypatch.setattr(module, "LARGEST_LOSS_SCALE", 8.0)
     gradients = random_gradients(1)

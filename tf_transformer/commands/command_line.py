@@ -25,6 +25,7 @@ def run(
         arguments: the command line's words; None: those of `sys.argv`.
         program: name of the program in usage and errors; None: that of `sys.argv`.
     """
+    sys.path.append(os.getcwd())  # where --task module:attribute may be
     parser = parser_of(main, program)
     try:
         options = vars(parser.instantiate(parser.parse_args(arguments)))

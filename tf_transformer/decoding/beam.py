@@ -28,6 +28,7 @@ from tf_transformer.decoding.hypotheses import (
 )
 from tf_transformer.decoding.loop import SentenceConstraints, run_search
 from tf_transformer.errors import InputError
+from tf_transformer.kernels.top_k import plain_top_k
 
 
 class BeamState(NamedTuple):
@@ -159,7 +160,7 @@ def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: in
     A live hypothesis has one extension by the end token, so at most W of the 2W are such
     extensions, and at least W are not.
     """
-    best, place = ops.top_k(ranked.log_probabilities, 2 * now.tokens.shape[1])
+    best, place = plain_top_k(ranked.log_probabilities, 2 * now.tokens.shape[1])
     tokens = _pick(ranked.tokens, place)  # (B, 2W)
     at_limit = now.index + 1 >= now.constraints.limits  # (B,)
     return Candidates(
@@ -191,7 +192,7 @@ def _finish(
     pool = Hypotheses(
         *(ops.concatenate(pair, axis=1) for pair in zip(now.finished, ending, strict=True))
     )
-    _, rank = ops.top_k(pool.scores, beam_size)
+    _, rank = plain_top_k(pool.scores, beam_size)
     return Hypotheses(*(_pick(field, rank) for field in pool))
 
 
@@ -207,7 +208,7 @@ def _continue(
     """The next state: the W best that do not end, and which sentences are done."""
     beam_size = now.tokens.shape[1]
     kept = ops.where(candidates.ended, 2 * NEG_INF, candidates.log_probabilities)
-    log_probabilities, rank = ops.top_k(kept, beam_size)  # (B, W)
+    log_probabilities, rank = plain_top_k(kept, beam_size)  # (B, W)
     parents = _pick(candidates.parents, rank)
     tokens = _pick(candidates.tokens, rank)
 

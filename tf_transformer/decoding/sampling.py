@@ -19,6 +19,7 @@ from tf_transformer.decoding.hypotheses import (
 )
 from tf_transformer.decoding.loop import SentenceConstraints, run_search
 from tf_transformer.errors import InputError
+from tf_transformer.kernels.top_k import plain_top_k
 
 Choose = Callable[[Ranked, KerasTensor], tuple[KerasTensor, KerasTensor]]
 """choose(ranked tokens, random numbers) -> chosen tokens and their log-probabilities, (B, W)."""
@@ -158,7 +159,7 @@ def sample(
     start = _start(state, limits, max_length, special, hypotheses, uniforms, constraints)
     extend = _extension(step, special, count, constraints, draw)
     found = _run(extend, start, max_length, special, alpha, drop_finished, cache_schedule)
-    _, order = ops.top_k(found.scores, hypotheses)  # (B, N)
+    _, order = plain_top_k(found.scores, hypotheses)  # (B, N)
     return Hypotheses(*(_in_order(field, order) for field in found))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.thresholds import (
@@ -30,6 +31,9 @@ def plain_top_k(values: KerasTensor, k: int) -> Ranking:
     Returns:
         `Ranking` with fields (..., k).
     """
+    if keras.backend.backend() == "torch":  # its top-k orders equal values at random
+        indices = ops.argsort(-values, axis=-1)[..., :k]
+        return Ranking(ops.take_along_axis(values, indices, axis=-1), ops.cast(indices, "int32"))
     best, indices = ops.top_k(values, k)
     return Ranking(best, ops.cast(indices, "int32"))
 
