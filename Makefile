@@ -10,7 +10,7 @@
 SYSTEM_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := .venv/bin/python
 KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
-    tests/training/test_loss.py tests/training/test_metrics.py tests/training/test_schedule.py
+    tests/test_losses.py tests/training/test_metrics.py tests/training/test_schedule.py
 # Most of a test is Python code that traces a small graph on one core, so two processes share the files.
 PARALLEL := --numprocesses 2 --dist loadfile
 export TF_CPP_MIN_LOG_LEVEL := 3

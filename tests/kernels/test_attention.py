@@ -1,4 +1,4 @@
-"""The plain attention against NumPy and values by hand; `test_pairs.py` compares the tuned forms."""
+"""Plain attention against NumPy and values by hand; `test_pairs.py` has the tuned form."""
 
 import math
 

@@ -5,18 +5,16 @@ are made and scored. `tasks/translation.py` is one; `tests/tasks/reversal.py` is
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import keras
 from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.losses import TokenLosses
 from tf_transformer.predictor import Prediction, Predictor
 from tf_transformer.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from tf_transformer.training.loss import TokenLosses
 
 __all__ = ["Prediction", "Predictor", "Splits", "Task", "TestSet"]
 
@@ -90,7 +88,7 @@ class Task(Protocol):
         batch: Mapping[str, KerasTensor],
         label_smoothing: float,
         training: bool,
-    ) -> "TokenLosses":
+    ) -> TokenLosses:
         """The summed losses of a batch.
 
         Args:

@@ -2,7 +2,7 @@
 
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import sacrebleu
@@ -14,14 +14,12 @@ from tf_transformer.data.generated import generate
 from tf_transformer.data.readers import read_files, stream_files, stream_tfds
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_aligned
+from tf_transformer.losses import TokenLosses, token_losses
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tasks.task import Splits, TestSet
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator, build_transformer
-
-if TYPE_CHECKING:
-    from tf_transformer.training.loss import TokenLosses
 
 TEST_PAIRS = 1000  # of the generated corpus; disjoint from training and validation
 
@@ -85,10 +83,8 @@ class Translation:
         batch: Mapping[str, KerasTensor],
         label_smoothing: float,
         training: bool,
-    ) -> "TokenLosses":
+    ) -> TokenLosses:
         """Label-smoothed cross-entropy of the target tokens (paper section 5.4)."""
-        from tf_transformer.training.loss import token_losses  # inference does without
-
         labels = batch["target"]
         states = model.run((batch["source"], shift_right(labels)), training=training).states
         embeddings = model.output_embedding.embeddings

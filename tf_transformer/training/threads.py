@@ -5,8 +5,7 @@ import os
 
 import tensorflow as tf
 
-# Each micro-batch has gradients of its own: as much memory as the model, and one more sum.
-MAX_MICRO_BATCHES = 8
+from tf_transformer.thresholds import MAX_MICRO_BATCHES
 
 
 def use_threads(count: int = 0, jit_compile: bool = False) -> int:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import keras
 import tensorflow as tf
 
+from tf_transformer.losses import TokenLosses
 from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tasks.task import Task
-from tf_transformer.training.loss import TokenLosses
 from tf_transformer.training.metrics import TokenMean
 from tf_transformer.training.optimizer import Adam
 

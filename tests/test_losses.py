@@ -7,7 +7,7 @@ import reference
 from keras import ops
 from reference import gradients
 
-from tf_transformer.training import loss
+from tf_transformer import losses as loss
 
 
 def token_losses(labels, logits, *options, **more):

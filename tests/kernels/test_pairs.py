@@ -1,0 +1,335 @@
+"""Every tuned kernel gives the values and gradients of its plain form.
+
+`CASES` has inputs for each field of `Kernels`. Those of the set `XLA` run compiled by XLA.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import pytest
+import reference
+from keras import ops
+
+from tf_transformer.decoding import NEG_INF
+from tf_transformer.kernels import PLAIN, TUNED, XLA, Kernels
+from tf_transformer.kernels.attention import (
+    absorbed_attention,
+    plain_attention,
+    plain_static_attention,
+)
+from tf_transformer.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
+
+ON_JAX = keras.backend.backend() == "jax"
+
+
+class Case(NamedTuple):
+    """Inputs of one kernel.
+
+    Attributes:
+        arrays: float arrays, its first arguments; gradients are compared for each.
+        arguments: the other arguments.
+        labels: int array, an argument before `arrays`.
+    """
+
+    arrays: Sequence[np.ndarray]
+    arguments: dict[str, Any] = {}  # noqa: RUF012
+    labels: np.ndarray | None = None
+
+    def outputs(self, form: Callable, arrays: Sequence, dtype="float32") -> list:
+        """All outputs of a form, in float32."""
+        arrays = [ops.cast(x, dtype) for x in arrays]
+        first = [] if self.labels is None else [ops.convert_to_tensor(self.labels)]
+        found = keras.tree.flatten(form(*first, *arrays, **self.arguments))
+        return [ops.cast(output, "float32") for output in found]
+
+
+def weighted_sum(outputs) -> Any:
+    """A scalar that depends on each number of each output in another way."""
+    flat = keras.tree.flatten(outputs)
+    return sum(ops.sum(x * numbers(*x.shape, seed=9 + i)) for i, x in enumerate(flat))
+
+
+def run(function: Callable, arrays: Sequence, jit_compile: bool):
+    """`function(*arrays)` and the gradients of its `weighted_sum`; under XLA if `jit_compile`."""
+    if ON_JAX:
+        import jax
+
+        def with_sum(*arrays):
+            outputs = function(*arrays)
+            return weighted_sum(outputs), outputs
+
+        differentiated = jax.value_and_grad(with_sum, range(len(arrays)), has_aux=True)
+        (_, outputs), gradients = jax.jit(differentiated)(*arrays)
+        return outputs, gradients
+    import tensorflow as tf
+
+    def with_gradients(*arrays):
+        with tf.GradientTape() as tape:
+            tape.watch(arrays)
+            outputs = function(*arrays)
+            total = weighted_sum(outputs)
+        return outputs, tape.gradient(total, arrays)
+
+    if jit_compile:
+        with_gradients = tf.function(with_gradients, jit_compile=True, autograph=False)
+    return with_gradients(*map(tf.constant, arrays))
+
+
+def results(form, cases, dtype="float32", jit_compile=ON_JAX) -> dict[str, list[np.ndarray]]:
+    """Values, and gradients of the arrays, of each case of a kernel.
+
+    All cases run in one function, because compiling takes seconds.
+    """
+
+    def by_case(values) -> dict[str, list]:
+        values = iter(values)
+        return {name: [next(values) for _ in case.arrays] for name, case in cases.items()}
+
+    def outputs(*arrays):
+        own = by_case(arrays)
+        return {name: case.outputs(form, own[name], dtype) for name, case in cases.items()}
+
+    arrays = [x for case in cases.values() for x in case.arrays]
+    values, gradients = run(outputs, arrays, jit_compile)
+    gradients = by_case(gradients)
+    return {name: [*map(reference.array, [*values[name], *gradients[name]])] for name in cases}
+
+
+@functools.cache
+def plain_results(field) -> dict[str, list[np.ndarray]]:
+    return results(getattr(PLAIN, field), CASES[field])
+
+
+def numbers(*shape, seed=1) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.2, 1.0, shape).astype("float32")
+
+
+def random_mask(*shape) -> np.ndarray:
+    mask = np.random.default_rng(2).random(shape) < 0.5
+    mask[..., 0] = True
+    return mask
+
+
+def heads(queries, keys, batch=2, num_heads=3, key_dim=5, value_dim=7) -> list[np.ndarray]:
+    lengths_and_sizes = [(queries, key_dim), (keys, key_dim), (keys, value_dim)]
+    return [numbers(batch, num_heads, *pair, seed=i) for i, pair in enumerate(lengths_and_sizes, 1)]
+
+
+def static(query, key, value) -> list[np.ndarray]:
+    """Keys (B·H, K, S) and values (B·H, S, K), see `StaticKeyValue`."""
+    key, value = (x.reshape(-1, *x.shape[2:]) for x in (key, value))
+    return [query, key.swapaxes(1, 2), value]
+
+
+# Element by element: few queries and few multiplications.
+FEW, MANY = ELEMENTWISE_QUERIES, ELEMENTWISE_QUERIES + 1
+LARGE = {"batch": 1, "num_heads": 4, "key_dim": 32, "value_dim": 32}
+LARGE_KEYS = ELEMENTWISE_MULTIPLICATIONS // (FEW * 4 * 32) + 1
+
+
+def attention_cases(queries: int) -> dict[str, Case]:
+    full = (2, 3, queries, 6)
+    arguments: dict[str, dict] = {
+        "": {},
+        "mask per key": {"mask": random_mask(2, 1, 1, 6)},
+        "no key allowed": {"mask": np.zeros((2, 1, 1, 6), bool)},
+        "bias of one row": {"bias": numbers(1, 3, 1, 6, seed=7)},
+        "mask and bias": {"mask": random_mask(*full), "bias": numbers(*full, seed=7)},
+    }
+    return {
+        f"{queries} queries, {name}".removesuffix(", "): Case(heads(queries, 6), each)
+        for name, each in arguments.items()
+    }
+
+
+def static_case(case: Case) -> Case:
+    return case._replace(arrays=static(*case.arrays))
+
+
+ATTENTION = {
+    **attention_cases(1),
+    **attention_cases(3),
+    **attention_cases(MANY),
+    "few queries, many multiplications": Case(
+        heads(FEW, LARGE_KEYS, **LARGE), {"mask": random_mask(1, 1, FEW, LARGE_KEYS)}
+    ),
+    "few queries, as many multiplications as allowed": Case(heads(FEW, LARGE_KEYS - 1, **LARGE)),
+}
+DROPOUT_ON_WEIGHTS = {
+    "dropout": Case(heads(3, 6), {"dropout": lambda weights: weights * random_mask(2, 3, 3, 6)})
+}
+
+
+def rank_case(groups, rows, size, k, has_totals=True) -> Case:
+    values = [2 * numbers(groups, rows, size), 3 * numbers(groups, rows, seed=2)]
+    if has_totals:
+        return Case(values, {"k": k})
+    return Case(values[:1], {"totals": None, "k": k})
+
+
+CASES: dict[str, dict[str, Case]] = {
+    "attention": ATTENTION | DROPOUT_ON_WEIGHTS,
+    "static_attention": {name: static_case(case) for name, case in ATTENTION.items()},
+    "layer_norm": {
+        f"{leading}, ε={epsilon}": Case(
+            [2 * numbers(*leading, 7), numbers(7, seed=2), numbers(7, seed=3)],
+            {"epsilon": epsilon},
+        )
+        for leading in [(), (5,), (2, 3)]
+        for epsilon in (1e-6, 0.1)
+    },
+    "cross_entropy": {
+        f"{tokens} tokens of {size}, ε={epsilon}": Case(
+            [numbers(tokens, 11), numbers(size, 11, seed=2)],
+            {"label_smoothing": epsilon},
+            np.random.default_rng(3).integers(0, size, tokens).astype("int32"),
+        )
+        for tokens, size in [(1, 2), (5, 7), (40, 640)]
+        for epsilon in (0.0, 0.1, 0.9)
+    },
+    "matmul_transposed": {
+        f"{leading}": Case([numbers(*leading, 4, 5), numbers(*leading, 6, 5, seed=2)])
+        for leading in [(), (3,), (2, 3)]
+    },
+    "top_k": {
+        f"{k} of {shape}": Case([numbers(*shape)], {"k": k})
+        for shape, k in [((8000,), 5), ((3, 2, 7000), 11), ((4, 131), 4), ((2, 37), 37)]
+    },
+    "rank_tokens": {
+        "one row": rank_case(3, 1, 8000, 5, has_totals=False),
+        "one row with a total": rank_case(3, 1, 8000, 5),
+        "four rows": rank_case(2, 4, 8000, 11),
+        "four rows without totals": rank_case(2, 4, 640, 20, has_totals=False),
+        "few tokens": rank_case(3, 2, 6, 9),
+        "all tokens": rank_case(1, 3, 7, 21),
+    },
+}
+IN_HALF_PRECISION = {"attention", "static_attention", "cross_entropy", "matmul_transposed"}
+
+
+def assert_near(found, expected, tolerance, case=""):
+    """To a tolerance relative to the largest number."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape, case
+        scale = max(np.abs(other).max(initial=0), 1.0)
+        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * scale, err_msg=case)
+
+
+def test_every_kernel_has_cases():
+    assert set(CASES) | {"dropout", "absorbs_memory"} == set(Kernels._fields)
+
+
+@pytest.mark.parametrize("kernels", [TUNED, XLA], ids=["tuned", "xla"])
+@pytest.mark.parametrize("field", CASES)
+def test_values_and_gradients_equal_those_of_the_plain_form(field, kernels):
+    form = getattr(kernels, field)
+    if ON_JAX and kernels is XLA and form is getattr(TUNED, field):
+        pytest.skip("on JAX both are compiled")
+    found = results(form, CASES[field], jit_compile=ON_JAX or kernels is XLA)
+    for name, expected in plain_results(field).items():
+        assert_near(found[name], expected, 1e-5, name)
+
+
+@pytest.mark.parametrize("field", sorted(IN_HALF_PRECISION))
+def test_in_bfloat16_values_and_gradients_are_near_those_of_the_plain_form_in_float32(field):
+    """Bfloat16 has 8 bits: a relative error of 1/256 per operation. Inputs are exact."""
+    cases = {
+        name: case._replace(arrays=[np.float32(in_bfloat16(x)) for x in case.arrays])
+        for name, case in CASES[field].items()
+    }
+    expected = results(getattr(PLAIN, field), cases)
+    found = results(getattr(TUNED, field), cases, "bfloat16")
+    for name in cases:
+        one, other = found[name], expected[name]
+        if field == "cross_entropy":  # rounding may change which logit is the largest
+            one, other = [*one[:2], *one[3:]], [*other[:2], *other[3:]]
+        assert_near(one, other, 0.05, name)
+
+
+def in_bfloat16(x: np.ndarray) -> np.ndarray:
+    return reference.array(ops.cast(x, "bfloat16"))
+
+
+@pytest.mark.parametrize("form", [PLAIN, TUNED, XLA], ids=["plain", "tuned", "xla"])
+@pytest.mark.parametrize("size", [640, 37])
+def test_impossible_hypotheses_rank_last(form, size):
+    """As in the first step of a beam search: one hypothesis is possible."""
+    logits, totals = 2 * numbers(3, 4, size), np.float32([[0, NEG_INF, NEG_INF, NEG_INF]] * 3)
+    values, indices = form.rank_tokens(*map(ops.convert_to_tensor, (logits, totals)), k=size + 5)
+    log_p = np.log(reference.softmax(logits[:, 0].astype("float64")))
+    order = np.argsort(-log_p, axis=-1)
+    np.testing.assert_array_equal(reference.array(indices)[:, :size], order)
+    np.testing.assert_allclose(
+        reference.array(values)[:, :size], np.take_along_axis(log_p, order, axis=-1), atol=1e-5
+    )
+    assert (reference.array(values)[:, size:] < NEG_INF / 2).all()
+
+
+# Layouts of attention
+
+
+@pytest.mark.parametrize("case", ATTENTION.values(), ids=ATTENTION)
+def test_attention_in_the_static_layout_equals_plain_attention(case):
+    expected = case.outputs(plain_attention, case.arrays)
+    found = case.outputs(plain_static_attention, static(*case.arrays))
+    assert_near([*map(reference.array, found)], [*map(reference.array, expected)], 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("queries", [1, 3])
+def test_absorbed_attention_equals_plain_attention_with_both_projections(queries, dtype):
+    """Scores (x W^Q) Kᵀ / √K, and output Concat(A V) W^O, in float64."""
+    num_heads, keys, key_dim, value_dim, width = 3, 6, 5, 7, 11
+    _, key, value = (x.astype("float64") for x in heads(queries, keys, batch=1))
+    x = numbers(1, queries, width, seed=4)
+    by_query = numbers(width, num_heads, key_dim, seed=5) / np.sqrt(width)
+    by_output = numbers(num_heads, value_dim, width, seed=6) / np.sqrt(width)
+    mask = random_mask(1, 1, 1, keys)
+    weights = reference.attention_weights(np.einsum("btd,dhk->bhtk", x, by_query), key, mask)
+    expected = np.einsum("bhts,bhsk,hkd->btd", weights, value, by_output)
+
+    absorbed_key = np.einsum("dhk,bhsk->dhs", by_query, key) / np.sqrt(key_dim)
+    absorbed_value = np.einsum("bhsk,hkd->hsd", value, by_output)
+    arrays = x, absorbed_key.reshape(width, -1), absorbed_value.reshape(-1, width)
+    found = absorbed_attention(*(ops.cast(y, dtype) for y in arrays), num_heads, mask)
+    tolerance = 1e-5 if dtype == "float32" else 0.05
+    assert_near([*map(reference.array, found)], [expected, weights], tolerance)
+
+
+# Dropout is random: its distribution is compared. `layers/test_dropout.py` has more on the tuned.
+
+each_form_of_dropout = pytest.mark.parametrize(
+    "form", [PLAIN.dropout, TUNED.dropout], ids=["plain", "tuned"]
+)
+
+
+@each_form_of_dropout
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.9])
+def test_dropout_keeps_the_mean_and_drops_at_the_rate(form, rate):
+    x = np.full((50, 100), 3.0, "float32")
+    seed = keras.random.SeedGenerator(1)
+    calls = np.stack([reference.array(form(x, rate, seed)) for _ in range(100)])
+    # The tuned form rounds each call's rate to a multiple of 1/256.
+    error = np.sqrt(rate * (1 - rate) / calls.size) + 1 / 512 / np.sqrt(len(calls))
+    assert abs((calls == 0).mean() - rate) < 4 * error
+    assert abs(calls.mean() / 3 - 1) < 4 * error / (1 - rate)
+    for call in calls:
+        assert len(np.unique(call)) == 2
+
+
+@each_form_of_dropout
+def test_the_gradient_of_dropout_is_the_noise(form):
+    x = numbers(20, 30)
+
+    def noise_times(values):
+        return form(values, 0.3, keras.random.SeedGenerator(1))
+
+    noise = reference.array(noise_times(np.ones_like(x)))
+    upstream = numbers(20, 30, seed=2)
+    (found,) = reference.gradients(lambda values: ops.sum(noise_times(values) * upstream), x)
+    np.testing.assert_allclose(found, noise * upstream, rtol=1e-6)
+    np.testing.assert_allclose(reference.array(noise_times(x)), noise * x, rtol=1e-6)

@@ -1,0 +1,62 @@
+"""A whole task in one file: reversing digits, scored by exact match.
+
+python train.py --run_dir runs/reversal --task tasks.reversal:REVERSAL
+"""
+
+import numpy as np
+
+from tf_transformer import tasks
+from tf_transformer.data.examples import Examples
+from tf_transformer.losses import token_losses
+from tf_transformer.sequences import shift_right
+from tf_transformer.tasks import Splits, TestSet
+from tf_transformer.translator import Translator, build_transformer
+
+
+class Reversal:
+    """3 1 4 → 4 1 3."""
+
+    fields = ("digits", "reversed")
+    labels = "reversed"
+    metric = "exact_match"
+
+    def load_splits(self, config):
+        train, valid, _ = self._splits()
+        return Splits(train.stream(), valid)
+
+    def load_test(self, config, source, reference):
+        return self.test_set(self._splits()[2])
+
+    def test_set(self, examples):
+        return TestSet(examples["digits"], examples["reversed"])
+
+    def encode(self, texts, tokenizer):
+        return {name: tokenizer.encode_batch(texts[name]) for name in self.fields}
+
+    def build_model(self, config, vocabulary_size, dtype):
+        return build_transformer(config, vocabulary_size, dtype)
+
+    def losses(self, model, batch, label_smoothing, training):
+        labels = batch["reversed"]
+        states = model.run((batch["digits"], shift_right(labels)), training=training).states
+        return token_losses(labels, states, model.output_embedding.embeddings, label_smoothing)
+
+    def predictor(self, model, tokenizer, decode):
+        return Translator(model, tokenizer, decode)
+
+    def score(self, predictions, references):
+        matches = [p == r for p, r in zip(predictions, references, strict=True)]
+        return {"exact_match": 100.0 * float(np.mean(matches)), "examples": len(matches)}
+
+    def describe(self, scores):
+        return f"{scores['examples']} numbers, {scores['exact_match']:.1f}% right"
+
+    def _splits(self):
+        """All numbers of three digits, in a random order: 800 to train, 100, 100."""
+        numbers = [" ".join(f"{n:03}") for n in np.random.default_rng(1).permutation(1000)]
+        examples = Examples({"digits": numbers, "reversed": [n[::-1] for n in numbers]})
+        return [examples.take(range(*each)) for each in ((200, 1000), (0, 100), (100, 200))]
+
+
+REVERSAL = Reversal()
+tasks.register("reversal", REVERSAL)
