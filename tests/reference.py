@@ -47,6 +47,11 @@ def gradients(function, *arrays) -> list[np.ndarray]:
         import jax
 
         return [array(found) for found in jax.grad(function, range(len(arrays)))(*arrays)]
+    if keras.backend.backend() == "torch":
+        import torch
+
+        tensors = [torch.tensor(x, requires_grad=True) for x in arrays]
+        return [array(found) for found in torch.autograd.grad(function(*tensors), tensors)]
     import tensorflow as tf
 
     tensors = [tf.constant(x) for x in arrays]
