@@ -1,4 +1,4 @@
-"""What every layer owes Keras: a config, shapes, mixed precision, functional models, Sequential."""
+"""Every layer in Keras: config, shapes, mixed precision, functional and sequential models."""
 
 from typing import NamedTuple
 
@@ -15,103 +15,109 @@ MEMORY = np.random.default_rng(2).normal(size=(2, 5, 13)).astype("float32")
 IDS = np.array([[3, 1, 4], [1, 5, 0]])
 
 
-@keras.saving.register_keras_serializable(package="tests")
-def double(x):
-    return 2 * x
-
-
 class Case(NamedTuple):
-    options: dict  # each unlike its default, so that one left out of the config shows
+    """A layer with options and inputs."""
+
+    layer: str
+    options: dict  # none is a default, so that an option missing in the config is noticed
     inputs: list
-    call_options: dict | None = None
+    call_options: dict = {}  # noqa: RUF012
 
 
 attention = {"num_heads": 2, "key_dim": 3, "value_dim": 7}
 rates = {"dropout_rate": 0.1, "attention_dropout_rate": 0.2, "feed_forward_dropout_rate": 0.3}
 sizes = attention | rates | {"d_ff": 11, "attention_bias": True, "norm_first": True}
-CASES = {
-    "Dropout": Case({"rate": 0.3, "seed": 5}, [X], {"training": True}),
-    "LayerNorm": Case({"epsilon": 0.1}, [X]),
-    "MultiHeadAttention": Case(attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),
-    "FeedForward": Case({"d_ff": 11, "dropout_rate": 0.2}, [X]),
-    "EncoderLayer": Case(sizes, [X]),
-    "Encoder": Case(sizes | {"num_layers": 2, "remat": True}, [X]),
-    "DecoderLayer": Case(sizes, [X, MEMORY]),
-    "Decoder": Case(sizes | {"num_layers": 2, "remat": True}, [X, MEMORY]),
-    "TokenEmbedding": Case({"vocabulary_size": 7, "d_model": 14}, [IDS]),
-    "SinusoidalPosition": Case({}, [X]),
-    "LearnedPosition": Case({"max_length": 5}, [X]),
-    "Residual": Case({"dropout_rate": 0.2, "norm_first": True}, [X], {"sublayer": double}),
-}
+stack = sizes | {"num_layers": 2, "remat": True}
+no_memory = {"has_cross_attention": False}
+CASES = [
+    Case("Dropout", {"rate": 0.3, "seed": 5}, [X], {"training": True}),
+    Case("LayerNorm", {"epsilon": 0.1}, [X]),
+    Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X]),
+    Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),
+    Case("FeedForward", {"d_ff": 11, "dropout_rate": 0.2}, [X]),
+    Case("EncoderLayer", sizes, [X]),
+    Case("Encoder", stack, [X]),
+    Case("DecoderLayer", sizes, [X, MEMORY]),
+    Case("DecoderLayer", sizes | no_memory, [X]),
+    Case("Decoder", stack, [X, MEMORY]),
+    Case("Decoder", stack | no_memory, [X]),
+    Case("TokenEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
+    Case("SinusoidalPosition", {}, [X]),
+    Case("LearnedPosition", {"max_length": 5}, [X]),
+    Case("Residual", {"dropout_rate": 0.2, "norm_first": True}, [X, X[::-1]]),
+]
 
-each_layer = pytest.mark.parametrize("name", CASES)
+each_layer = pytest.mark.parametrize(
+    "case", CASES, ids=lambda case: f"{case.layer} of {len(case.inputs)}"
+)
 
 
-def make(name, **more):
-    """The layer, with its weights made."""
+def make(case, **more):
+    """The built layer."""
     keras.utils.set_random_seed(1)
-    layer = getattr(layers, name)(**CASES[name].options, **more)
-    run(name, layer)
+    layer = getattr(layers, case.layer)(**case.options, **more)
+    run(case, layer)
     return layer
 
 
-def run(name, layer):
-    return layer(*CASES[name].inputs, **CASES[name].call_options or {})
+def run(case, layer):
+    return layer(*case.inputs, **case.call_options)
 
 
 def test_no_layer_is_missing_here():
     exported = {getattr(layers, name) for name in layers.__all__}
     classes = {x for x in exported if isinstance(x, type) and issubclass(x, keras.layers.Layer)}
-    assert {cls.__name__ for cls in classes} == set(CASES)
+    # The base class of encodings encodes nothing, and no config contains it.
+    assert classes - {layers.PositionEncoding} == {getattr(layers, case.layer) for case in CASES}
 
 
 @each_layer
-def test_a_layer_made_from_its_config_computes_the_same(name):
-    layer = reference.randomize(make(name))
+def test_a_layer_made_from_its_config_computes_the_same(case):
+    layer = reference.randomize(make(case))
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
     assert again.get_config() == layer.get_config()
-    assert CASES[name].options.items() <= layer.get_config().items()
-    run(name, again)
+    assert case.options.items() <= layer.get_config().items()
+    run(case, again)
     again.set_weights(layer.get_weights())
-    expected = ops.convert_to_numpy(run(name, layer))
-    np.testing.assert_array_equal(ops.convert_to_numpy(run(name, again)), expected)
+    expected = ops.convert_to_numpy(run(case, layer))
+    np.testing.assert_array_equal(ops.convert_to_numpy(run(case, again)), expected)
 
 
 @each_layer
-def test_the_config_of_a_layer_with_a_policy_object_as_dtype(name):
+def test_a_policy_object_as_dtype_is_part_of_the_config(case):
     policy = keras.DTypePolicy("mixed_bfloat16")
-    layer = getattr(layers, name)(**CASES[name].options, dtype=policy)
+    layer = getattr(layers, case.layer)(**case.options, dtype=policy)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
     assert again.dtype_policy == policy
 
 
 @each_layer
-def test_the_symbolic_shape_is_the_real_one(name):
-    layer = make(name)
-    shapes = [x.shape for x in CASES[name].inputs]
-    assert layer.compute_output_shape(*shapes) == tuple(run(name, layer).shape)
+def test_the_symbolic_shape_is_the_real_one(case):
+    layer = make(case)
+    shapes = [x.shape for x in case.inputs]
+    assert layer.compute_output_shape(*shapes) == tuple(run(case, layer).shape)
 
 
 @each_layer
-def test_mixed_precision_computes_in_bfloat16_on_float32_weights(name):
-    whole, layer = make(name), make(name, dtype="mixed_bfloat16")
+def test_mixed_precision_computes_in_bfloat16_with_float32_weights(case):
+    whole, layer = make(case), make(case, dtype="mixed_bfloat16")
     layer.set_weights(whole.get_weights())
-    output = run(name, layer)
+    output = run(case, layer)
     assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
     assert {weight.dtype for weight in layer.weights} <= {"float32"}
-    # bfloat16 has 8 bits: a relative error of 1/256 an operation.
-    expected = ops.convert_to_numpy(run(name, whole))
-    np.testing.assert_allclose(reference.array(ops.cast(output, "float32")), expected, atol=0.1)
+    # Bfloat16 has 8 bits: a relative error of 1/256 per operation.
+    expected = ops.convert_to_numpy(run(case, whole))
+    np.testing.assert_allclose(reference.array(output), expected, atol=0.1)
 
 
-# In models made of layers
+# Models of layers
 
 POLICIES = ["float32", "mixed_bfloat16", "mixed_float16"]
 
 
 @pytest.fixture(params=POLICIES)
 def policy(request):
-    """The name of Keras' global policy while a test runs."""
+    """Sets Keras' global policy during a test; its name."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(request.param)
     yield request.param
@@ -123,10 +129,6 @@ def save_and_load(model, folder):
     return keras.saving.load_model(folder / "model.keras")
 
 
-def numpy(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
-
-
 def summary(model):
     lines = []
     model.summary(line_length=120, print_fn=lines.append)
@@ -134,33 +136,33 @@ def summary(model):
 
 
 def trained(model, *data):
-    """The model after updates that have moved every weight.
+    """The model after updates that changed every weight.
 
-    Several: in float16 Keras passes over those that overflow, with a smaller scale for the next.
+    There are several updates, because in float16 Keras skips those that overflow.
     """
-    before = [numpy(weight) for weight in model.trainable_weights]
+    before = [reference.array(weight) for weight in model.trainable_weights]
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(0.1), loss)
     model.fit(*data, epochs=4, verbose=0)
     for weight, value in zip(model.trainable_weights, before, strict=True):
-        assert np.abs(numpy(weight) - value).max() > 1e-3, weight.path
+        assert np.abs(reference.array(weight) - value).max() > 1e-3, weight.path
     return model
 
 
 @each_layer
-def test_a_functional_model_of_the_layer_computes_what_the_layer_does(name, policy, tmp_path):
-    options, tensors, call_options = CASES[name]
+def test_a_functional_model_of_a_layer_computes_the_same(case, policy, tmp_path):
+    name, options, tensors, call_options = case
     inputs = [keras.Input((None, *x.shape[2:]), dtype=x.dtype) for x in tensors]
     layer = getattr(layers, name)(**options)
-    model = keras.Model(inputs, layer(*inputs, **call_options or {}))
+    model = keras.Model(inputs, layer(*inputs, **call_options))
     assert model.output_shape == layer.compute_output_shape(*(x.shape for x in inputs))
     assert model.output.dtype == keras.config.dtype_policy().compute_dtype
     loaded = save_and_load(reference.randomize(model), tmp_path)
-    # Dropout draws new noise at every call, and the first of each model is the same.
-    expected = numpy(model(tensors))
-    np.testing.assert_array_equal(numpy(loaded(tensors)), expected)
+    # Dropout draws new noise in every call; the first call of each model has the same noise.
+    expected = reference.array(model(tensors))
+    np.testing.assert_array_equal(reference.array(loaded(tensors)), expected)
     if name != "Dropout":
-        np.testing.assert_array_equal(numpy(run(name, layer)), expected)
+        np.testing.assert_array_equal(reference.array(run(case, layer)), expected)
 
 
 def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
@@ -174,8 +176,10 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
         layers.FeedForward(11),
         layers.LayerNorm(),
         layers.Encoder(2, num_heads=2, key_dim=3, d_ff=11, norm_first=True),
+        layers.DecoderLayer(2, 3, 11, has_cross_attention=False),
+        layers.Decoder(1, num_heads=2, key_dim=3, d_ff=11, has_cross_attention=False),
     ]
-    of_one_input = {name for name in CASES if not name.startswith("Decoder")} - {"Residual"}
+    of_one_input = {case.layer for case in CASES if len(case.inputs) == 1}
     assert {type(part).__name__ for part in parts} == of_one_input
     head = [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(3)]
     model = keras.Sequential([keras.Input((None,), dtype="int32"), *parts, *head])
@@ -184,11 +188,13 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
     assert table.count("(None, None, 14)") == len(parts)
     assert "?" not in table
     trained(model, IDS, np.array([1, 2]))
-    np.testing.assert_array_equal(numpy(save_and_load(model, tmp_path)(IDS)), numpy(model(IDS)))
+    np.testing.assert_array_equal(
+        reference.array(save_and_load(model, tmp_path)(IDS)), reference.array(model(IDS))
+    )
 
 
 def encoder_and_decoder():
-    """(source, target) to logits, of layers alone; targets are of three ids."""
+    """(source, target) to logits, of layers only; targets have three ids."""
     source, target = keras.Input((None,), dtype="int32"), keras.Input((3,), dtype="int32")
     embedding, position = layers.TokenEmbedding(7, 14), layers.SinusoidalPosition()
     sizes = {"num_layers": 1, "num_heads": 2, "key_dim": 3, "d_ff": 11, "dropout_rate": 0.1}
@@ -206,14 +212,14 @@ def test_a_functional_encoder_and_decoder_trains_and_is_saved(policy, tmp_path):
     padded = np.pad(IDS, [(0, 0), (0, 2)])
     trained(model, [padded, IDS], IDS)
     loaded = save_and_load(model, tmp_path)
-    expected = numpy(model([padded, IDS]))
-    np.testing.assert_array_equal(numpy(loaded([padded, IDS])), expected)
-    # The masks are part of the graph: padding changes nothing, nor do future targets.
+    expected = reference.array(model([padded, IDS]))
+    np.testing.assert_array_equal(reference.array(loaded([padded, IDS])), expected)
+    # The graph contains the masks: neither padding nor future targets change the others.
     atol = {"float32": 1e-5}.get(policy, 0.1)
-    np.testing.assert_allclose(numpy(loaded([IDS, IDS])), expected, atol=atol)
+    np.testing.assert_allclose(reference.array(loaded([IDS, IDS])), expected, atol=atol)
     other = IDS.copy()
     other[:, 2] = 6
-    found = numpy(loaded([padded, other]))
+    found = reference.array(loaded([padded, other]))
     np.testing.assert_allclose(found[:, :2], expected[:, :2], atol=atol)
     assert np.abs(found[:, 2] - expected[:, 2]).max() > 0.1
 
@@ -223,3 +229,40 @@ def test_a_functional_model_of_layers_is_drawn():
     graph = keras.utils.model_to_dot(encoder_and_decoder(), show_shapes=True).to_string()
     for part in ("TokenEmbedding", "SinusoidalPosition", "Encoder", "Decoder"):
         assert part in graph
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class WithAttention(keras.layers.Layer):
+    """A decoder in a functional model: its output and the attention weights of the last layer."""
+
+    def __init__(self, **options):
+        super().__init__(name=options.pop("name", None), dtype=options.pop("dtype", None))
+        self.options = options
+        self.decoder = layers.Decoder(**options, dtype=self.dtype_policy)
+
+    def build(self, x_shape, memory_shape):
+        self.decoder.build(x_shape, memory_shape)
+
+    def call(self, x, memory):
+        found = self.decoder.run(x, self.decoder.same_memory(memory))
+        return found.output, found.attention[-1], found.cross_attention[-1]
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype_policy.name} | self.options
+
+
+def test_a_functional_model_returns_attention_weights(policy, tmp_path):
+    sizes = {"num_layers": 2, "num_heads": 2, "key_dim": 3, "d_ff": 11}
+    inputs = [keras.Input((None, x.shape[2])) for x in (X, MEMORY)]
+    model = reference.randomize(keras.Model(inputs, WithAttention(**sizes)(*inputs)))
+    assert model.output_shape == [(None, None, 14), (None, 2, None, None), (None, 2, None, None)]
+    found = model([X, MEMORY])
+    loaded = save_and_load(model, tmp_path)([X, MEMORY])
+    for one, other in zip(found, loaded, strict=True):
+        np.testing.assert_array_equal(reference.array(one), reference.array(other))
+    if policy == "float32":
+        decoder = model.layers[-1].decoder
+        expected = [reference.stack(decoder, *pair) for pair in zip(X, MEMORY, strict=True)]
+        for number, weights in enumerate(found[1:], start=1):
+            of_last_layer = [of_sentence[number][-1] for of_sentence in expected]
+            np.testing.assert_allclose(reference.array(weights), of_last_layer, atol=1e-5)
