@@ -35,6 +35,18 @@ BAD_OPTIONS = [
         {"d_model": 15, "num_heads": 3},
         "model.d_model must be even for sinusoidal positions, got 15.",
     ),
+    (
+        ModelConfig,
+        {"encoder_num_heads": 5},
+        "model.encoder_d_model (128) must be a multiple of model.encoder_num_heads (5), or "
+        "model.key_dim and model.value_dim must both be given.",
+    ),
+    (
+        ModelConfig,
+        {"encoder_d_model": 64},
+        "model.encoder_d_model (64) and model.d_model (128) must be equal for "
+        "model.tie_embeddings=all. Use target or none.",
+    ),
     *(
         (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
         for name in ("generated_pairs", "held_out", "max_length", "vocabulary_size")
@@ -87,7 +99,7 @@ BAD_OPTIONS = [
     *(
         (cls, {name: -1}, f"{part}.{name} must not be negative, got -1.")
         for cls, part, names in (
-            (ModelConfig, "model", ("key_dim", "value_dim")),
+            (ModelConfig, "model", ("key_dim", "value_dim", "num_encoder_layers", "encoder_d_ff")),
             (TrainConfig, "train", ("steps", "validate_every", "valid_score_examples")),
             (
                 DecodeConfig,
@@ -150,7 +162,7 @@ def test_bad_option_is_an_error_that_names_it(cls, options, text):
     assert str(error.value) == text
 
 
-def test_limits_themselves_are_allowed():
+def test_limits_are_allowed():
     ModelConfig(dropout_rate=0.0, num_layers=1)
     ModelConfig(d_model=10, num_heads=3, key_dim=3, value_dim=5)
     ModelConfig(d_model=15, num_heads=3, position="learned")
@@ -171,33 +183,49 @@ def test_limits_themselves_are_allowed():
 def test_presets_have_the_sizes_of_the_paper(name, sizes):
     config = ModelConfig.preset(name)
     assert sizes == (
-        *(config.num_layers, config.d_model, config.d_ff, config.num_heads),
-        *config.head_dims,
+        *config.decoder,
         config.dropout_rate,
     )
-    # What the paper has, whatever the size.
+    assert config.encoder == config.decoder
+    # The paper's variants, at every size.
     assert (config.position, config.tie_embeddings) == ("sinusoidal", "all")
     assert config.norm_first is config.attention_bias is False
     assert config.attention_dropout_rate == config.feed_forward_dropout_rate == 0
 
 
-def test_preset_with_changes_leaves_the_preset_alone():
+def test_a_changed_preset_does_not_change_the_original():
     changed = ModelConfig.preset("base", num_layers=2, norm_first=True)
     assert (changed.num_layers, changed.norm_first, changed.d_model) == (2, True, 512)
     assert ModelConfig.preset("base").num_layers == 6
 
 
-def test_unknown_preset_is_an_error_that_lists_the_known():
+def test_an_unknown_preset_is_an_error_that_lists_all():
     with pytest.raises(InputError) as error:
         ModelConfig.preset("huge")
     assert str(error.value) == "unknown preset 'huge'; expected one of ['base', 'big', 'tiny']."
     assert sorted(PRESETS) == ["base", "big", "tiny"]
 
 
-def test_head_sizes_are_d_model_over_heads_unless_given():
-    assert ModelConfig(d_model=30, num_heads=3).head_dims == (10, 10)
-    assert ModelConfig(d_model=30, num_heads=3, key_dim=7).head_dims == (7, 10)
-    assert ModelConfig(d_model=30, num_heads=3, value_dim=7).head_dims == (10, 7)
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, (10, 10)), ({"key_dim": 7}, (7, 10)), ({"value_dim": 7}, (10, 7))],
+)
+def test_head_sizes_are_d_model_over_heads_unless_given(given, expected):
+    config = ModelConfig(d_model=30, num_heads=3, **given)
+    assert config.decoder[-2:] == config.encoder[-2:] == expected
+
+
+def test_the_encoder_may_have_other_sizes_than_the_decoder():
+    config = ModelConfig(
+        num_layers=3,
+        num_decoder_layers=1,
+        encoder_d_model=64,
+        encoder_d_ff=99,
+        encoder_num_heads=2,
+        tie_embeddings="target",
+    )
+    assert config.encoder == (3, 64, 99, 2, 32, 32)
+    assert config.decoder == (1, 128, 256, 4, 32, 32)
 
 
 @pytest.mark.parametrize("cls", [ModelConfig, DataConfig, TrainConfig, DecodeConfig, Config])

@@ -110,7 +110,7 @@ class ModelConfig:
         _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
         _require_not_negative(self, "encoder_d_ff", "encoder_num_heads", "key_dim", "value_dim")
         _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
-        for prefix, stack in (("encoder_", self.encoder), ("", self.decoder)):
+        for prefix, stack in (("", self.decoder), ("encoder_", self.encoder)):
             if stack.d_model % stack.num_heads and not (self.key_dim and self.value_dim):
                 raise InputError(
                     f"model.{prefix}d_model ({stack.d_model}) must be a multiple of "
@@ -129,7 +129,7 @@ class ModelConfig:
             )
 
     @property
-    def encoder(self) -> "StackConfig":
+    def encoder(self) -> StackConfig:
         """The encoder's sizes with the defaults computed."""
         return self._stack(
             self.num_encoder_layers or self.num_layers,
@@ -139,12 +139,12 @@ class ModelConfig:
         )
 
     @property
-    def decoder(self) -> "StackConfig":
+    def decoder(self) -> StackConfig:
         """The decoder's sizes with the defaults computed."""
         num_layers = self.num_decoder_layers or self.num_layers
         return self._stack(num_layers, self.d_model, self.d_ff, self.num_heads)
 
-    def _stack(self, num_layers: int, d_model: int, d_ff: int, num_heads: int) -> "StackConfig":
+    def _stack(self, num_layers: int, d_model: int, d_ff: int, num_heads: int) -> StackConfig:
         size = d_model // num_heads
         key_dim, value_dim = self.key_dim or size, self.value_dim or size
         return StackConfig(num_layers, d_model, d_ff, num_heads, key_dim, value_dim)

@@ -118,9 +118,7 @@ def test_the_average_follows_the_weights(strategy):
 
 
 @BOTH
-def test_the_loss_scale_is_divided_out_and_halves_on_overflow_and_grows_again(
-    strategy, monkeypatch
-):
+def test_the_loss_scale_is_divided_out_halves_on_overflow_and_grows(strategy, monkeypatch):
     monkeypatch.setattr(module, "GROW_LOSS_SCALE_AFTER", 3)
     monkeypatch.setattr(module, "LARGEST_LOSS_SCALE", 8.0)
     gradients = random_gradients(1)
