@@ -24,7 +24,7 @@ SENTENCES = "one\n\ntwenty-one\n"
 def environment(tmp_path_factory):
     """A fresh environment with the wheel, and with the dependencies of the running environment."""
     folder = tmp_path_factory.mktemp("wheel")
-    # Of a copy, because a build writes into its source and takes what earlier builds left there.
+    # From a copy: a build writes into its source folder and includes files of earlier builds.
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         (folder / "source").mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder / "source")

@@ -30,6 +30,11 @@ VARIANTS = {
     "untied": {"tie_embeddings": "none"},
     "narrow_heads": {"key_dim": 6, "value_dim": 6},
     "odd_heads": {"key_dim": 5, "value_dim": 5, "num_heads": 3, "d_model": 14},
+    "deep_encoder": {"num_encoder_layers": 3, "num_decoder_layers": 1},
+    "wide_encoder": {
+        **{"encoder_d_model": 24, "encoder_d_ff": 40, "encoder_num_heads": 4},
+        **{"tie_embeddings": "target"},
+    },
     "all": {
         **{"norm_first": True, "attention_bias": True, "position": "learned", "max_length": 50},
         **{"tie_embeddings": "none", "key_dim": 6, "value_dim": 6},

@@ -2,7 +2,7 @@
 
 The loaders are a session in a fresh process, TF Serving's C++ loader from the tensorflow wheel, the
 clients with a stand-in for the server, and the clients with tensorflow_model_server if it is on the
-PATH. The names of the tests tell which ran; `pytest -rs` tells why others did not.
+PATH. Each test is named after its loader; `pytest -rs` lists why some were skipped.
 """
 
 import hashlib

@@ -25,7 +25,7 @@ import numpy as np
 
 from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
-from tf_transformer.layers import LayerNorm, MultiHeadAttention
+from tf_transformer.layers import LayerNorm, MultiHeadAttention, PositionEncoding
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.search import max_target_lengths
 from tf_transformer.special_ids import BOS_ID, EOS_ID, UNK_ID
@@ -73,7 +73,7 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
     spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = translator.model.decoder.layers[0].self_residual.norm.epsilon
+    spec.config.layer_norm_epsilon = translator.model.decoder.layers[0].attention_residual.norm.epsilon
     spec.validate()
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)
@@ -169,8 +169,7 @@ class SpecWriter:
     def encoder(self, spec: Any, model: Transformer, count: int) -> None:
         """The source side with its embedding and positions."""
         spec.embeddings[0].weight = self.array(model.source_embedding.embeddings)
-        encodings = model.source_position.encodings(count, model.config.d_model)
-        spec.position_encodings.encodings = self.array(encodings)
+        self.positions(spec, model.source_position, count, model.config.encoder.d_model)
         for part, layer in zip(spec.layer, model.encoder.layers, strict=True):
             self.attention(part.self_attention, layer.self_attention, layer.attention_residual.norm)
             self.feed_forward(part.ffn, layer)
@@ -180,8 +179,7 @@ class SpecWriter:
     def decoder(self, spec: Any, model: Transformer, count: int) -> None:
         """The target side, from its embedding to the logits."""
         spec.embeddings.weight = self.array(model.target_embedding.embeddings)
-        encodings = model.target_position.encodings(count, model.config.d_model)
-        spec.position_encodings.encodings = self.array(encodings)
+        self.positions(spec, model.target_position, count, model.config.decoder.d_model)
         for part, layer in zip(spec.layer, model.decoder.layers, strict=True):
             self.attention(part.self_attention, layer.self_attention, layer.attention_residual.norm)
             self.attention(part.attention, layer.cross_attention, layer.cross_residual.norm)
@@ -189,6 +187,11 @@ class SpecWriter:
         if model.decoder.final_norm is not None:  # pre-norm models only
             self.norm(spec.layer_norm, model.decoder.final_norm)
         spec.projection.weight = self.array(model.output_embedding.embeddings)
+
+    def positions(self, spec: Any, position: PositionEncoding, count: int, d_model: int) -> None:
+        """A table (count, d_model) of encodings that are added to embeddings."""
+        encodings = position.encodings(keras.ops.arange(count), d_model)
+        spec.position_encodings.encodings = self.array(encodings)
 
     def attention(self, spec: Any, attention: MultiHeadAttention, norm: LayerNorm) -> None:
         """Projections of the same input are concatenated, in CTranslate2 and here."""
