@@ -31,9 +31,10 @@ def probes(small: bool = False) -> Iterator[Probe]:
 
 
 def _model(small: bool) -> Transformer:
-    """Random weights of tiny. They end each translation as soon as `min_length` allows it."""
+    """Random weights of tiny with two layers. They end each translation as soon as `min_length` allows it."""
     keras.utils.set_random_seed(1)
-    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2} if small else {}
+    small_sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}
+    sizes = small_sizes if small else {"num_layers": 2}
     model = Transformer(64 if small else 8000, ModelConfig.preset("tiny", **sizes))
     model.build()
     end = keras.ops.convert_to_numpy(model.output_embedding.embeddings)[EOS_ID]
