@@ -1,8 +1,8 @@
 """Oracles for search: plain NumPy over lists of hypotheses, one sentence at a time.
 
-A "language" here is a function from the tokens chosen so far to the logits of the next one.
-`PrefixTables` holds many random languages, as such functions and as the one step function that
-a search takes, so that a whole batch of random cases is searched in one call.
+A "language" is a function from the tokens chosen so far to the logits of the next token.
+`PrefixTables` holds many random languages, both as such functions and as one step function, so
+that a search runs on a whole batch of random cases at once.
 """
 
 import functools
@@ -16,7 +16,7 @@ from keras import ops
 from tf_transformer.decoding import StepState
 
 Language = Callable[[tuple[int, ...]], np.ndarray]  # tokens chosen so far -> logits (V,)
-Bonus = Callable[[tuple[int, ...]], float]  # tokens before the last one -> added to the score
+Bonus = Callable[[tuple[int, ...]], float]  # tokens before the last -> added to the score
 
 
 class Hypothesis(NamedTuple):
@@ -26,7 +26,7 @@ class Hypothesis(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What one sentence's hypotheses must obey: `Constraints` by hand."""
+    """The constraints of one sentence; see `Constraints`."""
 
     min_length: int = 0
     prefix: tuple[int, ...] = ()
@@ -42,9 +42,9 @@ def log_softmax(logits) -> np.ndarray:
 
 
 def log_probability(language: Language, ids, rules: Rules = Rules()) -> float:
-    """Σ ln p(token | tokens before it), re-read from the language token by token.
+    """Σ ln p(token | tokens before it).
 
-    A token that came before counts `repetition_penalty` times, unless the prefix asks for it.
+    A repeated token counts `repetition_penalty` times, unless it is part of the prefix.
     """
     total = 0.0
     for n, token in enumerate(ids):
@@ -55,7 +55,7 @@ def log_probability(language: Language, ids, rules: Rules = Rules()) -> float:
 
 
 def scored(ids, log_p: float, alpha: float, bonus: Bonus | None = None) -> Hypothesis:
-    """With the length penalty ((5 + length) / 6)^alpha, the end token counted."""
+    """A hypothesis with its score: length penalty ((5 + length) / 6)^α, with the end token."""
     score = log_p / ((5 + len(ids)) / 6) ** alpha
     if bonus is not None:
         score += bonus(tuple(ids[:-1]))
@@ -63,7 +63,7 @@ def scored(ids, log_p: float, alpha: float, bonus: Bonus | None = None) -> Hypot
 
 
 def all_sequences(vocabulary_size: int, limit: int, special) -> Iterator[tuple[int, ...]]:
-    """Every sequence that ends with the end token, or has `limit` tokens and none."""
+    """Every sequence that ends with the end token, or has `limit` tokens and no end token."""
     ordinary = [i for i in range(vocabulary_size) if i not in special]
     for length in range(limit):
         for tokens in itertools.product(ordinary, repeat=length):
@@ -72,25 +72,25 @@ def all_sequences(vocabulary_size: int, limit: int, special) -> Iterator[tuple[i
 
 
 def repeats(ids: tuple[int, ...], size: int) -> list[int]:
-    """Positions at which an n-gram ends that has ended before, by the definition."""
+    """The last position of each n-gram that occurred before."""
     grams = [ids[n - size + 1 : n + 1] for n in range(size - 1, len(ids))]
     return [size - 1 + n for n, gram in enumerate(grams) if gram in grams[:n]]
 
 
 def obeys(ids: tuple[int, ...], limit: int, special, rules: Rules) -> bool:
-    """Whether a whole hypothesis keeps the rules, which hold for what follows the prefix."""
-    given = min(len(rules.prefix), limit)
-    if ids[:given] != rules.prefix[:given]:
+    """Whether a whole hypothesis obeys the rules, which apply after the prefix."""
+    forced = min(len(rules.prefix), limit)
+    if ids[:forced] != rules.prefix[:forced]:
         return False
-    if len(ids) == given:
+    if len(ids) == forced:
         return True
     if special.end in ids and len(ids) < min(rules.min_length, limit):
         return False
     if rules.no_repeat_ngram_size and any(
-        n >= given for n in repeats(ids, rules.no_repeat_ngram_size)
+        n >= forced for n in repeats(ids, rules.no_repeat_ngram_size)
     ):
         return False
-    return not set(ids[given:]) & set(rules.excluded)
+    return not set(ids[forced:]) & set(rules.excluded)
 
 
 def brute_force(
@@ -101,32 +101,32 @@ def brute_force(
     alpha: float,
     rules: Rules = Rules(),
 ) -> list[Hypothesis]:
-    """All hypotheses that keep the rules, best first."""
-    every = (
+    """All hypotheses that obey the rules, best first."""
+    allowed = (
         scored(ids, log_probability(language, ids, rules), alpha)
         for ids in all_sequences(vocabulary_size, limit, special)
         if obeys(ids, limit, special, rules)
     )
-    return sorted(every, key=lambda hypothesis: -hypothesis.score)
+    return sorted(allowed, key=lambda hypothesis: -hypothesis.score)
 
 
 def next_tokens(
     language: Language, ids: tuple[int, ...], limit: int, special, rules: Rules
 ) -> dict[int, float]:
-    """Tokens that may follow and what each adds to the log-probability, in the order of ids."""
+    """The log-probability that each allowed next token adds, in the order of ids."""
     log_p = log_softmax(language(ids))
     length = len(ids) + 1
     if length <= len(rules.prefix):
         token = rules.prefix[length - 1]
         return {token: log_p[token]}
-    out = {special.pad, special.start, *rules.excluded}
+    excluded = {special.pad, special.start, *rules.excluded}
     if length < min(rules.min_length, limit):
-        out.add(special.end)
+        excluded.add(special.end)
     size = rules.no_repeat_ngram_size
     return {
         token: value * (rules.repetition_penalty if token in ids else 1.0)
         for token, value in enumerate(log_p)
-        if token not in out and not (size and length - 1 in repeats((*ids, token), size))
+        if token not in excluded and not (size and length - 1 in repeats((*ids, token), size))
     }
 
 
@@ -139,9 +139,12 @@ def beam_search(
     rules: Rules = Rules(),
     bonus: Bonus | None = None,
 ) -> list[Hypothesis]:
-    """The definition, as a loop over hypotheses; without early stopping, best first.
+    """Beam search by its definition, without early stopping: a loop over hypotheses.
 
-    `sorted` is stable, which settles equal scores as the definition does.
+    `sorted` is stable, so equal scores keep the order that the definition gives them.
+
+    Returns:
+        the finished hypotheses, best first.
     """
     live: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     finished: list[Hypothesis] = []
@@ -168,29 +171,32 @@ def beam_search(
 def greedy(
     language: Language, limit: int, special, alpha: float, rules: Rules = Rules()
 ) -> Hypothesis | None:
-    """The likeliest token, again and again; nothing where no token is left."""
+    """The likeliest token at each step; None when no token is allowed."""
     ids: tuple[int, ...] = ()
     total = 0.0
     while len(ids) < limit and special.end not in ids:
-        following = next_tokens(language, ids, limit, special, rules)
-        if not following:
+        allowed = next_tokens(language, ids, limit, special, rules)
+        if not allowed:
             return None
-        token = max(following, key=following.__getitem__)
-        ids, total = (*ids, token), total + following[token]
+        token = max(allowed, key=allowed.__getitem__)
+        ids, total = (*ids, token), total + allowed[token]
     return scored(ids, total, alpha)
 
 
-def sampled_from(
-    following: dict[int, float], temperature: float, top_k: int, top_p: float
+def sampling_distribution(
+    allowed: dict[int, float], temperature: float, top_k: int, top_p: float
 ) -> dict[int, float]:
-    """The probability of each token, given what may follow: all that is not here has none.
+    """The probability of each token that can be drawn.
 
-    Holtzman et al. 2020, section 3: the smallest set of the likeliest tokens that reaches
-    `top_p`; after temperature and the choice of `top_k`.
+    After temperature and `top_k`, the smallest set of the likeliest tokens whose probabilities
+    reach `top_p` (Holtzman et al. 2020, section 3).
+
+    Args:
+        allowed: log-probabilities of the allowed tokens; see `next_tokens`.
     """
-    ranked = sorted(following, key=lambda token: -following[token])
+    ranked = sorted(allowed, key=lambda token: -allowed[token])
     ranked = ranked[: top_k or len(ranked)]
-    weights = np.exp(log_softmax([following[token] / temperature for token in ranked]))
+    weights = np.exp(log_softmax([allowed[token] / temperature for token in ranked]))
     kept = 1
     while kept < len(ranked) and weights[:kept].sum() < top_p:
         kept += 1
@@ -199,12 +205,12 @@ def sampled_from(
 
 
 def arrays(found):
-    """What a search found as NumPy arrays."""
+    """A tuple of tensors, such as `Hypotheses`, as NumPy arrays."""
     return type(found)(*map(ops.convert_to_numpy, found))
 
 
 def hypotheses_of(found, row: int) -> list[Hypothesis]:
-    """The hypotheses that were found for a sentence, out of the arrays of a batch."""
+    """The hypotheses of one sentence of a batch."""
     return [
         Hypothesis(tuple(ids[:length].tolist()), float(log_p), float(score))
         for ids, length, log_p, score in zip(*(field[row] for field in found), strict=True)
@@ -213,25 +219,24 @@ def hypotheses_of(found, row: int) -> list[Hypothesis]:
 
 
 def assert_found(found, row: int, expected: list[Hypothesis]) -> None:
-    """That the search found these for the sentence, in this order, and no others."""
-    got = hypotheses_of(found, row)
-    assert [hypothesis.ids for hypothesis in got] == [hypothesis.ids for hypothesis in expected]
-    for ours, theirs in zip(got, expected, strict=True):
-        np.testing.assert_allclose(ours[1:], theirs[1:], rtol=1e-5, atol=1e-5)
+    """Asserts that the search found exactly these hypotheses for a sentence, in this order."""
+    actual = hypotheses_of(found, row)
+    assert [hypothesis.ids for hypothesis in actual] == [hypothesis.ids for hypothesis in expected]
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(one[1:], other[1:], rtol=1e-5, atol=1e-5)
 
 
 class PrefixTables:
-    """Languages whose next logits depend on the whole prefix, as one step function.
+    """Languages whose logits depend on the whole prefix, as one step function.
 
-    The step function keeps the prefix in its own state. A state row that does not follow its
-    hypothesis therefore gives another prefix's logits, and one that strays to another sentence
-    writes into another prefix. Which language a sentence is in, and how many steps there were,
-    all its hypotheses share: were that moved or lost, nothing below would come out right.
+    The state per hypothesis is the prefix, and the state per sentence is its language and the
+    number of steps. A search that mixes up the rows of either gets the logits of another prefix
+    or language, and so finds other hypotheses.
 
     Args:
-        tables: float32 array (R, P, V): logits by language and prefix. A prefix is looked up
-            by Σ token · V^position modulo P: one of its own when P is V^L.
-        length: most tokens a prefix may have, L (the start token included).
+        tables: float32 array (R, P, V): logits by language and prefix. The row of a prefix is
+            Σ token · V^position modulo P; it is unique when P is V^L.
+        length: the largest number of tokens of a prefix with the start token, L.
     """
 
     def __init__(self, tables: np.ndarray, length: int):
@@ -257,31 +262,33 @@ class PrefixTables:
         return sum(token * self.vocabulary_size**n for n, token in enumerate(prefix))
 
     def state(self, languages, beam_size: int) -> StepState:
-        """First state for sentences in these languages."""
+        """The first state for one sentence per given language."""
         languages = ops.convert_to_tensor(languages, "int32")  # (B,)
         batch = ops.shape(languages)[0]
         return StepState(
-            own=ops.zeros((batch, beam_size, self.length), "int32"),
-            shared={"language": languages, "steps": ops.zeros((batch,), "int32")},
+            per_hypothesis=ops.zeros((batch, beam_size, self.length), "int32"),
+            per_sentence={"language": languages, "steps": ops.zeros((batch,), "int32")},
         )
 
     def step(self, ids, state: StepState, index):
-        steps = state.shared["steps"]
+        """A `StepFunction`."""
+        steps = state.per_sentence["steps"]
         here = ops.equal(ops.arange(self.length, dtype="int32"), steps[:, None])  # (B, L)
-        prefix = ops.where(here[:, None], ids[..., None], state.own)  # (B, W, L)
+        prefix = ops.where(here[:, None], ids[..., None], state.per_hypothesis)  # (B, W, L)
         flat = ops.reshape(ops.convert_to_tensor(self.tables), (-1, self.vocabulary_size))
-        places = self._codes(prefix) % self.tables.shape[1]
-        places = state.shared["language"][:, None] * self.tables.shape[1] + places  # (B, W)
-        shared = state.shared | {"steps": steps + 1}
-        return ops.take(flat, places, axis=0), StepState(prefix, shared)
+        rows = self._codes(prefix) % self.tables.shape[1]
+        rows = state.per_sentence["language"][:, None] * self.tables.shape[1] + rows  # (B, W)
+        per_sentence = state.per_sentence | {"steps": steps + 1}
+        return ops.take(flat, rows, axis=0), StepState(prefix, per_sentence)
 
     def _codes(self, prefix):
-        places = self.vocabulary_size ** np.arange(self.length, dtype="int32")
-        return ops.sum(prefix * places, axis=-1)  # (B, W)
+        factors = self.vocabulary_size ** np.arange(self.length, dtype="int32")
+        return ops.sum(prefix * factors, axis=-1)  # (B, W)
 
     def bonus(self, state: StepState):
-        """0 to -1.25, by the tokens of each hypothesis: what `bonus_of` is for one."""
-        return ops.cast(self._codes(state.own) % 11, "float32") / -8.0
+        """A number from -1.25 to 0 for each hypothesis, which depends on its tokens, (B, W)."""
+        return ops.cast(self._codes(state.per_hypothesis) % 11, "float32") / -8.0
 
     def bonus_of(self, special) -> Bonus:
+        """`bonus` for one hypothesis."""
         return lambda ids: -(self._code(ids, special) % 11) / 8

@@ -1,4 +1,4 @@
-"""The pieces that all searches share."""
+"""Functions that all searches share."""
 
 import numpy as np
 from keras import ops

@@ -1,4 +1,4 @@
-"""Sentences that leave the batch when they are done: nothing changes but the work."""
+"""Dropping finished sentences from the batch changes the work, not the results."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ from tf_transformer.decoding import (
 )
 
 pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="a batch changes its size only there"
+    keras.backend.backend() != "tensorflow", reason="only TensorFlow drops finished sentences"
 )
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
 LENGTH, LANGUAGES = 12, 40
@@ -27,8 +27,8 @@ def tables():
     return PrefixTables.random(seed=21, languages=LANGUAGES, vocabulary_size=7, length=LENGTH)
 
 
-def searches(tables, shrink, step=None):
-    """Every search on one sentence a language, with limits, minima and prefixes of their own."""
+def searches(tables, drop_finished, step=None):
+    """Results of every search on one sentence per language, with random limits and constraints."""
     random = np.random.default_rng(22)
     limits = random.integers(1, LENGTH + 1, LANGUAGES).astype("int32")
     constraints = Constraints(
@@ -44,16 +44,16 @@ def searches(tables, shrink, step=None):
         return tables.state(np.arange(LANGUAGES), beam_size)
 
     step = step or tables.step
-    options = {"constraints": constraints, "shrink": shrink}
+    options = {"constraints": constraints, "drop_finished": drop_finished}
     yield beam_search(step, state(3), *common, beam_size=3, num_hypotheses=3, **options)
     yield greedy_search(step, state(1), *common, **options)
     yield sample(step, state(3), *common, ops.convert_to_tensor(uniforms), 7, Sampling(), **options)
 
 
 def test_results_are_the_same(tables):
-    pairs = zip(searches(tables, shrink=False), searches(tables, shrink=True), strict=True)
-    for plain, shrinking in pairs:
-        for one, other in zip(plain, shrinking, strict=True):
+    both = (searches(tables, drop_finished) for drop_finished in (False, True))
+    for kept, dropped in zip(*both, strict=True):
+        for one, other in zip(kept, dropped, strict=True):
             np.testing.assert_allclose(other, one, rtol=1e-6)
 
 
@@ -66,7 +66,7 @@ def test_results_are_the_same_in_a_graph(tables):
     def graph(languages, limits):
         state = tables.state(languages, 3)
         return beam_search(
-            tables.step, state, limits, tf.reduce_max(limits), SPECIAL, 3, shrink=True
+            tables.step, state, limits, tf.reduce_max(limits), SPECIAL, 3, drop_finished=True
         )
 
     limits = np.random.default_rng(23).integers(1, LENGTH + 1, LANGUAGES).astype("int32")
@@ -78,18 +78,18 @@ def test_results_are_the_same_in_a_graph(tables):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def test_no_more_than_half_of_a_step_is_for_sentences_that_are_done(tables):
-    rows = {True: [], False: []}
-    for shrink, batches in rows.items():
+def test_at_most_half_of_a_batch_is_finished(tables):
+    sizes = {True: [], False: []}
+    for drop_finished, batches in sizes.items():
 
         def step(ids, state, index, batches=batches):
             batches.append(ids.shape[0])
             return tables.step(ids, state, index)
 
-        list(searches(tables, shrink, step))
-    assert set(rows[False]) == {LANGUAGES}
-    assert min(rows[True]) < LANGUAGES / 4
-    assert sum(rows[True]) < 0.8 * sum(rows[False])
-    # A batch shrinks to less than half of what it was, or starts anew with the next search.
-    for before, after in zip(rows[True], rows[True][1:], strict=False):
+        list(searches(tables, drop_finished, step))
+    assert set(sizes[False]) == {LANGUAGES}
+    assert min(sizes[True]) < LANGUAGES / 4
+    assert sum(sizes[True]) < 0.8 * sum(sizes[False])
+    # A batch keeps its size, loses at least half of it, or is the first of the next search.
+    for before, after in zip(sizes[True], sizes[True][1:], strict=False):
         assert after in (before, LANGUAGES) or 2 * after <= before

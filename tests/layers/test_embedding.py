@@ -1,3 +1,5 @@
+"""Embeddings and logits by hand, and the variance of initial embeddings."""
+
 import numpy as np
 from keras import ops
 
@@ -12,13 +14,20 @@ def test_embeddings_are_rows_times_the_root_of_d_model():
     np.testing.assert_array_equal(embedded, [[[16, 18, 20, 22], [0, 2, 4, 6]]])  # rows · √4
 
 
-def test_logits_are_products_with_the_same_matrix_unscaled():
+def test_logits_are_products_with_the_same_unscaled_matrix():
     layer = TokenEmbedding(vocabulary_size=3, d_model=2)
     layer.build()
     layer.embeddings.assign([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     logits = layer.logits(np.array([[[10.0, 1.0]]], "float32"))
     np.testing.assert_array_equal(ops.convert_to_numpy(logits), [[[12, 34, 56]]])
     assert len(layer.weights) == 1
+
+
+def test_the_projection_is_the_transposed_matrix():
+    layer = TokenEmbedding(vocabulary_size=3, d_model=2)
+    layer.build()
+    layer.embeddings.assign([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    np.testing.assert_array_equal(ops.convert_to_numpy(layer.projection()), [[1, 3, 5], [2, 4, 6]])
 
 
 def test_scaled_embeddings_start_with_mean_zero_and_variance_one():

@@ -1,3 +1,5 @@
+"""The feed-forward network by hand and against NumPy."""
+
 import numpy as np
 import reference
 from keras import ops
@@ -31,7 +33,7 @@ def test_dropout_on_the_hidden_layer_only_in_training():
     layer.hidden.bias.assign(np.ones(101))
     layer.output_projection.kernel.assign(np.ones((101, 1)))
     x = np.zeros((1, 1, 1), "float32")
-    assert float(layer(x)[0, 0, 0]) == 101  # a hundred and one ones
+    assert float(layer(x)[0, 0, 0]) == 101  # 101 ones
     kept = float(layer(x, training=True)[0, 0, 0]) / 2
-    assert kept == round(kept)  # each unit is dropped or doubled, and so is their sum
+    assert kept == round(kept)  # each unit is dropped or doubled
     assert 20 < kept < 81

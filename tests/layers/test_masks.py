@@ -1,3 +1,5 @@
+"""Masks by hand."""
+
 import numpy as np
 from keras import ops
 
@@ -15,14 +17,14 @@ def test_padding_mask_of_another_padding_id():
     np.testing.assert_array_equal(mask, [[[[True, True, False]]]])
 
 
-def test_causal_mask_shows_a_position_itself_and_those_before_it():
+def test_causal_mask_allows_a_position_itself_and_earlier_ones():
     mask = ops.convert_to_numpy(causal_mask(3))
     assert mask.dtype == bool
     by_hand = [[True, False, False], [True, True, False], [True, True, True]]
     np.testing.assert_array_equal(mask, [[by_hand]])
 
 
-def test_combined_masks_allow_what_all_of_them_allow():
+def test_combined_masks_allow_what_every_mask_allows():
     mask = combine_masks(None, causal_mask(3), None, padding_mask(np.array([[0, 4, 5]])))
     by_hand = [[False, False, False], [False, True, False], [False, True, True]]
     np.testing.assert_array_equal(ops.convert_to_numpy(mask), [[by_hand]])

@@ -1,3 +1,7 @@
+"""Sinusoids and learned positions by hand and against NumPy; `models/test_relative_positions.py`
+has the hooks for relative encodings.
+"""
+
 import math
 
 import numpy as np
@@ -5,7 +9,12 @@ import pytest
 import reference
 from keras import ops
 
-from tf_transformer.layers import LearnedPosition, SinusoidalPosition, sinusoids
+from tf_transformer.layers import (
+    LearnedPosition,
+    PositionEncoding,
+    SinusoidalPosition,
+    sinusoids,
+)
 
 
 def test_sinusoids_worked_by_hand():
@@ -19,7 +28,7 @@ def test_sinusoids_equal_the_formula():
     np.testing.assert_allclose(encodings, reference.sinusoids(50, 14), atol=1e-5)
 
 
-def test_sinusoids_at_position_5000_after_50():
+def test_sinusoids_reach_beyond_the_positions_of_earlier_calls():
     layer = SinusoidalPosition()
     layer(np.zeros((1, 50, 6), "float32"))
     x = np.zeros((1, 5001, 6), "float32")
@@ -35,12 +44,20 @@ def test_odd_d_model_is_an_error():
 
 
 @pytest.mark.parametrize("layer", [SinusoidalPosition(), LearnedPosition(max_length=11)])
-def test_encodings_are_what_the_layer_adds(layer):
+def test_the_layer_adds_the_encodings_of_positions_from_0_on(layer):
     x = np.random.default_rng(1).normal(size=(2, 7, 6)).astype("float32")
     added = ops.convert_to_numpy(layer(x)) - x
-    for length in (7, 3):
-        encodings = ops.convert_to_numpy(layer.encodings(length, 6))
-        np.testing.assert_allclose(encodings, added[0, :length], atol=1e-6)
+    for positions in (np.arange(7), np.array([5, 0, 3])):
+        encodings = ops.convert_to_numpy(layer.encodings(positions, 6))
+        np.testing.assert_allclose(encodings, added[0, positions], atol=1e-6)
+
+
+def test_the_base_class_encodes_nothing():
+    x = np.random.default_rng(1).normal(size=(2, 3, 7, 6)).astype("float32")
+    layer, positions = PositionEncoding(), np.arange(7)
+    np.testing.assert_array_equal(layer(x[:, 0]), x[:, 0])
+    np.testing.assert_array_equal(layer.rotate(x, positions), x)
+    assert layer.bias(x, positions, positions[None]) is None
 
 
 def test_learned_positions_are_rows_of_a_table():
