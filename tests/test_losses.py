@@ -45,8 +45,8 @@ def batch():
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.9])
-def test_equal_logits_cost_ln_v_for_every_smoothing(epsilon):
-    """By hand: every token has probability 1/4, so each of two tokens costs ln 4."""
+def test_loss_of_equal_logits_is_ln_v_for_every_smoothing(epsilon):
+    """By hand: every token has probability 1/4, so the loss of each of two tokens is ln 4."""
     found = losses_of_logits(np.int32([[1, 3, 0]]), np.zeros((1, 3, 4), "float32"), epsilon)
     np.testing.assert_allclose(found.loss, 2 * np.log(4), rtol=1e-6)
     np.testing.assert_allclose(found.nll, 2 * np.log(4), rtol=1e-6)
@@ -124,7 +124,7 @@ def test_gradient_equals_finite_differences(batch):
         above, below = (
             float(losses_of_logits(labels, logits + h, 0.1).loss) for h in (step, -step)
         )
-        np.testing.assert_allclose((above - below) * 32, found[place], atol=2e-3)
+        np.testing.assert_allclose((above - below) * 32, gradient[place], atol=2e-3)
 
 
 def test_padding_does_not_count(batch):
@@ -136,8 +136,8 @@ def test_padding_does_not_count(batch):
     ):
         assert float(one) == float(other)
     (gradient,) = gradients(lambda x: losses_of_logits(labels, x, 0.1).loss, logits)
-    assert not found[padding].any()
-    assert found[~padding].any(axis=-1).all()
+    assert not gradient[padding].any()
+    assert gradient[~padding].any(axis=-1).all()
 
 
 def test_padding_id_is_an_option():
@@ -177,8 +177,8 @@ def test_huge_logits_stay_finite():
     """By hand: the label's logit is 1e4 lower, so the loss is 1e4 and the gradient ±1."""
     logits = np.float32([[[1e4, 0.0]]])
     np.testing.assert_allclose(losses_of_logits(np.int32([[1]]), logits).loss, 1e4, rtol=1e-6)
-    (found,) = gradients(lambda x: losses_of_logits(np.int32([[1]]), x).loss, logits)
-    np.testing.assert_allclose(found, [[[1, -1]]], rtol=1e-6)
+    (gradient,) = gradients(lambda x: losses_of_logits(np.int32([[1]]), x).loss, logits)
+    np.testing.assert_allclose(gradient, [[[1, -1]]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("below", [60.0, 68.0, 70.0, 80.0, 95.0])

@@ -1,6 +1,6 @@
-"""Beam search against brute force and against a plain loop over hypotheses.
+"""Beam search against brute force and against a loop over hypotheses.
 
-Each random case is one sentence of a batch, with a language and a limit of its own.
+Each random case is one sentence of a batch; each has its own language and limit.
 """
 
 import keras
@@ -10,19 +10,20 @@ import reference_search
 from keras import ops
 from reference_search import PrefixTables, arrays, assert_found, hypotheses_of, log_probability
 
-from tf_transformer.decoding import SpecialIds, beam_search, greedy_search
-from tf_transformer.decoding.hypotheses import NEG_INF
+from tf_transformer.decoding import NEG_INF, SpecialIds, beam_search, greedy_search
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
 LENGTH = 5
 ALPHAS = [0.0, 0.6, 1.0, 2.0]
-# 2^5 sequences without and 2^5 - 1 with the end token, of 2 ordinary tokens.
-WHOLE_SPACE = 64
-# 300 cases for each length penalty, most where there is most to get wrong.
-LANGUAGES = {3: 20, 4: 80, 5: 200}  # by size of the vocabulary
+# With 2 ordinary tokens, 2^5 sequences have no end token and 2^5 - 1 have one.
+ALL_SEQUENCES = 64
+LANGUAGES = {3: 20, 4: 80, 5: 200}  # number of cases by vocabulary size
 
 each_alpha = pytest.mark.parametrize("alpha", ALPHAS)
+on_tensorflow = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="uses TensorFlow or counts eager steps"
+)
 each_vocabulary = pytest.mark.parametrize("tables", LANGUAGES, ids="V={}".format, indirect=True)
 
 
@@ -39,7 +40,7 @@ def limits(tables):
 
 @pytest.fixture(scope="module")
 def found(tables, limits):
-    """The four best of a beam of four, on which several properties are checked."""
+    """All four hypotheses of a beam of four."""
     return search(tables, limits, 4, num_hypotheses=4)
 
 
@@ -48,7 +49,7 @@ def random_limits(count: int, seed: int = 2) -> np.ndarray:
 
 
 def search(tables, limits, beam_size, languages=None, special=SPECIAL, **options):
-    """The package's beam search as arrays, on one sentence a language."""
+    """The package's beam search on one sentence per language, as arrays."""
     languages = np.arange(len(limits)) if languages is None else languages
     return arrays(
         beam_search(
@@ -66,13 +67,13 @@ def search(tables, limits, beam_size, languages=None, special=SPECIAL, **options
 def check_against_brute_force(tables, special, alpha, num_hypotheses):
     limits = random_limits(len(tables.tables))
     options = {"alpha": alpha, "num_hypotheses": num_hypotheses}
-    found = search(tables, limits, WHOLE_SPACE, special=special, **options)
+    found = search(tables, limits, ALL_SEQUENCES, special=special, **options)
     for row, limit in enumerate(limits):
         language = tables.language(row, special)
-        every = reference_search.brute_force(
+        expected = reference_search.brute_force(
             language, tables.vocabulary_size, limit, special, alpha
         )
-        assert_found(found, row, every[:num_hypotheses])
+        assert_found(found, row, expected[:num_hypotheses])
 
 
 def check_against_loop(tables, special, beam_size, alpha, with_bonus=False, early_stop=False):
@@ -91,7 +92,7 @@ def check_against_loop(tables, special, beam_size, alpha, with_bonus=False, earl
 
 @each_vocabulary
 @each_alpha
-def test_beam_as_wide_as_the_space_finds_what_brute_force_finds(tables, alpha):
+def test_beam_that_holds_all_sequences_equals_brute_force(tables, alpha):
     check_against_brute_force(tables, SPECIAL, alpha, num_hypotheses=9)
 
 
@@ -104,13 +105,13 @@ def test_special_ids_may_be_any_ids(special):
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 @each_vocabulary
 @each_alpha
-def test_narrow_beam_is_the_definition(tables, beam_size, alpha):
+def test_narrow_beam_equals_its_definition(tables, beam_size, alpha):
     check_against_loop(tables, SPECIAL, beam_size, alpha)
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
-def test_narrow_beam_is_the_definition_in_a_larger_vocabulary(beam_size):
-    """In which not every token is ranked, and the end is often among the best."""
+def test_narrow_beam_equals_its_definition_in_a_larger_vocabulary(beam_size):
+    """Only some of 30 tokens are ranked, and the end token is often among the best."""
     tables = PrefixTables.random(10, languages=100, vocabulary_size=30, length=LENGTH)
     tables.tables[..., SPECIAL.end] += 4.0
     check_against_loop(tables, SPECIAL, beam_size, alpha=1.0)
@@ -118,7 +119,7 @@ def test_narrow_beam_is_the_definition_in_a_larger_vocabulary(beam_size):
 
 @pytest.mark.parametrize("beam_size", [2, 3])
 @each_alpha
-def test_bonus_counts_for_what_ends_and_for_nothing_else(tables, beam_size, alpha):
+def test_bonus_is_added_only_to_hypotheses_that_end(tables, beam_size, alpha):
     check_against_loop(tables, SPECIAL, beam_size, alpha, with_bonus=True)
 
 
@@ -130,12 +131,12 @@ def test_thousands_of_random_cases(vocabulary_size, alpha):
     for beam_size in (1, 2, 3, 4, 7):
         for with_bonus in (False, True):
             check_against_loop(tables, SPECIAL, beam_size, alpha, with_bonus)
-    # Asked for all hypotheses of the beam, the early stop waits until all are final.
+    # When all hypotheses of the beam are returned, early stopping changes none of them.
     check_against_loop(tables, SPECIAL, 3, alpha, with_bonus=True, early_stop=True)
     check_against_brute_force(tables, SPECIAL, alpha, num_hypotheses=5)
 
 
-def test_score_is_log_probability_over_the_penalty_of_the_own_length(found):
+def test_score_is_log_probability_over_length_penalty(found):
     real = found.lengths > 0
     penalties = ((5 + found.lengths[real]) / 6.0) ** 0.6
     np.testing.assert_allclose(
@@ -143,7 +144,7 @@ def test_score_is_log_probability_over_the_penalty_of_the_own_length(found):
     )
 
 
-def test_log_probability_is_that_of_the_returned_ids(tables, found):
+def test_log_probability_is_the_models_for_the_returned_ids(tables, found):
     for row in range(len(found.ids)):
         for hypothesis in hypotheses_of(found, row):
             expected = log_probability(tables.language(row, SPECIAL), hypothesis.ids)
@@ -162,7 +163,7 @@ def test_hypotheses_are_sorted_distinct_and_complete(found, limits):
 
 def test_padding_and_start_are_never_chosen_and_padding_follows_the_end():
     tables = PrefixTables.random(4, languages=20, vocabulary_size=5, length=LENGTH)
-    tables.tables[..., [SPECIAL.pad, SPECIAL.start]] += 5.0  # the likeliest tokens by far
+    tables.tables[..., [SPECIAL.pad, SPECIAL.start]] += 5.0  # by far the likeliest
     found = search(tables, random_limits(20), 3, num_hypotheses=3)
     after = np.arange(found.ids.shape[-1]) >= found.lengths[..., None]
     assert (found.ids[after] == SPECIAL.pad).all()
@@ -196,50 +197,50 @@ def test_early_stop_changes_nothing(tables, limits, beam_size, alpha, num_hypoth
 
 
 def steps_taken(tables, limit, **options) -> int:
-    asked = []
+    indices = []
 
     def step(ids, state, index):
-        asked.append(int(index))
+        indices.append(int(index))
         return tables.step(ids, state, index)
 
     limits = ops.convert_to_tensor(np.int32([limit]))
     beam_search(step, tables.state([0], 2), limits, limit, SPECIAL, beam_size=2, **options)
-    return len(asked)
+    return len(indices)
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX traces a loop once")
+@on_tensorflow
 def test_early_stop_saves_steps():
-    """The end has probability e^10 / (e^10 + 4): after the first step nothing can beat it."""
+    """The end token's probability is nearly 1, so no longer hypothesis can have a better score."""
     tables = PrefixTables(np.tile(np.float32([0, 0, 10, 0, 0]), (1, 5**LENGTH, 1)), LENGTH)
     assert steps_taken(tables, LENGTH) == 1
-    # Two hypotheses are asked for: the second ends with the second step.
+    # The second hypothesis ends with the second step.
     assert steps_taken(tables, LENGTH, num_hypotheses=2) == 2
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX traces a loop once")
+@on_tensorflow
 def test_search_ends_when_the_beam_is_full():
     """One hypothesis ends with each step, so a beam of two is full after the second."""
     tables = PrefixTables(np.tile(np.float32([0, 0, 10, 0, 0]), (1, 5**LENGTH, 1)), LENGTH)
     assert steps_taken(tables, LENGTH, early_stop=False) == 2
 
 
-def test_rows_of_a_batch_do_not_see_each_other(tables, limits, found):
+def test_sentences_of_a_batch_do_not_affect_each_other(tables, limits, found):
     for row in range(4):
-        alone = search(tables, limits[[row]], 4, languages=[row], num_hypotheses=4)
-        np.testing.assert_array_equal(alone.ids[0], found.ids[row, :, : limits[row]])
+        single = search(tables, limits[[row]], 4, languages=[row], num_hypotheses=4)
+        np.testing.assert_array_equal(single.ids[0], found.ids[row, :, : limits[row]])
         for name in ("lengths", "log_probabilities", "scores"):
-            one, other = getattr(alone, name)[0], getattr(found, name)[row]
+            one, other = getattr(single, name)[0], getattr(found, name)[row]
             np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def test_asking_for_one_hypothesis_gives_the_first_of_four(tables, limits, found):
-    one = search(tables, limits, 4, num_hypotheses=1)
-    for many, single in zip(found, one, strict=True):
+def test_one_hypothesis_is_the_first_of_four(tables, limits, found):
+    first = search(tables, limits, 4, num_hypotheses=1)
+    for many, single in zip(found, first, strict=True):
         np.testing.assert_array_equal(many[:, :1], single)
 
 
 def scripted(vocabulary_size: int, probabilities: dict[tuple[int, ...], list[float]]):
-    """A language of given next-token probabilities by prefix, start token included."""
+    """A language with given next-token probabilities per prefix, which has the start token."""
     shape = (1, vocabulary_size**LENGTH, vocabulary_size)
     tables = np.zeros(shape, "float32")
     for prefix, row in probabilities.items():
@@ -248,11 +249,10 @@ def scripted(vocabulary_size: int, probabilities: dict[tuple[int, ...], list[flo
     return PrefixTables(tables, LENGTH)
 
 
-def test_finished_hypotheses_are_frozen():
+def test_finished_hypotheses_do_not_change():
     """By hand, α = 0: "end" has 0.6; "a end" 0.4 · 0.5 = 0.2; "a a end" 0.4 · 0.5 · 1 = 0.2.
 
-    The first to finish stays first and unchanged while the search goes on, and the third
-    finds no room in a beam of 2.
+    The first stays first while the search continues; a beam of 2 is full before the third.
     """
     tables = scripted(
         4,
@@ -277,12 +277,12 @@ def test_length_penalty_can_prefer_the_longer_hypothesis():
     np.testing.assert_allclose(long.scores, [[np.log(0.45) / (7 / 6) ** 2]], rtol=1e-5)
 
 
-def test_bonus_can_prefer_the_hypothesis_that_is_less_likely():
-    """By hand: ln 0.9 - 5 for "end", whose state holds the start token alone; ln 0.1 for "a"."""
+def test_bonus_can_prefer_the_less_likely_hypothesis():
+    """By hand: ln 0.9 - 5 for "end", ln 0.1 for "a end"; token 1 of the state is "a" (3) or 0."""
     tables = scripted(4, {(1,): [0, 0, 0.9, 0.1], (1, 3): [0, 0, 1.0, 0]})
 
     def bonus(state):
-        return ops.where(ops.equal(state.own[:, :, 1], 3), 0.0, -5.0)
+        return ops.where(ops.equal(state.per_hypothesis[:, :, 1], 3), 0.0, -5.0)
 
     found = search(tables, np.int32([4]), 2, alpha=0.0, num_hypotheses=2, bonus=bonus)
     assert [hypothesis.ids for hypothesis in hypotheses_of(found, 0)] == [(3, 2), (2,)]
@@ -291,15 +291,15 @@ def test_bonus_can_prefer_the_hypothesis_that_is_less_likely():
 
 
 @pytest.mark.parametrize("special", [SPECIAL, SpecialIds(pad=3, start=4, end=1)])
-def test_equal_scores_are_settled_as_documented(special):
-    """All tokens are equally likely, so every choice is a tie; the loop's sort is stable."""
+def test_equal_scores_have_the_documented_order(special):
+    """All tokens are equally likely, so every choice is a tie; the oracle's sort is stable."""
     tables = PrefixTables(np.zeros((1, 5**LENGTH, 5), "float32"), LENGTH)
     for beam_size in (2, 3):
         check_against_loop(tables, special, beam_size, alpha=0.0)
 
 
 def test_of_equal_scores_the_hypothesis_finished_earlier_comes_first():
-    """By hand, α = 0: ln 1/4 for "end" and, the end being certain there, for "a end"."""
+    """By hand, α = 0: ln 1/4 for "end", and for "a end", because the end is certain after "a"."""
     tables = PrefixTables(np.zeros((1, 4**LENGTH, 4), "float32"), LENGTH)
     tables.tables[0, 1 + 3 * 4, SPECIAL.end] = 1e4
     found = search(tables, np.int32([4]), 2, alpha=0.0, num_hypotheses=2, early_stop=False)
@@ -307,8 +307,8 @@ def test_of_equal_scores_the_hypothesis_finished_earlier_comes_first():
     assert found.scores[0, 0] == found.scores[0, 1]
 
 
-def test_what_was_not_found_has_length_zero_and_a_finite_score():
-    """A limit of 1 leaves three hypotheses: the end token and two others."""
+def test_missing_hypotheses_have_length_zero_and_a_finite_score():
+    """With a limit of 1 there are three hypotheses: one per token besides padding and start."""
     tables = PrefixTables.random(5, languages=1, vocabulary_size=5, length=LENGTH)
     found = search(tables, np.int32([1]), 4, num_hypotheses=4)
     np.testing.assert_array_equal(found.lengths, [[1, 1, 1, 0]])
@@ -342,14 +342,14 @@ def test_extreme_logits_give_finite_numbers(extreme):
         ),
     ],
 )
-def test_bad_options_are_named(tables, options, message):
+def test_error_names_the_bad_option(tables, options, message):
     with pytest.raises(InputError) as error:
         search(tables, np.int32([3]), languages=[0], **options)
     assert str(error.value) == message
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="graphs of TensorFlow")
-def test_graph_with_unknown_sizes_gives_what_eager_gives(tables):
+@on_tensorflow
+def test_graph_with_unknown_sizes_equals_eager(tables):
     import tensorflow as tf
 
     spec = tf.TensorSpec([None], tf.int32)

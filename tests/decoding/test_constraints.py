@@ -1,7 +1,6 @@
-"""What a search may not choose: against brute force, a plain loop, and by hand.
+"""Constrained searches against brute force, a loop over hypotheses, and by hand.
 
-Each random case is one sentence of a batch, with a language, a limit, a minimum and a prefix of
-its own.
+Each random case is one sentence of a batch; each has its own language, limit, minimum and prefix.
 """
 
 import numpy as np
@@ -10,9 +9,9 @@ import reference_search
 from keras import ops
 from reference_search import PrefixTables, Rules, arrays, assert_found, hypotheses_of
 
-from tf_transformer.decoding import Constraints, SpecialIds, beam_search, greedy_search
+from tf_transformer import kernels
+from tf_transformer.decoding import NEG_INF, Constraints, SpecialIds, beam_search, greedy_search
 from tf_transformer.decoding.constraints import rank_next, rank_together
-from tf_transformer.decoding.hypotheses import NEG_INF
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
@@ -20,9 +19,9 @@ OTHER_SPECIAL = SpecialIds(pad=5, start=0, end=3)
 VOCABULARY = 6  # three ordinary tokens
 LENGTH = 5
 LANGUAGES = 40
-WHOLE_SPACE = 3**5 + 3**4 + 3**3 + 3**2 + 3 + 1
+ALL_SEQUENCES = 3**5 + 3**4 + 3**3 + 3**2 + 3 + 1
 
-# Fields of `Rules`. True: every sentence has one of its own.
+# Fields of `Rules`. True: a random value for each sentence.
 CASES = {
     "none": {},
     "min length": {"min_length": True},
@@ -44,7 +43,7 @@ CASES = {
 }
 
 each_case = pytest.mark.parametrize("fields", CASES.values(), ids=CASES)
-# Other ids where tokens are counted or compared.
+# With other special ids, too, where tokens are counted or compared.
 each_case_and_special = pytest.mark.parametrize(
     ("fields", "special"),
     [
@@ -68,20 +67,20 @@ def limits():
 
 
 def random_rules(fields: dict, limits, special, seed: int = 23) -> list[Rules]:
-    """A sentence's minimum is at most its limit; its prefix has up to three tokens, or none."""
+    """Rules per sentence: minima up to its limit, and prefixes of up to three tokens."""
     random = np.random.default_rng(seed)
     ordinary = [token for token in range(VOCABULARY) if token not in special]
     rules = []
     for limit in limits:
         prefix = random.choice(ordinary, random.integers(0, 4)).tolist()
-        own = {"min_length": int(random.integers(0, limit + 1)), "prefix": tuple(prefix)}
-        own = {name: value for name, value in own.items() if name in fields}
-        rules.append(Rules(**fields | own))
+        drawn = {"min_length": int(random.integers(0, limit + 1)), "prefix": tuple(prefix)}
+        drawn = {name: value for name, value in drawn.items() if name in fields}
+        rules.append(Rules(**fields | drawn))
     return rules
 
 
 def constraints_of(rules: list[Rules], special) -> Constraints:
-    """What the package takes for a batch of sentences with these rules."""
+    """The rules of the sentences of a batch as `Constraints`."""
     longest = max(len(each.prefix) for each in rules)
     prefix = [[*each.prefix, *[special.pad] * (longest - len(each.prefix))] for each in rules]
     minima = [each.min_length for each in rules]
@@ -127,17 +126,19 @@ def greedy(tables, limits, rules, special=SPECIAL):
 
 
 @each_case_and_special
-def test_beam_as_wide_as_the_space_finds_all_that_keeps_the_rules(tables, limits, fields, special):
+def test_beam_that_holds_all_sequences_equals_brute_force(tables, limits, fields, special):
     rules = random_rules(fields, limits, special)
-    found = search(tables, limits, rules, WHOLE_SPACE, special)
+    found = search(tables, limits, rules, ALL_SEQUENCES, special)
     for row, limit in enumerate(limits):
         language = tables.language(row, special)
-        every = reference_search.brute_force(language, VOCABULARY, limit, special, 0.6, rules[row])
-        assert_found(found, row, every)
+        expected = reference_search.brute_force(
+            language, VOCABULARY, limit, special, 0.6, rules[row]
+        )
+        assert_found(found, row, expected)
 
 
 @each_case
-def test_narrow_beam_is_the_definition(tables, limits, fields):
+def test_narrow_beam_equals_its_definition(tables, limits, fields):
     rules = random_rules(fields, limits, SPECIAL)
     found = search(tables, limits, rules, 3)
     for row, limit in enumerate(limits):
@@ -147,7 +148,7 @@ def test_narrow_beam_is_the_definition(tables, limits, fields):
 
 
 @each_case_and_special
-def test_greedy_search_takes_the_likeliest_token_that_is_left(tables, limits, fields, special):
+def test_greedy_search_adds_the_likeliest_allowed_token(tables, limits, fields, special):
     rules = random_rules(fields, limits, special)
     found = greedy(tables, limits, rules, special)
     for row, limit in enumerate(limits):
@@ -183,18 +184,18 @@ def test_thousands_of_random_cases(fields, special):
             assert_found(found, row, expected)
 
 
-# What each is there for
+# One constraint at a time
 
 
-def test_no_translation_ends_before_its_minimum(tables, limits):
+def test_no_hypothesis_ends_before_its_minimum(tables, limits):
     tables = PrefixTables(tables.tables + 15.0 * (np.arange(VOCABULARY) == SPECIAL.end), LENGTH)
     minima = np.minimum(limits, 3)
     rules = [Rules(min_length=int(minimum)) for minimum in minima]
     for found in (search(tables, limits, rules, 3), greedy(tables, limits, rules)):
-        assert (found.lengths[:, 0] == minima).all()  # so likely is the end
+        assert (found.lengths[:, 0] == minima).all()  # the end token is by far the likeliest
 
 
-def test_prefix_starts_every_hypothesis_and_counts_with_the_models_own_probability(tables, limits):
+def test_prefix_starts_every_hypothesis_and_its_log_probability_counts(tables, limits):
     limits = np.maximum(limits, 4)
     rules = random_rules(CASES["all"], limits, SPECIAL)
     found = search(tables, limits, rules, 3)
@@ -209,15 +210,15 @@ def test_prefix_starts_every_hypothesis_and_counts_with_the_models_own_probabili
             np.testing.assert_allclose(hypothesis.log_probability, expected, rtol=1e-5)
 
 
-def test_prefix_may_end_the_translation(tables):
+def test_prefix_may_end_a_hypothesis(tables):
     rules = [Rules(prefix=(3, 2)), Rules(prefix=(4, 4, 5)), Rules(prefix=(5,))]
     for found in (search(tables, [5, 5, 5], rules, 1), greedy(tables, [5, 5, 5], rules)):
         assert found.ids[0, 0].tolist() == [3, 2, 0, 0, 0]
         assert found.lengths[0, 0] == 2
 
 
-def test_prefix_may_end_the_translation_before_its_minimum(tables):
-    """No other constraint holds for a prefix, as the documentation says."""
+def test_prefix_may_end_a_hypothesis_before_its_minimum(tables):
+    """No other constraint applies to a prefix; see `Constraints.prefix`."""
     rules = [Rules(prefix=(3, 2), min_length=4), Rules(prefix=(5,), min_length=4)]
     for found in (search(tables, [5, 5], rules, 1), greedy(tables, [5, 5], rules)):
         assert found.ids[0, 0].tolist() == [3, 2, 0, 0, 0]
@@ -233,22 +234,22 @@ def test_prefix_longer_than_the_limit_is_cut(tables):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_no_ngram_comes_twice(size):
-    """One token is the likeliest everywhere, so that without the rule all would be repetition."""
+def test_no_ngram_occurs_twice(size):
+    """Token 3 is always the likeliest, so an unconstrained search would repeat it."""
     tables = PrefixTables.random(24, languages=20, vocabulary_size=5, length=12)
     tables.tables[..., 3] += 6.0
     rules = [Rules(no_repeat_ngram_size=size)] * 20
     limits = [12] * 20
     for found in (search(tables, limits, rules, 4), greedy(tables, limits, rules)):
-        every = [ids.ids for row in range(20) for ids in hypotheses_of(found, row)]
-        assert every
-        assert not any(reference_search.repeats(ids, size) for ids in every)
-        # As often as the rule lets it come in a row.
-        assert any(ids[:size] == (3,) * size for ids in every)
+        all_ids = [hypothesis.ids for row in range(20) for hypothesis in hypotheses_of(found, row)]
+        assert all_ids
+        assert not any(reference_search.repeats(ids, size) for ids in all_ids)
+        # The token is repeated as often as the rule allows.
+        assert any(ids[:size] == (3,) * size for ids in all_ids)
 
 
 def test_repetition_penalty_by_hand():
-    """Probabilities 1/4 each, penalty 2: a token that was there counts ln 1/16, others ln 1/4."""
+    """Probabilities 1/4 each, penalty 2: a repeated token counts ln 1/16, others ln 1/4."""
     tables = PrefixTables(np.zeros((1, 4**3, 4), "float32"), 3)
     found = search(tables, [3], [Rules(repetition_penalty=2.0)], 4, alpha=0.0)
     ids = [hypothesis.ids for hypothesis in hypotheses_of(found, 0)]
@@ -261,30 +262,30 @@ def test_repetition_penalty_by_hand():
 each_dead_end = pytest.mark.parametrize(
     "rules",
     [Rules(excluded=(2, 3, 4, 5)), Rules(excluded=(2, 4, 5), no_repeat_ngram_size=1)],
-    ids=["at once", "after a token"],
+    ids=["at once", "after one token"],
 )
 
 
 @each_dead_end
-def test_dead_end_is_no_hypothesis(tables, rules):
-    """Nothing may follow, at once or after one token; another sentence's limit comes before."""
+def test_dead_end_gives_no_hypothesis(tables, rules):
+    """No token is allowed, at once or after one token; the last sentence has a limit of one."""
     limits, batch = [4, 4, 1], [rules, rules._replace(min_length=1), rules]
-    alive = [0, 0, 0 if 3 in rules.excluded else 1]
+    lengths = [0, 0, 0 if 3 in rules.excluded else 1]
     for found in (search(tables, limits, batch, 3), greedy(tables, limits, batch)):
-        assert found.lengths[:, 0].tolist() == alive
-        none = found.lengths == 0
-        assert (found.scores[none] == np.float32(NEG_INF)).all()
-        assert (found.log_probabilities[none] == np.float32(NEG_INF)).all()
+        assert found.lengths[:, 0].tolist() == lengths
+        missing = found.lengths == 0
+        assert (found.scores[missing] == np.float32(NEG_INF)).all()
+        assert (found.log_probabilities[missing] == np.float32(NEG_INF)).all()
 
 
 @each_dead_end
-def test_dead_end_has_no_tokens(tables, rules):
+def test_dead_end_leaves_only_padding(tables, rules):
     for found in (search(tables, [4], [rules], 3), greedy(tables, [4], [rules])):
         assert (found.ids == SPECIAL.pad).all()
 
 
-def test_a_minimum_beyond_the_limit_is_the_limit(tables):
-    """The end token may come last, as the documentation says."""
+def test_minimum_above_the_limit_becomes_the_limit(tables):
+    """The end token is allowed as the last token; see `Constraints.min_lengths`."""
     tables = PrefixTables(tables.tables + 15.0 * (np.arange(VOCABULARY) == SPECIAL.end), LENGTH)
     rules = [Rules(min_length=9), Rules(min_length=3)]
     for found in (search(tables, [3, 5], rules, 2), greedy(tables, [3, 5], rules)):
@@ -295,16 +296,17 @@ def test_a_minimum_beyond_the_limit_is_the_limit(tables):
 # One step
 
 
-each_way = pytest.mark.parametrize("compiled", [False, True], ids="compiled={}".format)
+@pytest.fixture(params=kernels.SETS)
+def each_kernel_set(request):
+    with kernels.use(kernels.SETS[request.param]):
+        yield
 
 
-def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL, compiled=False):
-    """{token: log-probability} of those that may follow one hypothesis, in their order."""
-    row = np.int32([[[*ids, *[special.pad] * 3]]])
-    found = rank_next(
-        *(ops.convert_to_tensor(np.float32([[logits]])), count, row, len(ids)),
-        *(special, constraints, compiled),
-    )
+def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL):
+    """{token: log-probability} of the tokens that may follow one hypothesis, best first."""
+    row = ops.convert_to_tensor(np.int32([[[*ids, *[special.pad] * 3]]]))
+    logits = ops.convert_to_tensor(np.float32([[logits]]))
+    found = rank_next(logits, count, row, len(ids), special, constraints)
     values, tokens = (ops.convert_to_numpy(field)[0, 0] for field in found)
     return {
         int(token): float(value)
@@ -314,54 +316,54 @@ def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL, co
 
 
 @pytest.mark.parametrize(
-    "constraints",
-    [Constraints(), Constraints(excluded=(3,)), Constraints(min_lengths=np.int32([5]))],
+    ("rules", "allowed"),
+    [(Rules(), {2, 3, 4, 5}), (Rules(excluded=(3,)), {2, 4, 5}), (Rules(min_length=5), {3, 4, 5})],
     ids=["special", "excluded", "end too early"],
 )
-def test_excluded_tokens_take_no_probability_from_the_others(constraints):
-    """Six equal logits: ln 1/6 each, whatever is left of the six."""
-    left = {2, 3, 4, 5} - set(constraints.excluded)
-    if constraints.min_lengths is not None:
-        left -= {SPECIAL.end}
-    assert ranked(np.zeros(6), 6, constraints) == {
-        token: pytest.approx(np.log(1 / 6), rel=1e-6) for token in left
+@pytest.mark.usefixtures("each_kernel_set")
+def test_exclusion_does_not_change_other_probabilities(rules, allowed):
+    """Six equal logits: ln 1/6 for each allowed token."""
+    assert ranked(np.zeros(6), 6, constraints_of([rules], SPECIAL)) == {
+        token: pytest.approx(np.log(1 / 6), rel=1e-6) for token in allowed
     }
 
 
-@each_way
-def test_tokens_are_ranked_by_the_models_log_probability(compiled):
+@pytest.mark.usefixtures("each_kernel_set")
+def test_tokens_are_ranked_by_log_probability():
     logits = [1.0, 0.0, 3.0, 2.5, -1.0, 4.0]
     log_p = reference_search.log_softmax(logits)
     expected = {token: pytest.approx(log_p[token], rel=1e-6) for token in (5, 2, 3, 4)}
-    found = ranked(logits, 6, compiled=compiled)
+    found = ranked(logits, 6)
     assert found == expected
     assert list(found) == [5, 2, 3, 4]
 
 
-@pytest.mark.parametrize("fields", [{}, {"excluded": (9,)}], ids=["plain", "constrained"])
-def test_at_least_as_many_are_ranked_as_asked_for(fields):
-    """Though padding, start and end are the likeliest and none of them may follow."""
+@pytest.mark.parametrize("fields", [{}, {"excluded": (9,)}], ids=["unconstrained", "constrained"])
+@pytest.mark.usefixtures("each_kernel_set")
+def test_enough_allowed_tokens_are_ranked(fields):
+    """Although padding, start and end are the likeliest, and all three are excluded."""
     logits = np.arange(20.0)[::-1]
     constraints = Constraints(min_lengths=ops.convert_to_tensor(np.int32([5])), **fields)
     assert list(ranked(logits, 2, constraints))[:2] == [3, 4]
 
 
-@pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["plain", "constrained"])
-def test_no_more_are_ranked_than_there_are(fields):
+@pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["unconstrained", "constrained"])
+@pytest.mark.usefixtures("each_kernel_set")
+def test_no_more_tokens_are_ranked_than_the_vocabulary_has(fields):
     found = rank_next(
         ops.zeros((2, 3, 6)), 9, ops.zeros((2, 3, 4), "int32"), 0, SPECIAL, Constraints(**fields)
     )
-    assert found.tokens.shape == found.log_probabilities.shape == (2, 3, 6)
+    assert [tuple(field.shape) for field in found] == [(2, 3, 6)] * 2
 
 
-@pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["plain", "constrained"])
+@pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["unconstrained", "constrained"])
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
-@each_way
-def test_log_probability_is_never_positive(fields, size, compiled):
+@pytest.mark.usefixtures("each_kernel_set")
+def test_log_probability_is_never_positive(fields, size):
     logits = size * np.random.default_rng(25).normal(size=(20, 5, 300)).astype("float32")
     ids = ops.zeros((20, 5, 4), "int32")
     constraints = Constraints(**fields)
-    found = rank_next(ops.convert_to_tensor(logits), 300, ids, 0, SPECIAL, constraints, compiled)
+    found = rank_next(ops.convert_to_tensor(logits), 300, ids, 0, SPECIAL, constraints)
     log_p = ops.convert_to_numpy(found.log_probabilities)
     assert log_p.max() <= 0
     assert np.isfinite(log_p).all()
@@ -369,64 +371,67 @@ def test_log_probability_is_never_positive(fields, size, compiled):
 
 @pytest.mark.parametrize("size", [7, 640], ids="vocabulary={}".format)
 @pytest.mark.parametrize(
-    "constraints",
-    [Constraints(), Constraints(excluded=(4,)), Constraints(min_lengths=np.int32([5, 1, 5]))],
+    ("excluded", "min_lengths"),
+    [((), None), ((4,), None), ((), [5, 1, 5])],
     ids=["special", "excluded", "end too early"],
 )
-@each_way
-def test_extensions_of_a_sentence_are_ranked_together(constraints, size, compiled):
-    """Against a sort of all of them; logits and totals are few numbers, so many are equal."""
+@pytest.mark.usefixtures("each_kernel_set")
+def test_extensions_of_a_sentence_are_ranked_together(excluded, min_lengths, size):
+    """Against a sort of all; logits and totals are small integers, so many scores are equal."""
     random = np.random.default_rng(26)
     logits = random.integers(0, 4, (3, 4, size)).astype("float32")
-    logits[..., SPECIAL] = 9  # the likeliest
+    logits[..., SPECIAL] = 9  # by far the likeliest
     totals = -random.integers(0, 3, (3, 4)).astype("float32")
     log_p = np.apply_along_axis(reference_search.log_softmax, -1, logits) + totals[..., None]
-    log_p[..., [SPECIAL.pad, SPECIAL.start, *constraints.excluded]] = -np.inf
-    if constraints.min_lengths is not None:
-        log_p[constraints.min_lengths > 1, :, SPECIAL.end] = -np.inf
-    # To six digits: what is equal but for rounding here comes in the order of hypothesis and token.
+    log_p[..., [SPECIAL.pad, SPECIAL.start, *excluded]] = -np.inf
+    if min_lengths is not None:
+        log_p[np.array(min_lengths) > 1, :, SPECIAL.end] = -np.inf
+        min_lengths = ops.convert_to_tensor(np.int32(min_lengths))
+    # Rounded to six digits, so that equal scores are exactly equal and a stable sort orders them.
     expected = np.argsort(-log_p.reshape(3, -1).round(6), axis=-1, kind="stable")[:, :8]
 
     ids = ops.zeros((3, 4, 4), "int32")
-    ranked, parents = rank_together(
-        *(ops.convert_to_tensor(logits), ops.convert_to_tensor(totals), 8),
-        *(ids, 0, SPECIAL, constraints, compiled),
+    extensions, parents = rank_together(
+        *(ops.convert_to_tensor(logits), ops.convert_to_tensor(totals), 8, ids, 0, SPECIAL),
+        Constraints(min_lengths=min_lengths, excluded=excluded),
     )
-    values, tokens, parents = map(ops.convert_to_numpy, (*ranked, parents))
+    values, tokens, parents = map(ops.convert_to_numpy, (*extensions, parents))
     for sentence in range(3):
-        may_follow = values[sentence] > NEG_INF / 2
-        places = parents[sentence] * size + tokens[sentence]
-        np.testing.assert_array_equal(places[may_follow][:8], expected[sentence])
+        allowed = values[sentence] > NEG_INF / 2
+        indices = parents[sentence] * size + tokens[sentence]
+        np.testing.assert_array_equal(indices[allowed][:8], expected[sentence])
         np.testing.assert_allclose(
-            values[sentence][may_follow][:8],
+            values[sentence][allowed][:8],
             log_p[sentence].ravel()[expected[sentence]],
             rtol=1e-6,
         )
 
 
-@pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["plain", "constrained"])
-def test_no_more_are_ranked_together_than_there_are(fields):
-    ranked, parents = rank_together(
+@pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["unconstrained", "constrained"])
+@pytest.mark.usefixtures("each_kernel_set")
+def test_no_more_extensions_are_ranked_than_there_are(fields):
+    extensions, parents = rank_together(
         *(ops.zeros((2, 3, 6)), ops.zeros((2, 3)), 99, ops.zeros((2, 3, 4), "int32"), 0),
         *(SPECIAL, Constraints(**fields)),
     )
-    assert ranked.tokens.shape == ranked.log_probabilities.shape == parents.shape == (2, 18)
+    found = (*extensions, parents)
+    assert [tuple(field.shape) for field in found] == [(2, 18)] * 3
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_ngrams_by_hand(size):
-    """After 3 4 5 3 4: no token of it; none that follows a 4, which is 5; none after 3 4: 5."""
+    """After 3 4 5 3 4: size 1 excludes 3, 4 and 5; sizes 2 and 3 exclude 5, which follows 3 4."""
     allowed = ranked(np.zeros(7), 7, Constraints(no_repeat_ngram_size=size), ids=(3, 4, 5, 3, 4))
     assert set(allowed) == ({2, 6} if size == 1 else {2, 3, 4, 6})
 
 
 @pytest.mark.parametrize("size", [2, 3, 6])
-def test_nothing_repeats_before_there_is_an_ngram(size):
-    """Padding beyond the tokens, and the token before the first one, are no n-gram."""
+def test_short_hypotheses_have_no_ngrams(size):
+    """Padding after the tokens and before the first is not part of an n-gram."""
     constraints = Constraints(no_repeat_ngram_size=size)
     for ids in [(), (3,)]:
         assert set(ranked(np.zeros(5), 5, constraints, ids)) == {2, 3, 4}
-        # Padding that may be mistaken for a token.
+        # With a padding id among the ordinary tokens.
         other = SpecialIds(pad=4, start=1, end=2)
         assert set(ranked(np.zeros(5), 5, constraints, ids, other)) == {0, 2, 3}
 
@@ -444,7 +449,7 @@ def test_nothing_repeats_before_there_is_an_ngram(size):
         ),
     ],
 )
-def test_bad_constraints_are_named(options, message):
+def test_error_names_the_bad_constraint(options, message):
     with pytest.raises(InputError) as error:
         Constraints(**options)
     assert str(error.value) == message

@@ -1,4 +1,6 @@
-"""Greedy search against a plain loop; sampling against the distribution it is meant to have."""
+"""Greedy search against a loop over tokens; sampling against its distribution."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,8 +8,14 @@ import reference_search
 from keras import ops
 from reference_search import PrefixTables, Rules, arrays, assert_found, hypotheses_of
 
-from tf_transformer.decoding import Constraints, Sampling, SpecialIds, greedy_search, sample
-from tf_transformer.decoding.hypotheses import NEG_INF
+from tf_transformer.decoding import (
+    NEG_INF,
+    Constraints,
+    Sampling,
+    SpecialIds,
+    greedy_search,
+    sample,
+)
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
@@ -39,7 +47,7 @@ def search(tables, limits, languages=None, **options):
 
 
 @each_alpha
-def test_greedy_takes_the_likeliest_token_until_end_or_limit(tables, limits, alpha):
+def test_greedy_search_adds_the_likeliest_token_until_end_or_limit(tables, limits, alpha):
     found = search(tables, limits, alpha=alpha)
     assert found.ids.shape == (LANGUAGES, 1, LENGTH)
     for row, limit in enumerate(limits):
@@ -49,12 +57,12 @@ def test_greedy_takes_the_likeliest_token_until_end_or_limit(tables, limits, alp
         assert (found.ids[row, 0, len(expected.ids) :] == SPECIAL.pad).all()
 
 
-def test_rows_of_a_batch_do_not_see_each_other(tables, limits):
+def test_sentences_of_a_batch_do_not_affect_each_other(tables, limits):
     together = search(tables, limits)
     for row in range(5):
-        alone = search(tables, limits[[row]], languages=[row])
-        np.testing.assert_array_equal(alone.ids[0, 0], together.ids[row, 0, : limits[row]])
-        np.testing.assert_allclose(alone.scores[0], together.scores[row], rtol=1e-6)
+        single = search(tables, limits[[row]], languages=[row])
+        np.testing.assert_array_equal(single.ids[0, 0], together.ids[row, 0, : limits[row]])
+        np.testing.assert_allclose(single.scores[0], together.scores[row], rtol=1e-6)
 
 
 def test_of_equally_likely_tokens_the_lowest_id_wins():
@@ -67,7 +75,7 @@ def test_of_equally_likely_tokens_the_lowest_id_wins():
 
 
 def draw(tables, limits, numbers, sampling=Sampling(), languages=None, **options):
-    """The package's samples as arrays, one sentence a language; numbers (B, N, L)."""
+    """The package's samples for one sentence per language, as arrays; numbers (B, N, L)."""
     languages = np.arange(len(limits)) if languages is None else languages
     limits = np.int32(limits)
     return arrays(
@@ -85,8 +93,8 @@ def draw(tables, limits, numbers, sampling=Sampling(), languages=None, **options
     )
 
 
-def random_numbers(*shape, seed: int = 13) -> np.ndarray:
-    return np.random.default_rng(seed).random(shape, dtype="float32")
+def random_numbers(*shape) -> np.ndarray:
+    return np.random.default_rng(13).random(shape, dtype="float32")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +113,7 @@ def test_sampling_from_the_likeliest_token_is_greedy_search(tables, limits):
             np.testing.assert_allclose(ours[:, sample_number], theirs[:, 0], rtol=1e-6)
 
 
-def test_log_probability_is_the_models_own_whatever_the_temperature(tables, drawn):
+def test_log_probability_does_not_depend_on_the_temperature(tables, drawn):
     for row in range(LANGUAGES):
         language = tables.language(row, SPECIAL)
         for hypothesis in hypotheses_of(drawn, row):
@@ -126,18 +134,18 @@ def test_samples_are_sorted_and_complete(drawn, limits):
     assert (drawn.ids[after] == SPECIAL.pad).all()
 
 
-def test_a_sentence_draws_the_same_whatever_its_neighbours(tables, limits):
+def test_samples_of_a_sentence_do_not_depend_on_its_batch(tables, limits):
     numbers = random_numbers(LANGUAGES, 3, LENGTH)
     together = draw(tables, limits, numbers)
     others = np.int32([7, 3, 100])
     some = draw(tables, limits[others], numbers[others], languages=others)
     for ours, theirs in zip(some, together, strict=True):
-        if ours.ndim == 3:  # ids, which are as long as the batch's largest limit
+        if ours.ndim == 3:  # ids, as many as the largest limit of the batch
             theirs = theirs[:, :, : ours.shape[2]]
         np.testing.assert_allclose(ours, theirs[others], rtol=1e-6)
 
 
-def test_more_numbers_than_steps_change_nothing(tables, limits):
+def test_unused_random_numbers_change_nothing(tables, limits):
     numbers = random_numbers(LANGUAGES, 3, LENGTH + 4)
     few, many = (draw(tables, limits, n) for n in (numbers[:, :, :LENGTH], numbers))
     for one, other in zip(few, many, strict=True):
@@ -155,7 +163,7 @@ SAMPLINGS = {
     "top of all": Sampling(top_k=50),
     "top half": Sampling(top_p=0.5),
     "top nine tenths": Sampling(temperature=2.0, top_p=0.9),
-    "hardly any": Sampling(top_p=1e-6),
+    "likeliest by top p": Sampling(top_p=1e-6),
     "both": Sampling(temperature=2.0, top_k=4, top_p=0.8),
 }
 RULES = {
@@ -167,7 +175,7 @@ RULES = {
 VOCABULARY = 9
 GRID = (np.arange(2000) + 0.5) / 2000
 
-# Each distribution under no rules, and the two that cut nothing and most under each rule.
+# Each distribution without rules, and two of them with each rule.
 PAIRS = [
     *((name, "") for name in SAMPLINGS),
     *((name, rule) for rule in RULES if rule for name in ("plain", "both")),
@@ -183,7 +191,7 @@ each_pair = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def first_tokens():
-    """Languages of which only the first token counts; in many padding or start is likely."""
+    """Languages of one token; in many of them padding or start is likely."""
     return PrefixTables.random(14, languages=12, vocabulary_size=VOCABULARY, length=1)
 
 
@@ -196,28 +204,31 @@ def constraints_of(rules: Rules, batch: int) -> Constraints:
 
 
 def first_token_counts(tables, numbers, sampling, rules) -> np.ndarray:
-    """How often each token (R, V) comes first, by numbers (N,)."""
+    """How often each token is drawn first with the numbers (N,), in each language: (R, V)."""
     batch = len(tables.tables)
-    # The limit is 2, so that the end token may be too early; languages tell one prefix only.
+    # The limit is 2, so that the end token may be too early; the languages have one prefix.
     tables = PrefixTables(tables.tables, length=2)
     numbers = np.broadcast_to(np.float32(numbers)[:, None], (batch, len(numbers), 2))
     options = {"constraints": constraints_of(rules, batch)}
     found = draw(tables, [2] * batch, numbers, sampling, **options)
-    return np.stack([np.bincount(ids[:, 0], minlength=VOCABULARY) for ids in found.ids])
+    return np.stack([np.bincount(ids[:, 0], minlength=tables.vocabulary_size) for ids in found.ids])
+
+
+def next_distribution(language, ids, limit: int, sampling: Sampling, rules: Rules) -> dict:
+    """The probability of each token that can be drawn after `ids`."""
+    allowed = reference_search.next_tokens(language, ids, limit, SPECIAL, rules)
+    options = (sampling.temperature, sampling.top_k, sampling.top_p)
+    return reference_search.sampling_distribution(allowed, *options)
 
 
 def expected_distribution(tables, row: int, sampling: Sampling, rules: Rules) -> np.ndarray:
-    following = reference_search.next_tokens(tables.language(row, SPECIAL), (), 2, SPECIAL, rules)
-    cut = (sampling.temperature, sampling.top_k, sampling.top_p)
-    kept = reference_search.sampled_from(following, *cut)
-    return np.array([kept.get(token, 0.0) for token in range(tables.vocabulary_size)])
+    distribution = next_distribution(tables.language(row, SPECIAL), (), 2, sampling, rules)
+    return np.array([distribution.get(token, 0.0) for token in range(tables.vocabulary_size)])
 
 
 @each_pair
-def test_numbers_spread_evenly_draw_each_token_as_often_as_it_is_probable(
-    first_tokens, sampling, rules
-):
-    """To 1 in 2,000, at either end of a token's interval; and never what has no probability."""
+def test_evenly_spaced_numbers_draw_tokens_by_their_probabilities(first_tokens, sampling, rules):
+    """Up to one of 2,000 numbers, and tokens of probability 0 are never drawn."""
     counts = first_token_counts(first_tokens, GRID, sampling, rules)
     for row, ours in enumerate(counts):
         expected = expected_distribution(first_tokens, row, sampling, rules)
@@ -226,8 +237,8 @@ def test_numbers_spread_evenly_draw_each_token_as_often_as_it_is_probable(
 
 
 @each_pair
-def test_smallest_and_largest_number_draw_a_token_that_may_be_drawn(first_tokens, sampling, rules):
-    """The likeliest; and the least likely, but for those that float32 cannot tell from nothing."""
+def test_smallest_and_largest_number_draw_allowed_tokens(first_tokens, sampling, rules):
+    """The likeliest and the least likely, except for probabilities that float32 rounds off."""
     counts = first_token_counts(first_tokens, np.array([0.0, LARGEST]), sampling, rules)
     for row, ours in enumerate(counts):
         expected = expected_distribution(first_tokens, row, sampling, rules)
@@ -238,21 +249,13 @@ def test_smallest_and_largest_number_draw_a_token_that_may_be_drawn(first_tokens
         assert expected[expected < expected[other]].sum() < 3e-7
 
 
-def test_what_is_ruled_out_takes_no_place_among_the_top_k():
-    """Padding, start and end come first; of the others 3, 4, 5 at e^-1, e^-2, e^-3 two remain."""
+def test_excluded_tokens_do_not_count_for_top_k():
+    """Padding, start and end are likelier than 3, 4 and 5, but top 2 keeps 3 and 4: e^-1, e^-2."""
     tables = PrefixTables(np.float32([[[9, 8, 7, -1, -2, -3]]]), length=1)
-    counts = np.bincount(
-        draw(
-            PrefixTables(tables.tables, 2),
-            [2],
-            np.broadcast_to(np.float32(GRID)[:, None], (1, len(GRID), 2)),
-            Sampling(top_k=2),
-            constraints=Constraints(min_lengths=np.int32([2])),
-        ).ids[0, :, 0],
-        minlength=6,
-    )
+    counts = first_token_counts(tables, GRID, Sampling(top_k=2), Rules(min_length=2))
     likelier = np.e / (np.e + 1) * len(GRID)
-    np.testing.assert_allclose(counts, [0, 0, 0, likelier, len(GRID) - likelier, 0], atol=1.01)
+    expected = [[0, 0, 0, likelier, len(GRID) - likelier, 0]]
+    np.testing.assert_allclose(counts, expected, atol=1.01)
 
 
 # The distribution of whole hypotheses
@@ -261,8 +264,8 @@ def test_what_is_ruled_out_takes_no_place_among_the_top_k():
 @pytest.mark.parametrize(
     "sampling", [Sampling(), Sampling(temperature=0.5, top_k=3, top_p=0.95)], ids=["plain", "cut"]
 )
-def test_hypotheses_are_drawn_as_often_as_they_are_probable(sampling):
-    """Pearson's χ² over all hypotheses of up to three tokens, at numbers from NumPy."""
+def test_hypotheses_are_drawn_by_their_probabilities(sampling):
+    """Pearson's χ² over all hypotheses of up to three tokens, with random numbers."""
     samples, limit = 20_000, 3
     tables = PrefixTables.random(15, languages=4, vocabulary_size=5, length=limit)
     found = draw(tables, [limit] * 4, random_numbers(4, samples, limit), sampling)
@@ -281,24 +284,22 @@ def test_hypotheses_are_drawn_as_often_as_they_are_probable(sampling):
                 statistic += (count - expected) ** 2 / expected
                 outcomes += 1
         assert total == pytest.approx(1.0)
-        # Mean k and variance 2k: five standard deviations, for at most 14 degrees of freedom.
+        # χ² of k degrees of freedom has mean k and variance 2k: five standard deviations.
         assert statistic < outcomes + 5 * np.sqrt(2 * outcomes)
 
 
 def sequence_probability(language, ids, limit: int, sampling: Sampling) -> float:
-    """Π q(token | tokens before it), q being what is left after temperature and cuts."""
-    probability = 1.0
-    for n, token in enumerate(ids):
-        following = reference_search.next_tokens(language, ids[:n], limit, SPECIAL, Rules())
-        cut = (sampling.temperature, sampling.top_k, sampling.top_p)
-        probability *= reference_search.sampled_from(following, *cut).get(token, 0.0)
-    return probability
+    """Π q(token | tokens before it), where q is the distribution that tokens are drawn from."""
+    distributions = (
+        next_distribution(language, ids[:n], limit, sampling, Rules()) for n in range(len(ids))
+    )
+    return math.prod(q.get(token, 0.0) for q, token in zip(distributions, ids, strict=True))
 
 
 # With constraints, and errors
 
 
-def test_samples_keep_the_rules(tables):
+def test_samples_obey_constraints(tables):
     limits = np.full(LANGUAGES, LENGTH, "int32")
     rules = Rules(min_length=3, prefix=(3,), no_repeat_ngram_size=3, repetition_penalty=1.5)
     constraints = Constraints(
@@ -321,7 +322,7 @@ def test_samples_keep_the_rules(tables):
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=1e-6, top_k=2, top_p=0.5)])
-def test_dead_end_is_no_sample(tables, sampling):
+def test_dead_end_gives_no_sample(tables, sampling):
     constraints = Constraints(excluded=(2, 3, 4))
     found = draw(tables, [4], random_numbers(1, 3, 4), sampling, constraints=constraints)
     assert (found.lengths == 0).all()
@@ -329,7 +330,7 @@ def test_dead_end_is_no_sample(tables, sampling):
     assert (found.log_probabilities == np.float32(NEG_INF)).all()
 
 
-def test_dead_end_has_no_tokens(tables):
+def test_dead_end_leaves_only_padding(tables):
     constraints = Constraints(excluded=(2, 3, 4))
     found = draw(tables, [4], random_numbers(1, 3, 4), constraints=constraints)
     assert (found.ids == SPECIAL.pad).all()
@@ -361,7 +362,7 @@ def test_extreme_logits_and_temperatures_give_finite_numbers(temperature, extrem
         ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5."),
     ],
 )
-def test_bad_options_are_named(options, message):
+def test_error_names_the_bad_option(options, message):
     with pytest.raises(InputError) as error:
         Sampling(**options)
     assert str(error.value) == message
