@@ -73,7 +73,9 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
     spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = translator.model.decoder.layers[0].attention_residual.norm.epsilon
+    spec.config.layer_norm_epsilon = translator.model.decoder.layers[
+        0
+    ].attention_residual.norm.epsilon
     spec.validate()
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)
