@@ -31,7 +31,7 @@ def probes(small: bool = False) -> Iterator[Probe]:
 
 
 def _model(small: bool) -> Transformer:
-    """Random weights of tiny with two layers. They end each translation as soon as `min_length` allows it."""
+    """Random weights of tiny with two layers; translations end at `min_length`."""
     keras.utils.set_random_seed(1)
     small_sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}
     sizes = small_sizes if small else {"num_layers": 2}

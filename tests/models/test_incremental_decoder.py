@@ -1,6 +1,7 @@
 """The decoder one step at a time, against the model run over whole targets."""
 
 import functools
+import importlib
 from typing import NamedTuple
 
 import keras
@@ -9,22 +10,24 @@ import pytest
 import reference
 from keras import ops, tree
 
-from tf_transformer import incremental
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding import StepState
-from tf_transformer.layers import Folded
+from tf_transformer.layers import PositionEncoding, position
+from tf_transformer.layers.cache import AbsorbedKeyValue
 from tf_transformer.models.incremental_decoder import (
     IncrementalDecoder,
-    Own,
-    Shared,
+    PerHypothesis,
+    PerSentence,
     coverage_penalty,
 )
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.thresholds import COMPACTION_INTERVAL
 
+cache_module = importlib.import_module("tf_transformer.layers.cache")
 VOCABULARY = 23
 # Two sentences; 0 is padding, and only the second has some.
 SOURCE = np.array([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
-STEPS, ROOM = 4, 6
+STEPS, CAPACITY = 4, 6
 VARIANTS = {
     "post-norm": {},
     "pre-norm": {"norm_first": True},
@@ -33,18 +36,20 @@ VARIANTS = {
     "untied": {"tie_embeddings": "none", "num_layers": 3},
 }
 # XLA, and so JAX, has no tensors that grow.
+ON_JAX = keras.backend.backend() == "jax"
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-each_size = pytest.mark.parametrize(
-    "fixed_size", [True, False] if ON_TENSORFLOW else [True], ids="fixed_size={}".format
+each_layout = pytest.mark.parametrize(
+    "static_shapes", [True] if ON_JAX else [True, False], ids="static_shapes={}".format
 )
+not_on_jax = pytest.mark.skipif(ON_JAX, reason="JAX has no tensors that grow")
 only_tensorflow = pytest.mark.skipif(not ON_TENSORFLOW, reason="compiles with tf.function")
 
 
 @functools.cache
 def make_model(dtype="float32", **changes):
-    """A small model with random gains and biases, always the same."""
+    """A small model with random gains and biases, the same in each call."""
     sizes = {"num_layers": 2, "d_model": 14, "d_ff": 17, "num_heads": 2, "max_length": 13}
     model = Transformer(VOCABULARY, ModelConfig(**sizes | changes), dtype=dtype)
     model.build()
@@ -56,7 +61,7 @@ def random_tokens(*shape, seed=4):
 
 
 def whole_logits(model, source, targets):
-    """Logits (B, W, T, V) of hypotheses (B, W, T), each decoded by itself and all at once."""
+    """Logits (B, W, T, V) of hypotheses (B, W, T), each decoded alone, all positions at once."""
     batch, beam, length = targets.shape
     sources = np.repeat(source, beam, axis=0)
     logits = model((sources, targets.reshape(-1, length)))
@@ -79,21 +84,22 @@ def take_step(step, tokens, state, index):
 
 
 def reordered(state: StepState, parents: np.ndarray) -> StepState:
-    """Own rows (B, W, ...) gathered as a beam does it, parents (B, W); the past left alone."""
+    """The state with hypotheses replaced by their `parents` (B, W), as a beam does it."""
     rows = np.arange(len(parents))[:, None]
-    own = tree.map_structure(
-        lambda leaf: ops.convert_to_tensor(ops.convert_to_numpy(leaf)[rows, parents]), state.own
+    per_hypothesis = tree.map_structure(
+        lambda leaf: ops.convert_to_tensor(ops.convert_to_numpy(leaf)[rows, parents]),
+        state.per_hypothesis,
     )
-    return StepState(own, state.shared)
+    return StepState(per_hypothesis, state.per_sentence)
 
 
 class Searched(NamedTuple):
-    """What a search with random tokens and random parents went through, step by step (T, ...)."""
+    """The record of a search with random tokens and random parents, step by step (T, ...)."""
 
-    lines: np.ndarray  # (T, B, W, T): tokens on each hypothesis' own line, then zeros
+    lines: np.ndarray  # (T, B, W, T): tokens of each hypothesis and its ancestors, then zeros
     logits: np.ndarray  # (T, B, W, V): its newest
     coverage: list  # (T, B, W, S)
-    pasts: list[list[np.ndarray]]  # keys and values of each layer
+    caches: list[list[np.ndarray]]  # keys and values of each layer
 
     def decoded_whole(self, model) -> np.ndarray:
         """The logits (T, B, W, V) of each line at its last token, decoded from scratch."""
@@ -103,11 +109,11 @@ class Searched(NamedTuple):
         return np.stack([logits[:, t, :, t] for t in range(steps)])
 
     def attended(self, model) -> np.ndarray:
-        """The attention (T, B, W, S) that source tokens got on each line, head by head averaged."""
+        """The attention (T, B, W, S) that source tokens received, averaged over heads."""
         steps, batch, beam, _ = self.lines.shape
         lines = self.lines.transpose(1, 0, 2, 3).reshape(-1, steps)  # (B·T·W, T)
         sources = np.repeat(SOURCE, steps * beam, axis=0)
-        weights = ops.convert_to_numpy(model.cross_attention_weights(sources, lines)[-1])
+        weights = ops.convert_to_numpy(model.run((sources, lines)).cross_attention[-1])
         weights = weights.mean(axis=1).cumsum(axis=1).reshape(batch, steps, beam, steps, -1)
         return np.stack([weights[:, t, :, t] for t in range(steps)])
 
@@ -124,210 +130,214 @@ def random_search(step, beam, steps=STEPS, seed=5) -> Searched:
         logits, state = take_step(step, lines[:, :, index], state, index)
         seen.lines.append(lines)
         seen.logits.append(logits)
-        seen.coverage.append(state.own.coverage)
-        seen.pasts.append([ops.convert_to_numpy(leaf) for leaf in tree.flatten(state.shared.past)])
+        seen.coverage.append(state.per_hypothesis.coverage)
+        layers = state.per_sentence.cache.layers
+        seen.caches.append([ops.convert_to_numpy(x) for layer in layers for x in layer[:2]])
         parents = random.integers(0, beam, (batch, beam))
         lines = lines[np.arange(batch)[:, None], parents]
         state = reordered(state, parents)
-    return Searched(np.stack(seen.lines), np.stack(seen.logits), seen.coverage, seen.pasts)
+    return Searched(np.stack(seen.lines), np.stack(seen.logits), seen.coverage, seen.caches)
 
 
 # Logits
 
 
-@each_size
+@each_layout
 @pytest.mark.parametrize("beam", [1, 3])
 @each_variant
-def test_every_cached_step_equals_decoding_the_whole(variant, beam, fixed_size):
+def test_every_cached_step_equals_decoding_the_whole(variant, beam, static_shapes):
     model = make_model(**variant)
     hypotheses = random_tokens(2, beam, STEPS)
-    step = IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size)
+    step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes)
     logits, _ = stepped_logits(step, hypotheses)
     expected = whole_logits(model, SOURCE, hypotheses)
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
 
 
-@each_size
+@each_layout
 @pytest.mark.parametrize("beam", [1, 3])
 @each_variant
-def test_so_it_does_for_a_sentence_by_itself(variant, beam, fixed_size):
-    """Its memory is folded, and one row is multiplied with the output embedding as that lies."""
+def test_cached_steps_equal_decoding_the_whole_with_an_absorbed_memory(
+    variant, beam, static_shapes
+):
+    """One row is multiplied with the output embedding as it is stored."""
     model, hypotheses = make_model(**variant), random_tokens(1, beam, STEPS)
     source = SOURCE[1:]  # with padding
-    step = IncrementalDecoder(model, source, beam, ROOM, fixed_size, alone=True)
-    is_folded = isinstance(step.start.shared.memory[0], Folded)
-    assert is_folded != variant.get("attention_bias", False)
+    step = IncrementalDecoder(model, source, beam, CAPACITY, static_shapes, absorb_memory=True)
+    is_absorbed = isinstance(step.start.per_sentence.memory[0], AbsorbedKeyValue)
+    assert is_absorbed != variant.get("attention_bias", False)
     logits, _ = stepped_logits(step, hypotheses)
     expected = whole_logits(model, source, hypotheses)
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
 
 
-@each_size
-def test_attention_is_tracked_for_a_sentence_by_itself_too(fixed_size):
+@each_layout
+def test_coverage_is_tracked_with_an_absorbed_memory(static_shapes):
     model, hypotheses = make_model(), random_tokens(1, 3, STEPS)
     steps = [
-        IncrementalDecoder(model, SOURCE[:1], 3, ROOM, fixed_size, True, alone)
-        for alone in (False, True)
+        IncrementalDecoder(model, SOURCE[:1], 3, CAPACITY, static_shapes, True, absorb)
+        for absorb in (False, True)
     ]
-    found = [stepped_logits(step, hypotheses)[1].own.coverage for step in steps]
+    found = [stepped_logits(step, hypotheses)[1].per_hypothesis.coverage for step in steps]
     np.testing.assert_allclose(*map(ops.convert_to_numpy, found), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_so_it_does_when_a_past_of_fixed_size_is_widened_on_the_way(beam):
+def test_resizing_a_static_cache_changes_nothing(beam):
     model, hypotheses = make_model(key_dim=3, value_dim=5), random_tokens(2, beam, STEPS)
-    step = IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size=True, room=2)
-    assert step.growth.lengths == (2, ROOM)
+    step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes=True, capacity=2)
+    assert step.cache_schedule.capacities == (2, CAPACITY)
     state, logits = step.start, []
     for index in range(STEPS):
-        room = 2 if index < 2 else ROOM
-        state = step.growth.widen(state, room)
+        capacity = 2 if index < 2 else CAPACITY
+        state = step.cache_schedule.resize(state, capacity)
         one, state = take_step(step, hypotheses[:, :, index], state, index)
         logits.append(one)
-        assert state.own.sees.shape[2] == room * beam
-        for key, value in state.shared.past:
-            assert key.shape[2] == value.shape[1] == room * beam
+        assert state.per_hypothesis.ancestors.shape[2] == capacity * beam
+        for key, value, _ in state.per_sentence.cache.layers:
+            assert key.shape[2] == value.shape[1] == capacity * beam
     expected = whole_logits(model, SOURCE, hypotheses)
     np.testing.assert_allclose(np.stack(logits, axis=2), expected, rtol=0, atol=1e-5)
 
 
-def check_reordering(model, beam, fixed_size):
-    step = IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size)
+def check_reordering(model, beam, static_shapes):
+    step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes)
     seen = random_search(step, beam)
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
 
 
-@each_size
+@each_layout
 @each_variant
-def test_hypothesis_sees_its_own_ancestors_and_no_others_when_the_beam_is_reordered(
-    variant, fixed_size
+def test_a_hypothesis_attends_to_its_ancestors_alone_when_the_beam_is_reordered(
+    variant, static_shapes
 ):
-    check_reordering(make_model(**variant), 4, fixed_size)
+    check_reordering(make_model(**variant), 4, static_shapes)
 
 
-@each_size
+@each_layout
 @pytest.mark.parametrize("beam", [1, 2, 9])
-def test_so_it_does_in_a_beam_of_any_size(beam, fixed_size):
-    """Beams of 9 attend in another way than small ones."""
-    check_reordering(make_model(), beam, fixed_size)
+def test_reordering_works_in_beams_of_any_size(beam, static_shapes):
+    """Beams of 9 attend by matrix products, smaller ones element by element."""
+    check_reordering(make_model(), beam, static_shapes)
 
 
-@each_size
-def test_past_is_not_reordered_but_grows_by_the_newest_rows(fixed_size):
-    """What was written stays where it was; that is what makes reordering cheap."""
+@each_layout
+def test_the_cache_is_never_reordered_and_gains_the_newest_rows(static_shapes):
+    """Rows stay in their places; this makes reordering a beam cheap."""
     model, beam = make_model(key_dim=3, value_dim=5), 3
-    seen = random_search(IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size), beam)
-    axes = [-1 if fixed_size else -2, -2] * 2  # of rows, in keys and values of two layers
+    seen = random_search(IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes), beam)
+    axes = [-1 if static_shapes else -2, -2] * 2  # of rows, in keys and values of two layers
     before = [()] * 4
-    for index, pasts in enumerate(seen.pasts):
+    for index, cache in enumerate(seen.caches):
         written = (index + 1) * beam
-        after = [np.moveaxis(past, axis, 0) for past, axis in zip(pasts, axes, strict=True)]
+        after = [np.moveaxis(rows, axis, 0) for rows, axis in zip(cache, axes, strict=True)]
         for old, new in zip(before, after, strict=True):
-            assert len(new) == (ROOM * beam if fixed_size else written)
+            assert len(new) == (CAPACITY * beam if static_shapes else written)
             assert np.array_equal(new[: len(old)], old) or index == 0
             assert not new[written:].any()
         before = [new[:written] for new in after]
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_a_past_of_fixed_size_is_laid_out_for_xla(beam):
-    """A cache that XLA has to reshape before it multiplies is copied at every step."""
-    step = IncrementalDecoder(make_model(key_dim=3, value_dim=5), SOURCE, beam, ROOM, True)
+def test_a_static_cache_has_the_layout_of_xla(beam):
+    """XLA copies a cache in every step if it must reshape it before a product."""
+    step = IncrementalDecoder(make_model(key_dim=3, value_dim=5), SOURCE, beam, CAPACITY, True)
     heads = len(SOURCE) * 2
-    for key, value in step.start.shared.past:
-        assert key.shape == (heads, 3, ROOM * beam)
-        assert value.shape == (heads, ROOM * beam, 5)
+    for key, value, _ in step.start.per_sentence.cache.layers:
+        assert key.shape == (heads, 3, CAPACITY * beam)
+        assert value.shape == (heads, CAPACITY * beam, 5)
 
 
-@only_tensorflow
-def test_rows_that_no_hypothesis_descends_from_are_dropped(monkeypatch):
-    """At every step here: what is left are the ancestors of those that live on, and the newest."""
-    monkeypatch.setattr(incremental, "COMPACT_EVERY", 1)
+@not_on_jax
+def test_rows_without_descendants_are_dropped(monkeypatch):
+    """In every step here: the ancestors of live hypotheses and the newest rows remain."""
+    monkeypatch.setattr(cache_module, "COMPACTION_INTERVAL", 1)
     model, beam = make_model(), 5
-    seen = random_search(IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size=False), beam)
+    seen = random_search(
+        IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes=False), beam
+    )
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
-    for index, past in enumerate(seen.pasts):
-        # With these random tokens no two lines are alike but those with the same ancestors.
+    for index, cache in enumerate(seen.caches):
+        # With these random tokens, only lines with the same ancestors are equal.
         ancestors = [
             {tuple(line[:n]) for line in lines for n in range(1, index + 1)}
             for lines in seen.lines[index]
         ]
-        assert {rows.shape[2] for rows in past} == {max(map(len, ancestors)) + beam}
-    assert seen.pasts[-1][0].shape[2] < STEPS * beam
+        assert {rows.shape[2] for rows in cache} == {max(map(len, ancestors)) + beam}
+    assert seen.caches[-1][0].shape[2] < STEPS * beam
 
 
-@only_tensorflow
+@not_on_jax
 def test_a_long_search_stays_exact():
-    """Past the steps at which rows are dropped."""
-    steps, beam = 2 * incremental.COMPACT_EVERY + 2, 3
+    """With more steps than two intervals after which rows are dropped."""
+    steps, beam = 2 * COMPACTION_INTERVAL + 2, 3
     model = make_model(num_layers=1)
     seen = random_search(IncrementalDecoder(model, SOURCE, beam, steps, False), beam, steps)
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
-    assert seen.pasts[-1][0].shape[2] < steps * beam / 2
+    assert seen.caches[-1][0].shape[2] < steps * beam / 2
 
 
-@each_size
-def test_last_position_that_there_is_room_for_can_be_taken(fixed_size):
+@each_layout
+def test_the_last_position_of_the_capacity_can_be_used(static_shapes):
     model = make_model(position="learned", max_length=5)
     hypotheses = random_tokens(2, 2, 5)
-    step = IncrementalDecoder(model, SOURCE, 2, 5, fixed_size)
+    step = IncrementalDecoder(model, SOURCE, 2, 5, static_shapes)
     logits, _ = stepped_logits(step, hypotheses)
     expected = whole_logits(model, SOURCE, hypotheses)
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
 
 
-def test_more_room_than_the_learned_positions_is_an_error():
+def test_more_steps_than_learned_positions_are_an_error():
     with pytest.raises(ValueError, match="has 13 positions, but the sequence has 14"):
         IncrementalDecoder(make_model(position="learned"), SOURCE, 2, 14)
 
 
-def test_all_sizes_are_fixed_where_the_backend_needs_it():
-    step = IncrementalDecoder(make_model(), SOURCE, 3, ROOM)
-    rows = {keys.shape[2] for keys, _ in step.start.shared.past}
-    assert rows == {0 if ON_TENSORFLOW else ROOM * 3}
+def test_the_cache_is_static_by_default_on_jax_alone():
+    step = IncrementalDecoder(make_model(), SOURCE, 3, CAPACITY)
+    assert step.start.per_hypothesis.ancestors.shape[2] == (CAPACITY * 3 if ON_JAX else 0)
 
 
-@each_size
-def test_more_source_padding_changes_nothing(fixed_size):
+@each_layout
+def test_more_source_padding_changes_nothing(static_shapes):
     model, hypotheses = make_model(), random_tokens(2, 3, STEPS)
     logits, coverage = [], []
     for source in (SOURCE, np.pad(SOURCE, [(0, 0), (0, 6)])):
-        step = IncrementalDecoder(model, source, 3, ROOM, fixed_size, track_coverage=True)
+        step = IncrementalDecoder(model, source, 3, CAPACITY, static_shapes, track_coverage=True)
         found, state = stepped_logits(step, hypotheses)
         logits.append(found)
-        coverage.append(ops.convert_to_numpy(state.own.coverage))
+        coverage.append(ops.convert_to_numpy(state.per_hypothesis.coverage))
     np.testing.assert_allclose(logits[1], logits[0], rtol=0, atol=1e-5)
     np.testing.assert_allclose(coverage[1][:, :, :5], coverage[0], rtol=0, atol=1e-5)
     assert not coverage[1][:, :, 5:].any()
 
 
-def test_more_room_changes_nothing():
+def test_more_capacity_changes_nothing():
     model, hypotheses = make_model(), random_tokens(2, 3, STEPS)
-    tight, roomy = (
-        stepped_logits(IncrementalDecoder(model, SOURCE, 3, room, fixed_size=True), hypotheses)[0]
-        for room in (STEPS, 4 * STEPS)
+    small, large = (
+        stepped_logits(IncrementalDecoder(model, SOURCE, 3, length, True), hypotheses)[0]
+        for length in (STEPS, 4 * STEPS)
     )
-    np.testing.assert_allclose(roomy, tight, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(large, small, rtol=0, atol=1e-5)
 
 
-def test_rows_of_a_batch_do_not_see_each_other():
+def test_rows_of_a_batch_are_independent():
     model, hypotheses = make_model(), random_tokens(2, 3, STEPS)
     other_source, other_hypotheses = SOURCE.copy(), hypotheses.copy()
     other_source[1], other_hypotheses[1] = [3, 3, 3, 3, 2], 4
     one, other = (
-        stepped_logits(IncrementalDecoder(model, source, 3, ROOM), targets)[0]
+        stepped_logits(IncrementalDecoder(model, source, 3, CAPACITY), targets)[0]
         for source, targets in ((SOURCE, hypotheses), (other_source, other_hypotheses))
     )
     np.testing.assert_allclose(other[0], one[0], rtol=0, atol=1e-6)
     assert np.abs(other[1] - one[1]).max() > 0.1
 
 
-def test_hypotheses_of_a_sentence_do_not_see_each_other():
+def test_hypotheses_of_a_sentence_are_independent():
     model, hypotheses = make_model(), random_tokens(2, 3, STEPS)
     others = hypotheses.copy()
     others[:, 1] = 4
     one, other = (
-        stepped_logits(IncrementalDecoder(model, SOURCE, 3, ROOM), targets)[0]
+        stepped_logits(IncrementalDecoder(model, SOURCE, 3, CAPACITY), targets)[0]
         for targets in (hypotheses, others)
     )
     np.testing.assert_allclose(other[:, [0, 2]], one[:, [0, 2]], rtol=0, atol=1e-6)
@@ -337,12 +347,12 @@ def test_hypotheses_of_a_sentence_do_not_see_each_other():
 # Coverage
 
 
-@each_size
+@each_layout
 @pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
-def test_coverage_is_the_attention_that_each_source_token_got(norm_first, fixed_size):
-    """The last layer's, its heads averaged, summed over the hypothesis' own line."""
+def test_coverage_is_the_attention_that_each_source_token_received(norm_first, static_shapes):
+    """That of the last layer, averaged over heads, summed over the hypothesis and its ancestors."""
     model, beam = make_model(norm_first=norm_first), 3
-    step = IncrementalDecoder(model, SOURCE, beam, ROOM, fixed_size, track_coverage=True)
+    step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes, track_coverage=True)
     seen = random_search(step, beam)
     np.testing.assert_allclose(seen.coverage, seen.attended(model), rtol=0, atol=1e-5)
     # Each position's attention sums to 1.
@@ -350,21 +360,21 @@ def test_coverage_is_the_attention_that_each_source_token_got(norm_first, fixed_
     np.testing.assert_allclose(np.sum(seen.coverage, axis=-1) / positions, 1, rtol=1e-5)
 
 
-def test_coverage_is_only_tracked_when_asked_for():
-    step = IncrementalDecoder(make_model(), SOURCE, 3, ROOM)
+def test_coverage_is_tracked_only_on_request():
+    step = IncrementalDecoder(make_model(), SOURCE, 3, CAPACITY)
     _, state = stepped_logits(step, random_tokens(2, 3, 2))
-    assert state.own.coverage == ()
+    assert state.per_hypothesis.coverage == ()
 
 
 def covering(coverage: np.ndarray, is_text: np.ndarray) -> StepState:
-    """A state with this coverage (B, W, S) of sources whose text is here and padding there."""
+    """A state with this coverage (B, W, S) of sources whose real tokens are True in `is_text`."""
     mask = ops.convert_to_tensor(is_text[:, None, None])
-    own = Own((), ops.convert_to_tensor(coverage.astype("float32")))
-    return StepState(own, Shared([], [], mask))
+    per_hypothesis = PerHypothesis((), ops.convert_to_tensor(coverage.astype("float32")))
+    return StepState(per_hypothesis, PerSentence([], [], mask))
 
 
 def test_coverage_penalty_by_hand():
-    """β Σ ln(min(c, 1)): ln 0.5 + ln 0.25 = -3 ln 2, what is above 1 and padding left out."""
+    """β Σ ln(min(c, 1)): ln 0.5 + ln 0.25 = -3 ln 2; values above 1 and padding add nothing."""
     coverage = np.float32([[[0.5, 0.25, 3.0], [1.0, 1.0, 1.0]], [[0.5, 0.0, 0.0], [2.0, 0.0, 0.1]]])
     mask = np.array([[True, True, True], [True, False, False]])
     penalty = coverage_penalty(covering(coverage, mask), beta=0.2)
@@ -378,6 +388,58 @@ def test_source_token_without_any_attention_has_a_finite_penalty():
     assert ops.convert_to_numpy(penalty).item() < -10
 
 
+# Positions
+
+
+class RelativeToy(PositionEncoding):
+    """A relative encoding with all hooks: rotates pairs by position, and scores fall with distance.
+
+    Its scores depend on the difference of positions alone.
+    """
+
+    def __init__(self, max_length, **options):
+        super().__init__(**options)
+
+    def rotate(self, heads, positions):
+        angle = 0.1 * ops.cast(positions, "float32")[:, None]  # (T, 1)
+        first, second = ops.split(heads, [heads.shape[-1] // 2], axis=-1)
+        cosine, sine = ops.cos(angle), ops.sin(angle)
+        return ops.concatenate(
+            [first * cosine - second * sine, first * sine + second * cosine], axis=-1
+        )
+
+    def bias(self, query, query_positions, key_positions):
+        distance = ops.abs(query_positions[None, :, None] - key_positions[:, None, :])
+        slope = ops.reshape(ops.arange(1, query.shape[1] + 1, dtype="float32"), (1, -1, 1, 1))
+        return -0.3 * slope * ops.cast(distance[:, None], "float32")  # (1 or B, H, T, S)
+
+
+@pytest.fixture
+def relative(monkeypatch):
+    """A model with the toy encoding, whose heads have an even size."""
+    monkeypatch.setitem(position.ENCODINGS, "toy", RelativeToy)
+    return make_model(position="toy", num_layers=1, key_dim=6, value_dim=5)
+
+
+@each_layout
+def test_cached_decoding_is_exact_with_any_position_encoding(relative, static_shapes):
+    """Longer than two intervals after which rows of the cache are dropped."""
+    steps, beam = 2 * COMPACTION_INTERVAL + 2, 3
+    step = IncrementalDecoder(relative, SOURCE, beam, steps, static_shapes)
+    seen = random_search(step, beam, steps)
+    np.testing.assert_allclose(seen.logits, seen.decoded_whole(relative), rtol=0, atol=1e-4)
+    if not static_shapes:
+        assert seen.caches[-1][0].shape[2] < steps * beam / 2
+
+
+def test_a_position_encoding_changes_the_result(relative):
+    """Guards the test above: without the hooks, the same weights give other logits."""
+    plain = make_model(num_layers=1, key_dim=6, value_dim=5)
+    tokens = random_tokens(2, 1, 9)
+    difference = whole_logits(relative, SOURCE, tokens) - whole_logits(plain, SOURCE, tokens)
+    assert np.abs(difference).max() > 0.1
+
+
 # Compiled, and in bfloat16
 
 
@@ -389,28 +451,28 @@ def test_compiled_by_xla_logits_are_the_same():
     hypotheses = random_tokens(2, beam, STEPS).astype("int32")
     parents = np.random.default_rng(6).integers(0, beam, (STEPS, 2, beam)).astype("int32")
 
-    def all_logits(source, hypotheses, fixed_size):
-        step = IncrementalDecoder(model, source, beam, ROOM, fixed_size, track_coverage=True)
+    def all_logits(source, hypotheses, static_shapes):
+        step = IncrementalDecoder(model, source, beam, CAPACITY, static_shapes, track_coverage=True)
         state, logits = step.start, []
         for index in range(STEPS):
             one, state = step(hypotheses[:, :, index], state, tf.constant(index))
-            own = tree.map_structure(
+            per_hypothesis = tree.map_structure(
                 lambda leaf: tf.gather(leaf, parents[index], batch_dims=1),  # noqa: B023
-                state.own,
+                state.per_hypothesis,
             )
-            state = StepState(own, state.shared)
+            state = StepState(per_hypothesis, state.per_sentence)
             logits.append(one)
-        return tf.stack(logits), state.own.coverage
+        return tf.stack(logits), state.per_hypothesis.coverage
 
-    eager = all_logits(SOURCE.astype("int32"), hypotheses, fixed_size=False)
-    compiled = tf.function(lambda *ids: all_logits(*ids, fixed_size=True), jit_compile=True)
+    eager = all_logits(SOURCE.astype("int32"), hypotheses, static_shapes=False)
+    compiled = tf.function(lambda *ids: all_logits(*ids, static_shapes=True), jit_compile=True)
     for ours, theirs in zip(compiled(SOURCE.astype("int32"), hypotheses), eager, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
 
 
 @only_tensorflow
-@pytest.mark.parametrize("fixed_size", [True, False], ids="fixed_size={}".format)
-def test_graph_with_unknown_sizes_gives_the_same_logits(fixed_size):
+@pytest.mark.parametrize("static_shapes", [True, False], ids="static_shapes={}".format)
+def test_graph_with_unknown_sizes_gives_the_same_logits(static_shapes):
     import tensorflow as tf
 
     model, hypotheses = make_model(), random_tokens(2, 3, 2).astype("int32")
@@ -418,7 +480,7 @@ def test_graph_with_unknown_sizes_gives_the_same_logits(fixed_size):
 
     @tf.function(input_signature=[ids, tf.TensorSpec((None, 3, 2), tf.int32)], autograph=False)
     def graph(source, hypotheses):
-        step = IncrementalDecoder(model, source, 3, tf.shape(source)[1] + 6, fixed_size)
+        step = IncrementalDecoder(model, source, 3, tf.shape(source)[1] + 6, static_shapes)
         state, logits = step.start, []
         for index in range(2):
             one, state = step(hypotheses[:, :, index], state, tf.constant(index))
@@ -430,16 +492,17 @@ def test_graph_with_unknown_sizes_gives_the_same_logits(fixed_size):
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
 
 
-@each_size
+@each_layout
 @pytest.mark.parametrize("dtype", ["bfloat16", "mixed_bfloat16"])
-def test_in_bfloat16_logits_are_near(dtype, fixed_size):
+def test_in_bfloat16_logits_are_near(dtype, static_shapes):
     whole, model = make_model(), make_model(dtype)
     hypotheses = random_tokens(2, 3, STEPS)
-    step = IncrementalDecoder(model, SOURCE, 3, ROOM, fixed_size, track_coverage=True)
+    step = IncrementalDecoder(model, SOURCE, 3, CAPACITY, static_shapes, track_coverage=True)
     logits, state = stepped_logits(step, hypotheses)
     expected = whole_logits(whole, SOURCE, hypotheses)
     # 8 bits of precision, on logits with a standard deviation of about 1.
     assert np.abs(logits - expected).mean() < 0.05 * expected.std()
     dtype_of = keras.backend.standardize_dtype
-    assert {dtype_of(leaf.dtype) for leaf in tree.flatten(state.shared.past)} == {"bfloat16"}
-    assert dtype_of(state.own.coverage.dtype) == "float32"
+    layers = state.per_sentence.cache.layers
+    assert {dtype_of(x.dtype) for layer in layers for x in layer[:2]} == {"bfloat16"}
+    assert dtype_of(state.per_hypothesis.coverage.dtype) == "float32"
