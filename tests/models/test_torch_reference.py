@@ -45,7 +45,7 @@ def copy_layer(layer, weights, prefix):
     copy_attention(layer.self_attention, weights, f"{prefix}.self_attn")
     if hasattr(layer, "cross_attention"):
         copy_attention(layer.cross_attention, weights, f"{prefix}.multihead_attn")
-        residuals = (layer.self_residual, layer.cross_residual, layer.feed_forward_residual)
+        residuals = (layer.attention_residual, layer.cross_residual, layer.feed_forward_residual)
     else:
         residuals = (layer.attention_residual, layer.feed_forward_residual)
     for i, residual in enumerate(residuals, start=1):
