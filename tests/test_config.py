@@ -78,7 +78,7 @@ BAD_OPTIONS = [
     (
         DataConfig,
         {"batch_tokens": 100, "max_length": 101},
-        "data.batch_tokens (100) must leave room for one sentence of data.max_length (101).",
+        "data.batch_tokens (100) must hold at least one sentence of data.max_length (101).",
     ),
     *(
         (TrainConfig, {name: 0}, f"train.{name} must be positive, got 0.")

@@ -201,8 +201,8 @@ class DataConfig:
         cache_dir: folder of tokenised text, which other runs on the same text use, too. When
             empty, a text of up to shard_pairs pairs is kept in memory and a longer one in the
             run's folder.
-        shard_pairs: pairs in a shard of tokenised text. Memory holds a few shards, however long
-            the text is. An epoch goes through four shards at a time, so shuffle the lines of a
+        shard_pairs: pairs in a shard of tokenised text. Memory holds a few shards, for a text
+            of any length. An epoch goes through four shards at a time, so shuffle the lines of a
             text that is sorted by topic and has more pairs than that.
         max_length: longest sentence in tokens, on either side; longer pairs are skipped.
         vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few.
@@ -249,7 +249,7 @@ class DataConfig:
             )
         if self.batch_tokens < self.max_length:
             raise InputError(
-                f"data.batch_tokens ({self.batch_tokens}) must leave room for one sentence of "
+                f"data.batch_tokens ({self.batch_tokens}) must hold at least one sentence of "
                 f"data.max_length ({self.max_length})."
             )
 
@@ -417,14 +417,14 @@ class DecodeConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """A whole run, as `config.yaml` in its folder holds it.
+    """The configuration of a run: `config.yaml` in its folder.
 
     Attributes:
         model: sizes and variants of the model.
         data: the examples and how they become batches.
         train: how the model is trained.
         decode: how it makes predictions.
-        task: what it is trained for: a registered name, or module:attribute.
+        task: name of a registered task, or module:attribute of another one.
     """
 
     model: ModelConfig = field(default_factory=ModelConfig)

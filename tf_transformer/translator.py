@@ -148,7 +148,7 @@ class Translator:
     ) -> list[list[Translation]]:
         """As a call, but all `config.num_hypotheses` translations of each text, best first.
 
-        There is at least one; there are fewer than asked for where the search found fewer.
+        At least one, and fewer than `config.num_hypotheses` when the search found fewer.
         """
         rows = self._encode_all(texts)
         prefix_rows = None
@@ -247,8 +247,8 @@ class Translator:
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and gives strings, tokenizer and search included.
 
-        Its signatures `serving_default`, `n_best` and `score` give what a call, `n_best` and
-        `score` of this translator give; see `ServingGraph`.
+        Its signatures `serving_default`, `n_best` and `score` return the results of a call,
+        `n_best` and `score` of this translator; see `ServingGraph`.
 
         Args:
             path: the folder to make.

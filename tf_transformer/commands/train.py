@@ -28,7 +28,7 @@ def main(
         data: where the examples come from; the generated corpus by default.
         train: how the model is trained.
         decode: how the trained model makes predictions by default.
-        task: what the model is trained for: translation, or module:attribute of another task.
+        task: translation, or module:attribute of another task.
     """
     from tf_transformer.training import trainer
     from tf_transformer.training.interruption import InterruptionError

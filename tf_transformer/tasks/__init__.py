@@ -1,4 +1,4 @@
-"""Tasks by name: what a model is trained for."""
+"""The registry of tasks."""
 
 import importlib
 import os

@@ -34,7 +34,7 @@ class TestSet(NamedTuple):
 
 
 class Task(Protocol):
-    """What a model is trained for.
+    """The purpose of a model: its data, loss, predictions and scores.
 
     Attributes:
         fields: names of an example's texts, like ("source", "target").

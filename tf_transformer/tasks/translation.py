@@ -100,7 +100,7 @@ class Translation:
     ) -> dict[str, float | str]:
         """Scores detokenised translations against one reference each.
 
-        BLEU is cased, with sacreBLEU's own 13a tokenisation; its signature says so.
+        BLEU is cased, with sacreBLEU's own 13a tokenisation, as its signature states.
 
         Returns:
             bleu and chrf: sacreBLEU's, 0 to 100; signature: the recipe of bleu; exact_match:
