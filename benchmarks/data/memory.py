@@ -3,9 +3,9 @@
     python -m benchmarks.data.memory --pairs '[100000, 1000000]'
 
 Each stream has a process of its own, which does what a training does before and beside its
-updates: it holds out validation pairs, tokenizes, counts batches and padding, and reads an epoch. A
+updates: it holds out validation pairs, tokenises, counts batches and padding, and reads an epoch. A
 row gives the peak memory of the process, mapped files included, and its peak before the
-tokenization: TensorFlow and a tokenizer learned from 100,000 lines. Tokenized files go to the
+tokenisation: TensorFlow and a tokenizer learned from 100,000 lines. Tokenised files go to the
 temporary folder: 10 million pairs take less than 1 GB.
 """
 
@@ -55,7 +55,7 @@ def measured(pairs: int) -> dict[str, Any]:
     tokenizer = Tokenizer.train(some, data.vocabulary_size)
     before = peak_megabytes()
     with tempfile.TemporaryDirectory() as folder:
-        store, tokenization = usage_of(lambda: store_of(text, tokenizer, data, folder))
+        store, tokenisation = usage_of(lambda: store_of(text, tokenizer, data, folder))
         size = sum(path.stat().st_size for path in pathlib.Path(folder).rglob("*.npy"))
         sampler = sampler_of(store, data)
         tokens, epoch = usage_of(lambda: target_tokens_of_an_epoch(sampler, 1))
@@ -65,12 +65,12 @@ def measured(pairs: int) -> dict[str, Any]:
         "pairs": pairs,
         "shards": store.num_shards(),
         "files_mb": round(size / 2**20),
-        "tokenization_seconds": round(tokenization.seconds),
+        "tokenisation_seconds": round(tokenisation.seconds),
         "batches": len(sampler),
         "padding": round(sampler.padding_fraction(), 4),
         "target_tokens_per_second": round(tokens / epoch.seconds),
-        "minor_faults": tokenization.minor_faults + epoch.minor_faults,
-        "system_seconds": round(tokenization.system_seconds + epoch.system_seconds, 1),
+        "minor_faults": tokenisation.minor_faults + epoch.minor_faults,
+        "system_seconds": round(tokenisation.system_seconds + epoch.system_seconds, 1),
         "peak_mb_before": round(before),
         "peak_mb": round(peak_megabytes()),
         "added_mb": round(peak_megabytes() - before),

@@ -30,7 +30,7 @@ def main(
     epochs: int = 5,
     output: str = "",
 ) -> None:
-    """Prints pairs tokenized per second, target tokens per second of batches, and padding.
+    """Prints pairs tokenised per second, target tokens per second of batches, and padding.
 
     Args:
         data: lengths, vocabulary and batches.
@@ -43,7 +43,7 @@ def main(
     lines = itertools.chain.from_iterable(text)
     tokenizer = Tokenizer.train(lines, data.vocabulary_size, data.normalization)
     with tempfile.TemporaryDirectory() as folder:
-        store, tokenization = usage_of(lambda: store_of(text, tokenizer, data, folder))
+        store, tokenisation = usage_of(lambda: store_of(text, tokenizer, data, folder))
         sampler = sampler_of(store, data)
         rows = []
         for epoch in range(epochs):
@@ -53,14 +53,14 @@ def main(
             rows.append(speed | usage._asdict())
     summary = {
         "pairs": store.num_examples,
-        "pairs_per_second": store.num_examples / tokenization.seconds,
+        "pairs_per_second": store.num_examples / tokenisation.seconds,
         "padding": sampler.padding_fraction(),
         "target_tokens_per_second": statistics.median(
             row["target_tokens_per_second"] for row in rows
         ),
     }
     print(
-        f"{summary['pairs']:,} pairs tokenized, {summary['pairs_per_second']:,.0f} per second; "
+        f"{summary['pairs']:,} pairs tokenised, {summary['pairs_per_second']:,.0f} per second; "
         f"{len(sampler):,} batches, {summary['padding']:.2%} padding; median "
         f"{summary['target_tokens_per_second']:,.0f} target tokens/s\n"
     )

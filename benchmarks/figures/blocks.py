@@ -194,7 +194,7 @@ BLOCKS: dict[str, Renderer] = {
             "pairs": "pairs",
             "shards": "shards",
             "files_mb": "files, MB",
-            "tokenization_seconds": "tokenization, s",
+            "tokenisation_seconds": "tokenisation, s",
             "batches": "batches",
             "padding": "padding",
             "target_tokens_per_second": "target tokens/s",
