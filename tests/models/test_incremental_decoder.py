@@ -34,6 +34,10 @@ VARIANTS = {
     "learned": {"position": "learned"},
     "odd heads": {"key_dim": 3, "value_dim": 5, "attention_bias": True},
     "untied": {"tie_embeddings": "none", "num_layers": 3},
+    "another encoder": {
+        **{"encoder_d_model": 20, "encoder_num_heads": 5, "num_encoder_layers": 1},
+        **{"num_decoder_layers": 3, "tie_embeddings": "target"},
+    },
 }
 # XLA, and so JAX, has no tensors that grow.
 ON_JAX = keras.backend.backend() == "jax"
