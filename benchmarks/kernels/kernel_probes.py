@@ -32,10 +32,16 @@ def probes(small: bool = False) -> Iterator[Probe]:
 
 
 def _attention(queries: int, rows: int) -> MakeLoop:
-    """Attention of a decoding step."""
+    """Attention of a decoding step, whose number of rows TensorFlow does not know."""
     sizes = [(1, _HEADS, length, _SIZE) for length in (queries, rows, rows)]
     inputs = [normal(*size) for size in sizes]
-    return lambda: looped(lambda *arrays: kernels.TUNED.attention(*arrays).heads, inputs)
+
+    def attend(query: tf.Tensor, *cached: tf.Tensor) -> tf.Tensor:
+        shape = (1, _HEADS, None, _SIZE)
+        key, value = (tf.compat.v1.placeholder_with_default(x, shape) for x in cached)
+        return kernels.TUNED.attention(query, key, value).heads
+
+    return lambda: looped(attend, inputs)
 
 
 _ELEMENTWISE = {"elementwise": ALWAYS, "products": NEVER}

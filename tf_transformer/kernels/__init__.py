@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from tf_transformer.errors import InputError
 from tf_transformer.kernels import attention as _attention
 from tf_transformer.kernels import cross_entropy as _cross_entropy
 from tf_transformer.kernels import dropout as _dropout
@@ -61,7 +62,10 @@ TUNED = Kernels(
 XLA = TUNED._replace(top_k=_top_k.xla_top_k, rank_tokens=_top_k.xla_rank_tokens)
 SETS = {"plain": PLAIN, "tuned": TUNED, "xla": XLA}
 
-_current = SETS[os.environ.get("TF_TRANSFORMER_KERNELS", "tuned")]
+_name = os.environ.get("TF_TRANSFORMER_KERNELS", "tuned")
+if _name not in SETS:
+    raise InputError(f"TF_TRANSFORMER_KERNELS must be plain, tuned or xla, got {_name!r}.")
+_current = SETS[_name]
 
 
 def current() -> Kernels:

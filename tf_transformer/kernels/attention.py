@@ -87,11 +87,9 @@ def attention(
         return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
 
     queries = query.shape[2]
-    if dropout is not None or queries is None or queries > ELEMENTWISE_QUERIES:
+    is_step = queries is not None and None in key.shape  # keys of known size belong to a sequence
+    if dropout is not None or not is_step or queries > ELEMENTWISE_QUERIES:
         return by_products()
-    if None not in key.shape:  # JAX would compile both in each call
-        is_small = math.prod(key.shape) * queries <= ELEMENTWISE_MULTIPLICATIONS
-        return _elementwise_attention(query, key, value, mask, bias) if is_small else by_products()
     is_small = ops.size(key) * queries <= ELEMENTWISE_MULTIPLICATIONS
     return ops.cond(
         is_small, lambda: _elementwise_attention(query, key, value, mask, bias), by_products

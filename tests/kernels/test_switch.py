@@ -1,0 +1,85 @@
+"""The switch between sets of kernels, on a whole model: its loss with gradients, and searches."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import reference
+from keras import ops
+
+from tf_transformer import kernels
+from tf_transformer.config import ModelConfig
+from tf_transformer.losses import token_losses
+from tf_transformer.models.transformer import Transformer
+from tf_transformer.sequences import shift_right
+
+SOURCE = np.array([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]], "int32")
+LABELS = np.array([[4, 5, 6, 2], [7, 2, 0, 0]], "int32")
+
+
+@pytest.fixture(scope="module")
+def model():
+    sizes = {"num_layers": 2, "d_model": 14, "d_ff": 17, "num_heads": 2}
+    model = Transformer(23, ModelConfig(**sizes))
+    model.build()
+    return reference.randomize(model, seed=3)
+
+
+def loss(model, embeddings):
+    states = model.run((SOURCE, shift_right(ops.convert_to_tensor(LABELS)))).states
+    return token_losses(LABELS, states, embeddings, 0.1).loss
+
+
+def test_the_loss_of_a_model_and_its_gradient_are_those_of_the_plain_kernels(model):
+    embeddings = reference.array(model.output_embedding.embeddings).astype("float32")
+    found = {}
+    for name in ("plain", "tuned"):
+        with kernels.use(kernels.SETS[name]):
+            value = reference.array(loss(model, embeddings))
+            (gradient,) = reference.gradients(lambda x: loss(model, x), embeddings)
+        found[name] = value, gradient
+    for one, other in zip(found["plain"], found["tuned"], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_under_the_plain_kernels_no_tuned_one_is_called(model):
+    def forbidden(*arguments, **options):
+        raise AssertionError("a tuned kernel was called")
+
+    plain = kernels.PLAIN
+    broken = {field: forbidden for field in plain._fields if field != "absorbs_memory"}
+    with kernels.use(kernels.TUNED._replace(**broken)), pytest.raises(AssertionError):
+        loss(model, model.output_embedding.embeddings)
+    with kernels.use(plain):
+        assert np.isfinite(reference.array(loss(model, model.output_embedding.embeddings)))
+
+
+def test_the_environment_selects_the_set():
+    code = "from tf_transformer import kernels; print(kernels.current() is kernels.PLAIN)"
+    for name, expected in {
+        "plain": "True",
+        "tuned": "False",
+        "fast": "must be plain, tuned",
+    }.items():
+        environment = os.environ | {"TF_TRANSFORMER_KERNELS": name}
+        process = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, check=False
+        )
+        assert expected in (process.stdout + process.stderr).decode()
+
+
+def test_a_set_is_restored_after_an_error():
+    before = kernels.current()
+    with pytest.raises(KeyError), kernels.use(kernels.PLAIN):
+        raise KeyError
+    assert kernels.current() is before
+
+
+def test_every_backend_runs_a_model_with_the_plain_kernels(model):
+    with kernels.use(kernels.PLAIN):
+        plain = reference.array(model((SOURCE, LABELS)))
+    np.testing.assert_allclose(reference.array(model((SOURCE, LABELS))), plain, atol=1e-5)
+    assert keras.backend.backend() in ("tensorflow", "jax", "torch")
