@@ -101,13 +101,13 @@ def translations(
     translator: "Translator", texts: list[str], ours: list[str]
 ) -> dict[str, tuple[list[str], list[Difference]]]:
     """The translations of each form of the export, and the differences from `ours`."""
-    from tf_transformer.export import ctranslate2
+    from tf_transformer.export import to_ctranslate2
     from tf_transformer.export.run_in_ctranslate2 import Model
 
     found: dict[str, tuple[list[str], list[Difference]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for form in FORMS:
-            ctranslate2.write(translator, pathlib.Path(folder, form), form)
+            to_ctranslate2.write(translator, pathlib.Path(folder, form), form)
             model = Model(f"{folder}/{form}")
             theirs: dict[str, list[str]] = {form: [each.translation for each in model(texts)]}
             if form == "float32":

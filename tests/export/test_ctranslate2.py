@@ -12,7 +12,7 @@ import pytest
 
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import check_ctranslate2, ctranslate2
+from tf_transformer.export import check_ctranslate2, to_ctranslate2
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.special_ids import EOS_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -86,7 +86,7 @@ def untrained(tokenizer, decode=None, end=0.0, **model_options) -> Translator:
 def test_scores_of_given_translations_equal_the_models(name, tokenizer, loaded, tmp_path):
     """The oracle is this project's model; the last text exceeds the longest source."""
     translator = untrained(tokenizer, num_layers=2, **VARIANTS[name])
-    ctranslate2.write(translator, tmp_path, "float32")
+    to_ctranslate2.write(translator, tmp_path, "float32")
     model = loaded(tmp_path)
     given = [*TEXTS[1:], "two two"]
     np.testing.assert_allclose(
@@ -107,7 +107,7 @@ def test_the_search_gives_the_same_translations_and_scores(
     decode, model, tokenizer, loaded, tmp_path
 ):
     translator = untrained(tokenizer, decode, **model)
-    ctranslate2.write(translator, tmp_path, "float32")
+    to_ctranslate2.write(translator, tmp_path, "float32")
     found, expected = loaded(tmp_path)(TEXTS), translator(TEXTS)
     assert [row.translation for row in found] == [each.text for each in expected]
     scores = [row.score for row in found], [each.score for each in expected]
@@ -129,7 +129,7 @@ def test_excluded_tokens_give_the_same_greedy_translations(
     """Scores, and therefore beams, differ: CTranslate2 normalises after the exclusion."""
     free = [each.text for each in untrained(tokenizer, {"beam_size": 1}, end)(TEXTS)]
     translator = untrained(tokenizer, {"beam_size": 1} | excluding, end)
-    ctranslate2.write(translator, tmp_path, "float32")
+    to_ctranslate2.write(translator, tmp_path, "float32")
     found = [each.translation for each in loaded(tmp_path)(TEXTS)]
     assert found == [each.text for each in translator(TEXTS)]
     assert found != free
@@ -143,8 +143,8 @@ def test_quantized_weights_give_nearly_the_same_scores(
     quantization, bytes_per_weight, tolerance, tokenizer, loaded, tmp_path
 ):
     translator = untrained(tokenizer)
-    ctranslate2.write(translator, tmp_path / "float32", "float32")
-    ctranslate2.write(translator, tmp_path / "small", quantization)
+    to_ctranslate2.write(translator, tmp_path / "float32", "float32")
+    to_ctranslate2.write(translator, tmp_path / "small", quantization)
     full, small = ((tmp_path / name / "model.bin").stat().st_size for name in ("float32", "small"))
     assert small < full * (bytes_per_weight / 4 + 0.25)
     model = loaded(tmp_path / "small")
@@ -160,7 +160,7 @@ def test_quantized_weights_give_nearly_the_same_scores(
 
 def test_a_folder_lists_the_pieces_in_the_order_of_their_ids(tokenizer, tmp_path):
     pytest.importorskip("ctranslate2")
-    ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
+    to_ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
     pieces = json.loads((tmp_path / "shared_vocabulary.json").read_text("utf-8"))
     assert pieces == [tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)]
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))
@@ -173,9 +173,9 @@ def test_a_folder_lists_the_pieces_in_the_order_of_their_ids(tokenizer, tmp_path
 
 def test_the_position_table_covers_the_longest_source_and_translation(tokenizer):
     """By hand: 40 · 2 + 6 target tokens."""
-    assert ctranslate2.positions(untrained(tokenizer, {"max_length_ratio": 2.0})) == 86
+    assert to_ctranslate2.positions(untrained(tokenizer, {"max_length_ratio": 2.0})) == 86
     learned = {"position": "learned", "max_length": 30}
-    assert ctranslate2.positions(untrained(tokenizer, **learned)) == 30
+    assert to_ctranslate2.positions(untrained(tokenizer, **learned)) == 30
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_the_position_table_covers_the_longest_source_and_translation(tokenizer)
 )
 def test_unsupported_features_are_refused(model, decode, message):
     with pytest.raises(InputError, match=message):
-        ctranslate2.require_supported(ModelConfig(**model), DecodeConfig(**decode))
+        to_ctranslate2.require_supported(ModelConfig(**model), DecodeConfig(**decode))
 
 
 def export(run_dir, to, **options):
@@ -226,14 +226,14 @@ def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_pa
 
 def test_a_wrong_folder_is_refused_and_removed(run, tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
-    write = ctranslate2.write
+    write = to_ctranslate2.write
 
     def wrong(translator, folder, quantization):
         write(translator, folder, quantization)
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"add_source_eos": False}))
 
-    monkeypatch.setattr(ctranslate2, "write", wrong)
+    monkeypatch.setattr(to_ctranslate2, "write", wrong)
     with pytest.raises(
         RuntimeError, match=r"the run it came from\. Source: .*its score in the run"
     ):
@@ -243,7 +243,7 @@ def test_a_wrong_folder_is_refused_and_removed(run, tmp_path, monkeypatch):
 
 def test_the_program_prints_one_object_per_line(tokenizer, tmp_path):
     pytest.importorskip("ctranslate2")
-    ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
+    to_ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
     odd = "one\n\n  \ntwo\u2028three\x85four\n\r\nbroken ".encode() + b"\xff\xfe\nlast"
     process = subprocess.run(
         [sys.executable, "export/run_in_ctranslate2.py", str(tmp_path)],

@@ -79,8 +79,9 @@ def _write_saved_model(
     from tf_transformer.export.micro_batches import compiled_shapes
     from tf_transformer.tasks import load_predictor
 
+    loaded = load_predictor(run_dir, dtype, **decode_options)
     sentences = samples(run_dir)
-    for predictor in stages(load_predictor(run_dir, dtype, **decode_options)):
+    for predictor in stages(loaded):
         shutil.rmtree(folder, ignore_errors=True)
         predictor.save(folder, jit_compile=jit_compile)
         requirements = manifest.check(folder, jit_compile)
@@ -112,11 +113,11 @@ def _write_ctranslate2(
     decode_options: dict[str, Any],
 ) -> str:
     """Writes and checks a folder for CTranslate2; returns a summary."""
-    from tf_transformer.export import check_ctranslate2, ctranslate2
+    from tf_transformer.export import check_ctranslate2, to_ctranslate2
     from tf_transformer.tasks import load_predictor
     from tf_transformer.translator import Translator
 
-    ctranslate2.require_package()
+    to_ctranslate2.require_package()
     translator = load_predictor(run_dir, **decode_options)
     if not isinstance(translator, Translator):
         raise InputError(
@@ -126,7 +127,7 @@ def _write_ctranslate2(
     # Rounded weights change scores. The same weights in float32 first show that the rest is right.
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
-        ctranslate2.write(translator, folder, stored)
+        to_ctranslate2.write(translator, folder, stored)
         agreement = check_ctranslate2.check(folder, translator, samples(run_dir), stored)
     return str(agreement)
 
