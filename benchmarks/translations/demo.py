@@ -23,6 +23,8 @@ def main(output: str = "") -> None:
     Args:
         output: result file to write, for example results/demo.json.
     """
+    # The environment first, so that pip's output is not part of the record.
+    subprocess.run(["make", ".venv/installed"], cwd=ROOT, capture_output=True, check=True)
     start = time.monotonic()
     program = ["make", "--no-print-directory", "demo"]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -47,7 +49,7 @@ def readable(progress: str, printed: str) -> list[str]:
     lines = [
         line
         for line in printed.splitlines()
-        if line and not line.startswith((".venv/", "rm ", "printf", '{"bleu"'))
+        if line and not line.startswith((".venv/", "rm ", "printf", '{"bleu"', "update "))
     ]
     place = next((i for i, line in enumerate(lines) if line.startswith("trained ")), 0)
     return lines[:place] + bar + lines[place:]
