@@ -135,7 +135,7 @@ def _rank(logits, totals, rows: int, count: int, ids, index, special, constraint
     size = logits.shape[-1]
     logits = ops.cast(logits, "float32")
     if not _changes_all(constraints):
-        grouped = ops.reshape(logits, (-1, rows, size))
+        grouped = logits if logits.shape[1] == rows else ops.reshape(logits, (-1, rows, size))
         return kernels.current().rank_tokens(grouped, totals, count)
     allowed = constrained(logits, ids, index, special, constraints)
     if totals is not None:

@@ -77,10 +77,10 @@ def xla_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> 
 
 def _rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int, xla: bool) -> Ranking:
     if logits.shape[1] == 1 and totals is None:  # the order does not depend on the normaliser
-        logits = ops.reshape(logits, (-1, logits.shape[2]))
-        values, tokens = _top_k(logits, k, xla)
-        highest = values[:, :1]  # (G, 1)
-        return Ranking(values - highest - _log_sum(logits, highest, xla), tokens)
+        values, tokens = _top_k(logits, k, xla)  # (G, 1, k)
+        highest = values[..., :1]
+        values = values - highest - _log_sum(logits, highest, xla)
+        return Ranking(*(ops.reshape(field, (-1, k)) for field in (values, tokens)))
     blocks = _Blocks.cut(logits, k)
     highest = ops.max(blocks.maxima, axis=-1, keepdims=True)  # (G, R, 1)
     rest = -_log_sum(logits, highest, xla)[..., 0]
