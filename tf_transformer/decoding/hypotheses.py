@@ -15,8 +15,8 @@ NEG_INF = -1e9
 class StepState(NamedTuple):
     """The state of a step function: any nests of tensors.
 
-    Leaves that are not scalars have the batch as their first axis, except under XLA and JAX, where
-    a search never removes a sentence from the batch.
+    Leaves that are not scalars have the batch as their first axis, except in searches that never
+    remove a sentence from the batch: under XLA, on JAX, and for a single sentence.
     """
 
     per_hypothesis: Any  # leaves (B, W, ...), reordered with the beam

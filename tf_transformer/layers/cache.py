@@ -125,8 +125,8 @@ class AbsorbedKeyValue(NamedTuple):
     W^Q and W^O, and reading weights is what takes the time of a decoding step of one sentence.
     """
 
-    key: KerasTensor  # (1, D, H·S)
-    value: KerasTensor  # (1, H·S, D)
+    key: KerasTensor  # (D, H·S): no batch axis, because a reshape would cost XLA a copy
+    value: KerasTensor  # (H·S, D)
 
     @classmethod
     def of(cls, key_value: KeyValue, attention: MultiHeadAttention) -> AbsorbedKeyValue:
@@ -150,16 +150,14 @@ class AbsorbedKeyValue(NamedTuple):
         by_head = ops.reshape(output, (attention.num_heads, attention.value_dim, -1))
         value = ops.einsum("hsk,hkd->hsd", value, by_head)
         return cls(
-            ops.reshape(key, (1, query.shape[0], -1)), ops.reshape(value, (1, -1, output.shape[1]))
+            ops.reshape(key, (query.shape[0], -1)), ops.reshape(value, (-1, output.shape[1]))
         )
 
     def cross_attend(
         self, attention: MultiHeadAttention, x: KerasTensor, mask=None, training=None
     ) -> Attended:
         """As `KeyValue.cross_attend`, for x (1, T, D), T known. There is nothing to project."""
-        key = ops.reshape(self.key, (x.shape[2], -1))
-        value = ops.reshape(self.value, (-1, attention.output_projection.units))
-        output, weights = absorbed_attention(x, key, value, attention.num_heads, mask)
+        output, weights = absorbed_attention(x, self.key, self.value, attention.num_heads, mask)
         return Attended(output, weights, self)
 
 
