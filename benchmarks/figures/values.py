@@ -73,7 +73,7 @@ def machine(result: dict[str, Any]) -> str:
 
 
 def place_of(result: str, row: dict[str, Any]) -> str:
-    """What selects a row of a result file: its key fields."""
+    """The key fields that select a row of a result file."""
     return ".".join(_selector(field, row[field]) for field in KEY_FIELDS[result])
 
 

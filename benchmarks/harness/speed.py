@@ -32,7 +32,7 @@ class Measurement(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """What a table shows of a system in a cell; faults and times are per call or update."""
+    """The entry of a system in a table cell; faults and times are per call or update."""
 
     tokens_per_second: float
     median_seconds: float  # over all rounds

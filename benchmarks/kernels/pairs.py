@@ -16,7 +16,7 @@ _EPSILON = 1e-6
 
 
 class Work(NamedTuple):
-    """What to time of a kernel.
+    """The timed parts of a kernel.
 
     Attributes:
         kernel: a field of `Kernels`.

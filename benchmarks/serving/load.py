@@ -37,7 +37,7 @@ Answer = tuple[bytes, float]  # translation and score
 
 @dataclass
 class Record:
-    """What the clients observed.
+    """The observations of the clients.
 
     Attributes:
         latencies: of answered requests, seconds.
@@ -131,7 +131,7 @@ def under_load(
     clients: int,
     seconds: float,
 ) -> tuple[Record, list[float]]:
-    """What the clients observed, and the memory of the process at five moments, MB."""
+    """The observations of the clients, and the memory of the process at five moments, MB."""
     record, lock = Record(), threading.Lock()
     end = time.monotonic() + seconds
 

@@ -43,7 +43,7 @@ OURS = {"tf_transformer", "tf_transformer_xla"}
 
 
 def missing(name: str) -> list[str]:
-    """What a system needs and this machine lacks."""
+    """The requirements of a system that this machine lacks."""
     lacks = not_installed(SYSTEMS[name].packages)
     if name == "torch_compile" and not _has_compiler():
         lacks.append("a C++ compiler")
