@@ -1,7 +1,8 @@
 """Sizes at which one way of computing becomes faster than another.
 
-Measured on 2 cores of an AMD EPYC with AVX-512 (TensorFlow 2.21, November 2026). They change speed,
-never results. `python -m benchmarks.kernels` times both sides of each on the machine it runs on.
+Measured on 2 cores of an AMD EPYC with AVX-512 (TensorFlow 2.21, 23 November 2026), and there with
+oneDNN limited to AVX2. They change speed, never results. `python -m benchmarks.kernels` times both
+sides of each on the machine it runs on; docs/performance.md has the figures.
 """
 
 # Attention of few queries: element by element, instead of as matrix products. oneDNN divides even
@@ -11,9 +12,9 @@ ELEMENTWISE_QUERIES = 8
 
 # Top-k: the length of the blocks that a row is cut into, the number of blocks per result below
 # which cutting gains nothing, and the number of values that XLA sorts as fast without blocks.
-SMALLEST_BLOCK, LARGEST_BLOCK = 16, 64
+SMALLEST_BLOCK, LARGEST_BLOCK = 16, 32
 BLOCKS_PER_RESULT = 4
-XLA_SORTS_WITHOUT_BLOCKS = 512
+XLA_SORTS_WITHOUT_BLOCKS = 256
 
 # Decoding: steps between two removals of cache rows that no hypothesis descends from, and the
 # share of the longest translation that a cache of fixed size has capacity for at first.

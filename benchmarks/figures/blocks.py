@@ -135,6 +135,60 @@ def profile(name: str) -> str:
     )
 
 
+KERNEL_RESULTS = {"kernels_avx512": "AVX-512", "kernels_avx2": "AVX2"}
+
+
+def kernel_pairs() -> str:
+    """The time of the plain form over that of the tuned form, per instruction set."""
+    rows = [
+        [
+            f"`{name}`" + ", compiled" * compiled,
+            work,
+            *(f"{pair['plain_over_tuned']:.2f}" for pair in pairs),
+        ]
+        for (name, work, compiled), pairs in _side_by_side(
+            "pairs", ("kernel", "work", "compiled")
+        ).items()
+    ]
+    return markdown(["kernel", "work", *KERNEL_RESULTS.values()], rows, left=2)
+
+
+def attention_weights() -> str:
+    """The time of results with attention weights over that without them."""
+    rows = [
+        [work, *(f"{row['with_over_without']:.2f}" for row in found)]
+        for (work,), found in _side_by_side("weights", ("work",)).items()
+    ]
+    return markdown(["work", *KERNEL_RESULTS.values()], rows)
+
+
+def kernel_thresholds() -> str:
+    """The side that each threshold chooses; its time over that of the fastest side."""
+    rows = [
+        [f"`{name}`", size, chosen, *(_over_fastest(row) for row in found)]
+        for (name, size, chosen), found in _side_by_side(
+            "measurements", ("threshold", "size", "chosen")
+        ).items()
+    ]
+    return markdown(["threshold", "at", "chosen", *KERNEL_RESULTS.values()], rows, left=3)
+
+
+def _side_by_side(entry: str, keys: Sequence[str]) -> dict[tuple, list[dict[str, Any]]]:
+    """The rows of all results of kernels, by their keys; {} where a result lacks one."""
+    results = [
+        {tuple(row[key] for key in keys): row for row in read(name)[entry]}
+        for name in KERNEL_RESULTS
+    ]
+    return {key: [result.get(key, {}) for result in results] for key in results[0]}
+
+
+def _over_fastest(row: dict[str, Any]) -> str:
+    if not row:
+        return "–"
+    ratio = f"{row['chosen_over_fastest']:.2f}"
+    return ratio if row["chosen"] == row["fastest"] else f"{ratio} ({row['fastest']})"
+
+
 def machine_limits() -> str:
     """Speeds of products and of memory on the machine of the measurements."""
     rows = [
@@ -214,6 +268,9 @@ BLOCKS: dict[str, Renderer] = {
     "decode_other_systems.tiny": lambda: decode_other_systems("tiny"),
     "demo.output": demo_output,
     "demo.response": demo_response,
+    "kernels.pairs": kernel_pairs,
+    "kernels.thresholds": kernel_thresholds,
+    "kernels.weights": attention_weights,
     "machine_limits": machine_limits,
     "multi30k": multi30k,
     "profile_decode": lambda: profile("profile_decode"),

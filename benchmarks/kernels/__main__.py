@@ -20,24 +20,25 @@ from benchmarks.harness.results import Row
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
 
-PARTS = ("pairs", "kernels", "search", "training")
+PARTS = ("pairs", "weights", "kernels", "search", "training")
 
 
 def main(parts: str = ",".join(PARTS), output: str = "") -> None:
-    """Prints a table of plain and tuned kernels, and a table of thresholds.
+    """Prints tables of plain and tuned kernels, of attention weights, and of thresholds.
 
     Args:
-        parts: pairs (plain and tuned kernels), and the thresholds of kernels, search, training.
+        parts: pairs (plain and tuned kernels), weights (attention with and without them in its
+            result), and the thresholds of kernels, search, training.
         output: result file to write, for example results/kernels_avx512.json.
     """
     names = chosen(parts, PARTS)
     found = {name: list(tqdm(rows_of(name), desc=name, unit="row")) for name in names}
-    pairs = found.pop("pairs", [])
+    pairs, weights = found.pop("pairs", []), found.pop("weights", [])
     thresholds = [row for rows in found.values() for row in rows]
-    for rows, left in ((pairs, 3), (thresholds, 6)):
+    for rows, left in ((pairs, 3), (weights, 1), (thresholds, 6)):
         if rows:
             print(f"{of_rows(rows, left=left)}\n")
-    results.save(output, thresholds, ("tensorflow", "keras"), pairs=pairs)
+    results.save(output, thresholds, ("tensorflow", "keras"), pairs=pairs, weights=weights)
 
 
 def rows_of(part: str) -> Iterator[Row]:
@@ -48,6 +49,11 @@ def rows_of(part: str) -> Iterator[Row]:
         cores = len(os.sched_getaffinity(0))
         numbers = tuple(sorted({1, cores, 2 * cores}))
         yield micro_batches.row(numbers, cores)
+        return
+    if part == "weights":
+        from benchmarks.kernels import attention_weights
+
+        yield from attention_weights.rows()
         return
     if part == "pairs":
         from benchmarks.kernels import pairs

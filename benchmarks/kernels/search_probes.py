@@ -24,13 +24,13 @@ def probes(small: bool = False) -> Iterator[Probe]:
     Args:
         small: small sizes, that a test can afford.
     """
-    searches = _searches(_model(small))
+    searches = searches_of(make_model(small))
     yield _compaction(searches, (2, 3) if small else (32, 24), 4 if small else 48)
     yield _capacity(searches, (2, 3) if small else (32, 24), 2 if small else 24)
     yield from _buckets(searches, small)
 
 
-def _model(small: bool) -> Transformer:
+def make_model(small: bool) -> Transformer:
     """Random weights of tiny with two layers; translations end at `min_length`."""
     keras.utils.set_random_seed(1)
     small_sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}
@@ -44,7 +44,7 @@ def _model(small: bool) -> Transformer:
     return model
 
 
-def _searches(model: Transformer) -> Searches:
+def searches_of(model: Transformer) -> Searches:
     """Searches with beam 4 for random sources."""
 
     def of(shape: Shape, tokens: int, compiled: bool) -> MakeLoop:

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks.harness.usage import Usage
-from benchmarks.kernels import kernel_probes, pairs, probe, search_probes, timing
+from benchmarks.kernels import attention_weights, kernel_probes, pairs, probe, search_probes, timing
 from benchmarks.kernels.timing import looped, with_gradients
 from tf_transformer import kernels, thresholds
 from tf_transformer.config import DecodeConfig
@@ -89,7 +89,7 @@ def test_a_threshold_of_kernels_is_timed(each):
 
 
 def test_the_model_of_the_search_ends_translations_as_early_as_it_may():
-    model = search_probes._model(small=True)
+    model = search_probes.make_model(small=True)
     search = Search(model, DecodeConfig(beam_size=4, min_length=3))
     found = search(tf.constant([[5, 6, 7, 8, 2], [9, 10, 11, 12, 2]]))
     assert found.lengths[:, 0].numpy().tolist() == [3, 3]
@@ -98,3 +98,8 @@ def test_the_model_of_the_search_ends_translations_as_early_as_it_may():
 def test_a_threshold_of_the_search_is_timed():
     compaction = next(iter(search_probes.probes(small=True)))
     assert probe.timed(compaction)["chosen_over_fastest"] >= 1
+
+
+def test_the_time_of_attention_weights_is_measured():
+    for row in attention_weights.rows(small=True):
+        assert row["with_over_without"] > 0
