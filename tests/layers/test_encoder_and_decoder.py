@@ -156,6 +156,10 @@ def jacobian(function, x):
         import jax
 
         return np.asarray(jax.jacobian(function)(x))
+    if keras.backend.backend() == "torch":
+        import torch
+
+        return torch.autograd.functional.jacobian(function, torch.tensor(x)).numpy()
     import tensorflow as tf
 
     x = tf.constant(x)

@@ -358,10 +358,11 @@ def test_coverage_is_the_attention_that_each_source_token_received(norm_first, s
     model, beam = make_model(norm_first=norm_first), 3
     step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes, track_coverage=True)
     seen = random_search(step, beam)
-    np.testing.assert_allclose(seen.coverage, seen.attended(model), rtol=0, atol=1e-5)
+    coverage = reference.array(seen.coverage)
+    np.testing.assert_allclose(coverage, seen.attended(model), rtol=0, atol=1e-5)
     # Each position's attention sums to 1.
     positions = np.arange(STEPS)[:, None, None] + 1
-    np.testing.assert_allclose(np.sum(seen.coverage, axis=-1) / positions, 1, rtol=1e-5)
+    np.testing.assert_allclose(np.sum(coverage, axis=-1) / positions, 1, rtol=1e-5)
 
 
 def test_coverage_is_tracked_only_on_request():
