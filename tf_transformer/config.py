@@ -270,11 +270,15 @@ class TrainConfig:
             auto: mixed_bfloat16 on a GPU that supports it, else float32.
         validate_every: updates between validations (a validation interval); 0: once per epoch.
         save_every: updates between checkpoints to resume from, besides one at each validation.
-        valid_score_examples: validation examples that are predicted (greedily) and scored with
-            the task's metric, like BLEU; 0: none.
+        valid_score_examples: validation examples that are predicted (greedily) and scored; 0:
+            none.
         valid_score_every: validation intervals between such scores.
-        patience: stop after this many scores in a row without improvement; 0: never. The score is
-            the task's metric, or the validation loss where valid_score_examples is 0.
+        metric: the score that chooses the best weights, for patience, export_best and --average
+            best: loss (of validation), or a score of the task; translation has bleu, chrf and
+            exact_match. Of equal scores, that with the lower validation loss is better. When
+            empty, the task chooses: translation takes bleu, or chrf when most references have
+            fewer than four words; loss where valid_score_examples is 0.
+        patience: stop after this many scores in a row without improvement; 0: never.
         keep_checkpoints: number of the newest validation intervals whose weights are kept.
         average_decay: decay of a moving average of weights, for --average ema; like 0.999; 0: no
             average.
@@ -303,6 +307,7 @@ class TrainConfig:
     save_every: int = 1000
     valid_score_examples: int = 200
     valid_score_every: int = 1
+    metric: str = ""
     patience: int = 0
     keep_checkpoints: int = 5
     average_decay: float = 0.0

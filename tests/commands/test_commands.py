@@ -346,6 +346,7 @@ def test_metadata_describe_tokenizer_weights_and_search(run, saved_model):
     assert facts["training"]["update"] == 4
     assert facts["training"]["averaged_updates"] == [2, 4]
     assert facts["training"]["validation_bleu"] == metrics[-1]["val_bleu"]
+    assert facts["training"]["validation_chrf"] == metrics[-1]["val_chrf"]
     assert facts["training"]["validation_bleu_update"] == 4
     assert "tok:13a" in facts["training"]["bleu_signature"]
     assert facts["requires"]["lowest_server"] == "2.12"

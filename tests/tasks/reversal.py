@@ -18,7 +18,7 @@ class Reversal:
 
     fields = ("digits", "reversed")
     labels = "reversed"
-    metric = "exact_match"
+    metrics = ("exact_match",)
 
     def load_splits(self, config):
         train, valid, _ = self._splits()
@@ -47,6 +47,9 @@ class Reversal:
     def score(self, predictions, references):
         matches = [p == r for p, r in zip(predictions, references, strict=True)]
         return {"exact_match": 100.0 * float(np.mean(matches)), "examples": len(matches)}
+
+    def default_metric(self, references):
+        return "exact_match"
 
     def metadata(self, config):
         return {}

@@ -46,6 +46,12 @@ def test_bleu_heeds_case_and_splits_off_punctuation():
     assert score(["das haus da ist alt"], ["das Haus da ist alt"])["bleu"] < 100.0
 
 
+def test_chrf_is_the_metric_where_most_references_are_too_short_for_bleu():
+    short, long = "drei kurze Wörter", "ein Satz aus fünf Wörtern"
+    assert TRANSLATION.default_metric([short, short, long]) == "chrf"
+    assert TRANSLATION.default_metric([short, long]) == "bleu"
+
+
 def test_the_signature_is_the_recipe():
     fields = score(HYPOTHESES, REFERENCES)["signature"].split("|")
     expected = {"nrefs:1", "case:mixed", "eff:no", "tok:13a", "smooth:exp"}

@@ -15,6 +15,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.translation import TRANSLATION, Translation
 from tf_transformer.training import preparation, trainer
+from tf_transformer.training.checkpoint import Checkpoints, _manager
 from tf_transformer.training.strategy import make_strategy
 
 
@@ -122,11 +123,11 @@ def test_a_run_folder_that_cannot_be_made_is_an_error(tmp_path):
 
 
 def set_scores(monkeypatch, *scores):
-    """Replaces the validation BLEU of successive intervals."""
+    """Replaces the validation chrF of successive intervals, by which the best are chosen here."""
     remaining = iter(scores)
 
     def score(self, predictions, references):
-        return {"bleu": float(next(remaining))}
+        return {"chrf": float(next(remaining))}
 
     monkeypatch.setattr(Translation, "score", score)
 
@@ -156,7 +157,7 @@ def test_examples_are_scored_every_so_many_intervals(tmp_path, monkeypatch):
     set_scores(monkeypatch, 1, 2)
     trainer.train(small_config(steps=9, valid_score_every=2), tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [line.get("val_bleu") for line in lines] == [None, 1, None, 2, None]
+    assert [line.get("val_chrf") for line in lines] == [None, 1, None, 2, None]
 
 
 def test_without_scores_the_loss_decides(tmp_path):
@@ -164,6 +165,45 @@ def test_without_scores_the_loss_decides(tmp_path):
     assert result.metric == "val_loss"
     assert result.best == -result.metrics["val_loss"]
     assert result.best_update == 4
+
+
+def test_scores_that_tie_are_progress_while_the_loss_falls(tmp_path, monkeypatch, capsys):
+    set_scores(monkeypatch, 0, 0, 0)
+    result = trainer.train(small_config(steps=6, patience=1), tmp_path)
+    assert not result.stopped_early
+    assert (result.metric, result.best_update) == ("val_chrf", 6)
+    assert "best weights: by val_chrf\n" in capsys.readouterr().out
+    assert [path.name for path in RunFolder(tmp_path).best.glob("*.index")] == ["step-6.index"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metric": "blue"}, r"must be one of loss, bleu, chrf, exact_match, or empty.*got 'blue'"),
+        ({"metric": "bleu", "valid_score_examples": 0}, "needs train.valid_score_examples above 0"),
+    ],
+)
+def test_a_metric_that_is_not_computed_is_an_error(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        trainer.train(small_config(**options), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_checkpoint_of_an_earlier_version_goes_on_with_its_metric(tmp_path, monkeypatch):
+    """Earlier versions wrote no `choice`, and their metric was BLEU for all references."""
+    init = Checkpoints.__init__
+
+    def init_as_before(self, *arguments):
+        init(self, *arguments)
+        parts = {name: part for name, part in self._parts.items() if name != "choice"}
+        self._resume = _manager(tf.train.Checkpoint(**parts), RunFolder(tmp_path).resume, 1)
+
+    monkeypatch.setattr(Checkpoints, "__init__", init_as_before)
+    trainer.train(small_config(steps=2), tmp_path)
+    monkeypatch.undo()
+    for steps in (4, 6):  # the second start reads a checkpoint of this version
+        result = trainer.train(small_config(steps=steps), tmp_path)
+        assert (result.updates, result.metric) == (steps, "val_bleu")
 
 
 def test_a_warm_start_has_the_other_runs_weights_and_tokenizer(run, tmp_path):

@@ -6,7 +6,7 @@ import importlib.metadata
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -51,7 +51,7 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
             "vocabulary_size": tokenizer.vocabulary_size,
             "normalization": config.data.normalization,
         },
-        "training": training(run_dir, config, task.metric, predictor),
+        "training": training(run_dir, config, task.metrics, predictor),
         "decoding": asdict(predictor.config) | {"max_source_length": predictor.max_source_length},
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
@@ -61,21 +61,25 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
 
 
 def training(
-    run_dir: str | os.PathLike, config: Config, metric: str, predictor: Predictor
+    run_dir: str | os.PathLike, config: Config, metrics: Sequence[str], predictor: Predictor
 ) -> dict[str, Any]:
     """The checkpoints that the weights come from, and their last validation.
 
-    The validation score is that of one checkpoint with greedy search, so it is usually lower than
+    A validation score is that of one checkpoint with greedy search, so it is usually lower than
     the score of the export.
     """
     updates = updates_of(run_dir, predictor.config.average)
     rows = RunFolder(run_dir).load_metrics(updates[-1])
-    scored = [row for row in rows if f"val_{metric}" in row][-1:]
-    return {
+    scored = next((row for row in reversed(rows) if f"val_{(*metrics, '')[0]}" in row), None)
+    facts = {
         "update": updates[-1],
         "averaged_updates": updates,
         "validation_loss": rows[-1]["val_loss"] if rows else None,
-        f"validation_{metric}": scored[0][f"val_{metric}"] if scored else None,
-        f"validation_{metric}_update": scored[0]["step"] if scored else None,
-        f"validation_{metric}_sentences": config.train.valid_score_examples if scored else None,
     }
+    for metric in metrics:
+        facts |= {
+            f"validation_{metric}": scored[f"val_{metric}"] if scored else None,
+            f"validation_{metric}_update": scored["step"] if scored else None,
+            f"validation_{metric}_sentences": config.train.valid_score_examples if scored else None,
+        }
+    return facts

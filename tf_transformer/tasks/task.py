@@ -40,13 +40,13 @@ class Task(Protocol):
         fields: names of an example's texts, like ("source", "target").
         labels: the name, among those that `encode` gives, of the ids that the model learns to
             predict. `losses` counts these ids, without padding.
-        metric: the name, among those that `score` gives, by which the best weights are chosen.
-            Higher is better.
+        metrics: names, among those that `score` gives, of the scores by which the best weights can
+            be chosen. Higher is better.
     """
 
     fields: tuple[str, ...]
     labels: str
-    metric: str
+    metrics: tuple[str, ...]
 
     def load_splits(self, config: Config) -> Splits:
         """The training and validation examples.
@@ -110,6 +110,13 @@ class Task(Protocol):
 
         Raises:
             InputError: when there is nothing to score, or the numbers of texts differ.
+        """
+
+    def default_metric(self, references: Sequence[str]) -> str:
+        """The metric by which the best weights are chosen when `train.metric` is empty.
+
+        Args:
+            references: of the validation examples that are scored.
         """
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:

@@ -30,12 +30,12 @@ class Translation:
     Attributes:
         fields: source and target sentence.
         labels: the target is predicted.
-        metric: BLEU.
+        metrics: BLEU and chrF, 0 to 100; percentage of exact matches.
     """
 
     fields: tuple[str, ...] = ("source", "target")
     labels: str = "target"
-    metric: str = "bleu"
+    metrics: tuple[str, ...] = ("bleu", "chrf", "exact_match")
 
     def load_splits(self, config: Config) -> Splits:
         """Pairs from two files, from TFDS, or generated; see `DataConfig`."""
@@ -125,6 +125,16 @@ class Translation:
             "exact_match": 100.0 * matches / len(references),
             "sentences": len(references),
         }
+
+    def default_metric(self, references: Sequence[str]) -> str:
+        """BLEU, or chrF when most references have fewer than four words: BLEU is 0 for these.
+
+        Example:
+            >>> TRANSLATION.default_metric(["einundzwanzig", "zwölfte Juni"])
+            'chrf'
+        """
+        short = sum(len(reference.split()) < 4 for reference in references)
+        return "chrf" if 2 * short > len(references) else "bleu"
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
         """The languages, and the recipe of BLEU."""

@@ -44,27 +44,37 @@ class Checkpoints:
         self._updater = updater
         run, model, optimizer = RunFolder(run_dir), updater.model, updater.optimizer
         weights = tf.train.Checkpoint(weights=tensors(model.weights))
-        everything = tf.train.Checkpoint(
-            weights=tensors(model.weights),
-            random_state=tensors(_without(model.weights, model.variables)),
-            optimizer=tensors(_without(optimizer.averages, optimizer.variables)),
-            averages=tensors(optimizer.averages),
-            standing={  # this and `rounds_since` are names of earlier versions, in old checkpoints
+        self._parts = {
+            "weights": tensors(model.weights),
+            "random_state": tensors(_without(model.weights, model.variables)),
+            "optimizer": tensors(_without(optimizer.averages, optimizer.variables)),
+            "averages": tensors(optimizer.averages),
+            "standing": {  # this and `rounds_since` are names of earlier versions
                 "best": early_stopping.best,
                 "best_update": early_stopping.best_update,
                 "rounds_since": early_stopping.scores_since,
             },
-        )
+            "choice": {  # of the best weights; not in the checkpoints of earlier versions
+                "best_loss": early_stopping.best_loss,
+                "metric": early_stopping.metric_name,
+            },
+        }
         self._intervals = _manager(weights, run.checkpoints, keep)
         self._best = _manager(weights, run.best, 1)
-        self._resume = _manager(everything, run.resume, 1)
+        self._resume = _manager(tf.train.Checkpoint(**self._parts), run.resume, 1)
 
     def resume(self) -> None:
-        """Restores the latest checkpoint, if there is one."""
+        """Restores the latest checkpoint, if there is one; also one of an earlier version."""
         for manager in (self._intervals, self._best, self._resume):
             _remove_unfinished(manager)
-        if self._resume.latest_checkpoint:
-            self._resume.checkpoint.restore(self._resume.latest_checkpoint).assert_consumed()
+        if latest := self._resume.latest_checkpoint:
+            everything = self._resume.checkpoint
+            stored = {name.split("/")[0] for name, _ in tf.train.list_variables(latest)}
+            if "choice" not in stored:
+                everything = tf.train.Checkpoint(
+                    **{name: part for name, part in self._parts.items() if name != "choice"}
+                )
+            everything.restore(latest).assert_consumed()
 
     @property
     def latest(self) -> int:

@@ -1,37 +1,89 @@
 """The best validation score, and when to stop without a better one."""
 
 import math
+from collections.abc import Sequence
 
 import tensorflow as tf
+
+from tf_transformer.config import TrainConfig
+from tf_transformer.errors import InputError
+from tf_transformer.tasks.task import Task
+
+LOSS = "loss"  # the validation loss; lower is better
+
+
+def check_metric(train: TrainConfig, task: Task) -> None:
+    """Raises an `InputError` when `train.metric` is no score of the task, or is not computed."""
+    if train.metric not in ("", LOSS, *task.metrics):
+        raise InputError(
+            f"train.metric must be one of {', '.join([LOSS, *task.metrics])}, or empty for the "
+            f"choice of the task; got {train.metric!r}."
+        )
+    if train.metric in task.metrics and not train.valid_score_examples:
+        raise InputError(
+            f"train.metric={train.metric} needs train.valid_score_examples above 0; without scores "
+            f"only {LOSS} can choose the best weights."
+        )
+
+
+def choose_metric(
+    train: TrainConfig, task: Task, references: Sequence[str], goes_on: bool = False
+) -> str:
+    """The score that chooses the best weights.
+
+    Args:
+        train: its `metric` is the choice, unless it is empty.
+        task: chooses by the references.
+        references: of the validation examples that are scored.
+        goes_on: whether the run has a checkpoint. It names the metric, unless an earlier version
+            wrote it, which had one for each task: the first.
+    """
+    if train.metric or not train.valid_score_examples:
+        return train.metric or LOSS
+    return (*task.metrics, LOSS)[0] if goes_on else task.default_metric(references)
 
 
 class EarlyStopping(tf.Module):
     """The best of all validation scores; its variables are part of checkpoints.
 
+    Args:
+        metric: the name of the score.
+
     Attributes:
         best: the best score; higher is better.
+        best_loss: the validation loss of the update with the best score.
         best_update: the number of updates when it was reached.
         scores_since: scores since then.
+        metric_name: the metric; a checkpoint replaces it, so that a run keeps its metric.
     """
 
-    def __init__(self):
+    def __init__(self, metric: str = LOSS):
         super().__init__()
         self.best = tf.Variable(-math.inf, dtype=tf.float64, trainable=False)
+        self.best_loss = tf.Variable(math.inf, dtype=tf.float64, trainable=False)
         self.best_update = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.scores_since = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.metric_name = tf.Variable(metric, dtype=tf.string, trainable=False)
 
-    def update(self, score: float, updates: int) -> bool:
+    @property
+    def metric(self) -> str:
+        """The name of the score."""
+        return self.metric_name.numpy().decode()
+
+    def update(self, score: float, loss: float, updates: int) -> bool:
         """Records a score.
 
         Args:
             score: higher is better; NaN never is.
+            loss: the validation loss; of equal scores, that with the lower loss is better.
             updates: number of updates made.
 
         Returns:
             whether it is better than all before.
         """
-        if score > self.best.numpy():
+        if (score, -loss) > (self.best.numpy(), -self.best_loss.numpy()):
             self.best.assign(score)
+            self.best_loss.assign(loss)
             self.best_update.assign(updates)
             self.scores_since.assign(0)
             return True

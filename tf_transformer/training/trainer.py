@@ -16,7 +16,12 @@ from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.training import strategy as workers
 from tf_transformer.training.checkpoint import Checkpoints, has_checkpoint
-from tf_transformer.training.early_stopping import EarlyStopping
+from tf_transformer.training.early_stopping import (
+    LOSS,
+    EarlyStopping,
+    check_metric,
+    choose_metric,
+)
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.preparation import TrainingData, prepare
@@ -36,7 +41,7 @@ class Result:
         updates: number of updates made, earlier starts included.
         skipped: number of updates skipped because their gradients were not finite.
         metrics: of the last validation interval, by name.
-        metric: name of the score: the task's metric, or val_loss.
+        metric: name of the score that chose the best weights, like val_bleu.
         best: the best score; of val_loss, minus the loss.
         best_update: the update at which it was reached.
         stopped_early: whether training ended because scores did not improve.
@@ -76,6 +81,7 @@ def train(
         InterruptionError: when a signal stopped the training.
     """
     task = tasks.get(config.task)
+    check_metric(config.train, task)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
     micro_batches = use_threads(config.train.threads, config.train.jit_compile)
@@ -84,12 +90,15 @@ def train(
     data = prepare(config, task, run_dir, strategy)
     with strategy.scope():
         updater = make_updater(config, task, data.tokenizer.vocabulary_size, micro_batches)
-    if config.train.init_from and not has_checkpoint(run_dir):
+    goes_on = has_checkpoint(run_dir)
+    if config.train.init_from and not goes_on:
         initialize(updater.model, config)
-    early_stopping = EarlyStopping()
+    early_stopping = EarlyStopping(
+        choose_metric(config.train, task, data.scored.references, goes_on)
+    )
     checkpoints = Checkpoints(run_dir, updater, early_stopping, config.train.keep_checkpoints)
     checkpoints.resume()
-    validation = Validation(task, updater, data, strategy)
+    validation = Validation(task, updater, data, strategy, early_stopping.metric)
     trainer = _Trainer(
         config, strategy, data, updater, validation, early_stopping, checkpoints, on_best
     )
@@ -164,9 +173,8 @@ class _Trainer:
 
     @property
     def _metric(self) -> str:
-        """The name of the score that defines the best weights."""
-        scored = self.config.train.valid_score_examples > 0
-        return f"val_{self.updater.task.metric}" if scored else "val_loss"
+        """The name, in the log, of the score that chooses the best weights."""
+        return f"val_{self.early_stopping.metric}"
 
     def _batches(self, position: int) -> AbstractContextManager[Iterator]:
         """Every replica's shards of the batches from an update on."""
@@ -224,9 +232,11 @@ class _Trainer:
         if train.valid_score_examples and number % train.valid_score_every == 0:
             metrics |= self.validation.scores()
         score = metrics.get(self._metric)
-        if score is not None and self._metric == "val_loss":
+        if score is not None and self.early_stopping.metric == LOSS:
             score = -score
-        is_best = score is not None and self.early_stopping.update(score, self.updater.updates)
+        is_best = score is not None and self.early_stopping.update(
+            score, metrics["val_loss"], self.updater.updates
+        )
         if log:  # before the checkpoint: a restart drops lines beyond its checkpoint
             log.write(self.updater.position, metrics)
         self._save(self.checkpoints.save_interval, is_best)
@@ -250,4 +260,5 @@ class _Trainer:
             + f", {accumulate} per update" * (accumulate > 1)
             + f"\nupdates: {steps:,}"
             + f", going on from {done:,}" * bool(done)
+            + f"\nbest weights: by {self._metric}"
         )

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.tasks.task import Predictor, Task
+from tf_transformer.training.early_stopping import LOSS
 from tf_transformer.training.preparation import TrainingData
 from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.strategy import broadcast, is_chief
@@ -21,15 +22,22 @@ class Validation:
         updater: the training.
         data: the validation examples.
         strategy: of the training.
+        metric: the score that all workers need.
     """
 
     def __init__(
-        self, task: Task, updater: Updater, data: TrainingData, strategy: tf.distribute.Strategy
+        self,
+        task: Task,
+        updater: Updater,
+        data: TrainingData,
+        strategy: tf.distribute.Strategy,
+        metric: str,
     ):
         self._task = task
         self._updater = updater
         self._data = data
         self._strategy = strategy
+        self._metric = metric
 
     @functools.cached_property
     def _predict(self) -> Predictor:
@@ -46,15 +54,16 @@ class Validation:
         return _named(self._updater.read_metrics())
 
     def scores(self) -> dict[str, float]:
-        """The task's scores of greedy predictions; on other workers than the chief its metric."""
+        """The task's scores of greedy predictions; on other workers than the chief the metric."""
         found: dict[str, float | str] = {}
-        metric = self._task.metric
         if is_chief(self._strategy):
             inputs, references = self._data.scored
             found = self._task.score([text for text, _ in self._predict(inputs)], references)
-        (value,) = broadcast(self._strategy, [float(found.get(metric, 0.0))])
         scores = {name: score for name, score in found.items() if isinstance(score, float)}
-        return _named(scores | {metric: value})
+        if self._metric != LOSS:
+            own = scores[self._metric] if is_chief(self._strategy) else 0.0
+            (scores[self._metric],) = broadcast(self._strategy, [own])
+        return _named(scores)
 
 
 def _named(metrics: Mapping[str, float]) -> dict[str, float]:
