@@ -1,5 +1,7 @@
 """The log of a training that goes on."""
 
+import math
+
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.training.metrics_log import MetricsLog
 
@@ -10,3 +12,14 @@ def test_lines_after_the_checkpoint_are_replaced(tmp_path):
     MetricsLog(tmp_path, done=5).write(6, {"loss": 0.5})
     expected = [{"step": 2}, {"step": 4, "loss": 0.1}, {"step": 6, "loss": 0.5}]
     assert run.load_metrics(9) == expected
+
+
+def test_numbers_that_are_not_finite_become_null(tmp_path, capsys):
+    run = RunFolder(tmp_path)
+    run.metrics.write_text('{"step": 2, "perplexity": Infinity}\n')  # of an earlier version
+    MetricsLog(tmp_path, done=5).write(6, {"loss": math.nan, "perplexity": math.inf})
+    assert run.metrics.read_text().splitlines() == [
+        '{"step": 2, "perplexity": null}',
+        '{"step": 6, "loss": null, "perplexity": null}',
+    ]
+    assert "update 6: loss nan, perplexity inf" in capsys.readouterr().out

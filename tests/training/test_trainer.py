@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import math
 import shutil
 
 import numpy as np
@@ -17,6 +18,7 @@ from tf_transformer.tasks.translation import TRANSLATION, Translation
 from tf_transformer.training import preparation, trainer
 from tf_transformer.training.checkpoint import Checkpoints, _manager
 from tf_transformer.training.strategy import make_strategy
+from tf_transformer.training.validation import Validation
 
 
 def test_a_run_holds_what_the_readme_says(run):
@@ -243,10 +245,48 @@ def test_a_warm_start_of_another_shape_is_an_error(run, tmp_path, part, name, va
 
 
 def test_gradients_that_stay_infinite_stop_the_run_with_advice(tmp_path):
-    with pytest.raises(
-        InputError, match=r"3 updates in a row.*were skipped.*Lower train.learning_rate"
-    ):
-        trainer.train(small_config(learning_rate=1e38, max_skipped=3, steps=20), tmp_path)
+    message = r"3 updates in a row.*were skipped.*Lower train.learning_rate"
+    options = {"learning_rate": 1e38, "max_skipped": 3, "steps": 4, "validate_every": 4}
+    with pytest.raises(InputError, match=message):
+        trainer.train(small_config(**options), tmp_path)
+
+
+def logged(run):
+    """The lines of metrics.jsonl; JSON has no NaN and no Infinity."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line, parse_constant=refuse) for line in lines]
+
+
+def test_divergence_stops_the_run_with_advice(tmp_path):
+    message = r"diverged by update 2: its loss is .*a uniform guess among \d+ tokens has 5\..*Lower"
+    with pytest.raises(InputError, match=message):
+        trainer.train(small_config(learning_rate=1e8), tmp_path)
+    (line,) = logged(tmp_path)
+    assert line["step"] == 2
+    assert line["loss"] > 1e3
+    assert line["perplexity"] is None
+    assert not list(tmp_path.rglob("*.index"))
+
+
+def test_divergence_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
+    losses = Validation.losses
+    monkeypatch.setattr(
+        Validation,
+        "losses",
+        lambda self: {"val_loss": math.nan if self._updater.position == 4 else 5.0},
+    )
+    message = r"validation loss is nan .*The last checkpoint, of update 2, is whole"
+    with pytest.raises(InputError, match=message):
+        trainer.train(small_config(steps=4), tmp_path)
+    assert [line["val_loss"] for line in logged(tmp_path)] == [5.0, None]
+    assert {path.stem for path in tmp_path.rglob("*.index")} == {"step-2"}
+    monkeypatch.setattr(Validation, "losses", losses)
+    assert trainer.train(small_config(steps=4), tmp_path).updates == 4
+    assert [line["step"] for line in logged(tmp_path)] == [2, 4]
 
 
 @pytest.mark.parametrize("make_unwritable", ["full", pytest.param("gone", marks=pytest.mark.slow)])

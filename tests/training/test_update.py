@@ -1,6 +1,7 @@
 """One update is the same on one device and on two, in one batch and in several."""
 
 import functools
+import math
 
 import keras
 import numpy as np
@@ -137,6 +138,26 @@ def test_fewer_rows_than_micro_batches():
     """Some micro-batches are empty."""
     batches = list(unequal_batches(3, rows=1))
     assert_same(trained(batches=batches)[0], trained(batches=batches, micro_batches=3)[0])
+
+
+def test_losses_of_a_skipped_update_are_left_out_of_the_metrics(monkeypatch):
+    """One of two updates has NaN; without it, the metrics are those of the other."""
+    good, bad = unequal_batches(2)
+    bad["source"][:] = VOCABULARY - 1
+    losses = type(TRANSLATION).losses
+
+    def nan_for_bad(self, model, batch, *options):
+        found = losses(self, model, batch, *options)
+        is_bad = tf.reduce_all(batch["source"] == VOCABULARY - 1)
+        return found._replace(loss=found.loss * tf.where(is_bad, math.nan, 1.0))
+
+    _, expected, _ = trained(batches=[good])
+    monkeypatch.setattr(type(TRANSLATION), "losses", nan_for_bad)
+    _, metrics, updater = trained(batches=[good, bad])
+    assert (updater.updates, updater.position) == (1, 2)
+    assert metrics == pytest.approx(expected)
+    _, metrics, _ = trained(batches=[bad])
+    assert all(map(math.isnan, metrics.values()))
 
 
 def test_validation_in_micro_batches_finds_the_metrics_of_the_whole():

@@ -1,6 +1,7 @@
 """The log of validation intervals: metrics.jsonl, TensorBoard and the terminal."""
 
 import json
+import math
 import os
 from collections.abc import Mapping
 
@@ -26,13 +27,13 @@ class MetricsLog:
         self._writer = tf.summary.create_file_writer(str(run.logs))
         if self._path.exists():
             kept = run.load_metrics(done)
-            write_whole(self._path, "".join(json.dumps(row) + "\n" for row in kept))
+            write_whole(self._path, "".join(map(_line, kept)))
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Writes the metrics of the interval that ended with update number `step`."""
         try:
             with self._path.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps({"step": step, **metrics}) + "\n")
+                lines.write(_line({"step": step, **metrics}))
         except OSError as error:
             raise InputError(
                 f"{self._path} cannot be written: {error}. Make room and give "
@@ -47,3 +48,12 @@ class MetricsLog:
             for name, value in metrics.items()
         )
         tqdm.write(f"update {step}: {', '.join(shown)}")
+
+
+def _line(row: Mapping[str, float | None]) -> str:
+    """A line of JSON, which has no NaN and no infinity: they become null."""
+    finite = {
+        name: None if value is None or not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+    return json.dumps(finite, allow_nan=False) + "\n"

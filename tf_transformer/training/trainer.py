@@ -16,6 +16,7 @@ from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.training import strategy as workers
 from tf_transformer.training.checkpoint import Checkpoints, has_checkpoint
+from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import (
     LOSS,
     EarlyStopping,
@@ -77,7 +78,7 @@ def train(
 
     Raises:
         InputError: for data that cannot be used, a folder of another configuration or that
-            cannot be written, or gradients that stay infinite.
+            cannot be written, a training that diverges, or gradients that stay infinite.
         InterruptionError: when a signal stopped the training.
     """
     task = tasks.get(config.task)
@@ -99,8 +100,12 @@ def train(
     checkpoints = Checkpoints(run_dir, updater, early_stopping, config.train.keep_checkpoints)
     checkpoints.resume()
     validation = Validation(task, updater, data, strategy, early_stopping.metric)
+    divergence = DivergenceCheck(
+        updater, checkpoints, data.tokenizer.vocabulary_size, config.train.max_skipped
+    )
     trainer = _Trainer(
-        config, strategy, data, updater, validation, early_stopping, checkpoints, on_best
+        *(config, strategy, data, updater, validation, divergence),
+        *(early_stopping, checkpoints, on_best),
     )
     with StopRequest() as stop:
         try:
@@ -124,6 +129,7 @@ class _Trainer:
     data: TrainingData
     updater: Updater
     validation: Validation
+    divergence: DivergenceCheck
     early_stopping: EarlyStopping
     checkpoints: Checkpoints
     on_best: Callable[[int], None]
@@ -186,30 +192,21 @@ class _Trainer:
         """Makes updates up to number `until`, with checkpoints; returns the seconds it took."""
         start = time.perf_counter()
         bar.start_interval()
+        self.divergence.start_interval()
         for position in range(self.updater.position + 1, until + 1):
             self.updater.update(batches)
             if bar.step(self.updater):
-                self._check_gradients()
+                self.divergence.check_updates()
             if position == until:  # saved after the validation
                 break
             stopping = workers.any_worker(self.strategy, bool(stop.signal))
             if stopping or position % self.config.train.save_every == 0:
+                self.divergence.check_updates()
                 self._save(self.checkpoints.save)
             if stopping:
                 raise InterruptionError(self.updater.updates, stop.signal or signal.SIGTERM)
-        self._check_gradients()
+        self.divergence.check_gradients()  # losses are logged first
         return time.perf_counter() - start
-
-    def _check_gradients(self) -> None:
-        skipped = int(self.updater.optimizer.skipped_in_a_row.numpy())
-        if skipped >= self.config.train.max_skipped:
-            raise InputError(
-                f"{skipped} updates in a row, up to number {self.updater.position}, were skipped "
-                "because their gradients were not finite. Lower train.learning_rate, raise "
-                "train.warmup_steps, set train.clip_norm 1, or use mixed_bfloat16 or float32 for "
-                "train.precision; in another --run_dir, with --train.init_from this one to keep "
-                "what it has learned."
-            )
 
     def _save(self, save: Callable[..., None], *arguments) -> None:
         """Saves on the chief only; other workers restore its files."""
@@ -221,6 +218,7 @@ class _Trainer:
     ) -> dict[str, float]:
         """Validates and saves; returns the interval's metrics."""
         rate = self.updater.optimizer.learning_rate
+        problem = self.divergence.problem_of_updates()
         metrics = {
             "tokens_per_second": round(self.updater.tokens_seen / seconds),
             "learning_rate": float(keras.ops.convert_to_numpy(rate)),
@@ -228,17 +226,20 @@ class _Trainer:
             **self.updater.read_metrics(),
             **self.validation.losses(),
         }
+        problem = problem or self.divergence.problem("validation loss", metrics["val_loss"])
         train = self.config.train
-        if train.valid_score_examples and number % train.valid_score_every == 0:
+        if train.valid_score_examples and number % train.valid_score_every == 0 and not problem:
             metrics |= self.validation.scores()
+        if log:  # before the checkpoint: a restart drops lines beyond its checkpoint
+            log.write(self.updater.position, metrics)
+        if problem:
+            raise self.divergence.error(problem)
         score = metrics.get(self._metric)
         if score is not None and self.early_stopping.metric == LOSS:
             score = -score
         is_best = score is not None and self.early_stopping.update(
             score, metrics["val_loss"], self.updater.updates
         )
-        if log:  # before the checkpoint: a restart drops lines beyond its checkpoint
-            log.write(self.updater.position, metrics)
         self._save(self.checkpoints.save_interval, is_best)
         if is_best and self._is_chief:
             self._report_best()

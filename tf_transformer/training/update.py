@@ -1,5 +1,6 @@
 """One update whose loss is the mean over the real tokens of all replicas and all batches."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import keras
@@ -84,8 +85,11 @@ class Updater:
         return int(self.metrics["loss"].tokens.numpy())
 
     def read_metrics(self) -> dict[str, float]:
-        """The metrics by name; resets them."""
-        values = {name: float(metric.result()) for name, metric in self.metrics.items()}
+        """The metrics by name, NaN when no update counts; resets them."""
+        values = {
+            name: float(metric.result()) if metric.tokens.numpy() else math.nan
+            for name, metric in self.metrics.items()
+        }
         for metric in self.metrics.values():
             metric.reset_state()
         return values
@@ -116,7 +120,7 @@ class Updater:
         """Dense gradients of scale · summed loss, by trainable variable; adds to the metrics."""
         results = [self._differentiate(part, scale) for part in self._divide(batch)]
         for losses, _ in results:
-            self._add_to_metrics(losses)
+            self._add_to_metrics(_if_finite(losses))
         return [tf.add_n(parts) for parts in zip(*(g for _, g in results), strict=True)]
 
     def _validate(self, batches: Sequence[Batch]) -> None:
@@ -146,6 +150,12 @@ class Updater:
         self.metrics["loss"].update_state(losses.loss, losses.tokens)
         self.metrics["perplexity"].update_state(losses.nll, losses.tokens)
         self.metrics["accuracy"].update_state(losses.correct, losses.tokens)
+
+
+def _if_finite(losses: TokenLosses) -> TokenLosses:
+    """Zeros instead of losses that are not finite: the optimizer skips and counts that update."""
+    finite = tf.math.is_finite(losses.loss)
+    return TokenLosses(*(tf.where(finite, total, 0.0) for total in losses))
 
 
 def _token_count(labels: tf.Tensor) -> tf.Tensor:
