@@ -24,6 +24,16 @@ def test_average_is_the_mean_of_the_newest_checkpoints(run):
     assert any(np.abs(one - other).max() > 1e-6 for one, other in zip(first, newest, strict=True))
 
 
+def test_fewer_checkpoints_than_asked_for_are_said(run, capsys):
+    weights_of(run, average=2)
+    assert "average" not in capsys.readouterr().err
+    weights_of(run, average=100)
+    expected = (
+        f"average 100: the weights of 2 checkpoints are averaged, because {run} holds no more"
+    )
+    assert expected in capsys.readouterr().err
+
+
 def test_updates_of_the_newest_checkpoints(run):
     assert updates_of(run, 1) == [4]
     assert updates_of(run, 9) == [2, 4]

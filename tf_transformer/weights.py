@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -57,8 +58,9 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
     Args:
         run_dir: the run's folder.
         model: the built model.
-        average: a number of the newest checkpoints to average, fewer when the run holds fewer;
-            best: the checkpoint with the best score; ema: the moving average of all updates.
+        average: a number of the newest checkpoints to average, fewer when the run holds fewer,
+            with a line on stderr; best: the checkpoint with the best score; ema: the moving average
+            of all updates.
 
     Returns:
         how many checkpoints were read.
@@ -69,6 +71,12 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
     paths = _paths(run_dir, average)
     if average == "ema":
         return _load_moving_average(run_dir, paths[0], model)
+    if isinstance(average, int) and len(paths) < average:
+        print(
+            f"average {average}: the weights of {len(paths)} checkpoints are averaged, because "
+            f"{run_dir} holds no more",
+            file=sys.stderr,
+        )
     checkpoint = tf.train.Checkpoint(weights=tensors(model.weights))
     mean = [np.zeros(weight.shape, np.float64) for weight in model.weights]
     for path in paths:

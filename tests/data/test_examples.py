@@ -89,10 +89,14 @@ def test_line_n_of_one_file_goes_with_line_n_of_the_other(files):
 def test_skipped_pairs_are_counted_and_shift_nothing(files):
     source = "0 \u0085\n\n2\n3\n \t\n5\u2028\n6".encode().replace(b"3", b"\xff3")
     target = b"null\neins\nzwei\ndrei\nvier\nf\xfcnf\nsechs"
-    corpus = read_files(*files(source, target))
+    paths = files(source, target)
+    corpus = read_files(*paths)
     pairs = list(zip(corpus["source"], corpus["target"], strict=True))
     assert pairs == [("0 \u0085", "null"), ("2", "zwei"), ("6", "sechs")]
-    assert corpus.skipped == {"empty text": 2, "not UTF-8": 2}
+    assert corpus.skipped == {
+        "empty text": 2,
+        f"not UTF-8, the first in line 4 of {paths[0]}": 2,
+    }
 
 
 @pytest.mark.parametrize("longer", [0, 1])
@@ -109,13 +113,21 @@ def test_files_of_unequal_length(files, longer):
 
 
 def test_nothing_left(files):
-    paths = files(b"\n\xff\n", b"eins\nzwei\n")
+    paths = files(b"\neins\n", b"eins\n\xff\n")
     with pytest.raises(InputError) as error:
         read_files(*paths)
     assert str(error.value) == (
-        f"no example to train on in {paths[0]} and {paths[1]}: "
-        "skipped {'empty text': 1, 'not UTF-8': 1}."
+        f"no example in {paths[0]} and {paths[1]} can be used: "
+        f"1 empty text, 1 not UTF-8, the first in line 2 of {paths[1]}."
     )
+
+
+def test_empty_files(files):
+    paths = files(b"", b"")
+    with pytest.raises(InputError) as error:
+        read_files(*paths)
+    expected = f"expected at least one line, but nothing is in {paths[0]} and {paths[1]}."
+    assert str(error.value) == expected
 
 
 # --- streams ---------------------------------------------------------------------------------

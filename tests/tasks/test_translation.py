@@ -69,13 +69,18 @@ def test_empty_translations_score_nothing():
     assert (found["bleu"], found["exact_match"]) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(("hypotheses", "references"), [(2, 3), (3, 2), (0, 0), (1, 0)])
+@pytest.mark.parametrize(("hypotheses", "references"), [(2, 3), (3, 2), (1, 0)])
 def test_numbers_of_lines_that_differ(hypotheses, references):
     with pytest.raises(InputError) as error:
         score(HYPOTHESES[:hypotheses], REFERENCES[:references])
     assert str(error.value) == (
         f"expected a reference for each of {hypotheses} translations, got {references}."
     )
+
+
+def test_nothing_to_score():
+    with pytest.raises(InputError, match="at least one translation and its reference, got none"):
+        score([], [])
 
 
 def published_scores():
@@ -206,13 +211,23 @@ def test_pairs_are_encoded_side_by_side():
 # --- test sets -------------------------------------------------------------------------------
 
 
-def test_a_test_set_of_two_files_keeps_every_line(tmp_path):
+def test_a_test_set_of_two_files_keeps_every_line(tmp_path, capsys):
     """Nothing is skipped, or line n out would not be line n in."""
     source, reference = tmp_path / "t.en", tmp_path / "t.de"
     source.write_bytes("one\u2028\n\n\xfcber".encode() + b"\xff\n")
     reference.write_bytes(b"eins\nzwei\n\n")
     test = TRANSLATION.load_test(Config(), str(source), str(reference))
     assert test == tasks.TestSet(["one\u2028", "", "\xfcber\ufffd"], ["eins", "zwei", ""])
+    assert f"warning: {source} is not UTF-8: line 3 has the byte 0xff" in capsys.readouterr().err
+
+
+def test_an_empty_test_set_is_an_error(tmp_path):
+    source, reference = tmp_path / "t.en", tmp_path / "t.de"
+    source.touch()
+    reference.touch()
+    message = f"expected at least one line, but nothing is in {source} and {reference}"
+    with pytest.raises(InputError, match=message):
+        TRANSLATION.load_test(Config(), str(source), str(reference))
 
 
 def test_test_files_of_unequal_length(files):

@@ -95,6 +95,12 @@ def test_a_finished_run_is_not_changed(run):
     assert before == after
 
 
+def test_fewer_updates_than_the_run_has_are_said(run, tmp_path, capsys):
+    shutil.copytree(run, tmp_path / "run")
+    assert trainer.train(small_config(steps=2), tmp_path / "run").updates == 4
+    assert "nothing is trained: the run has made 4 updates" in capsys.readouterr().err
+
+
 def test_another_configuration_is_refused(run):
     with pytest.raises(InputError, match=r"train.seed was 1, now 9.*another --run_dir"):
         trainer.train(small_config(seed=9), run)
@@ -311,6 +317,22 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
         np.testing.assert_array_equal(ours, theirs)
     assert trainer.train(small_config(steps=4), tmp_path).updates == 4
     assert not list(tmp_path.rglob("*_temp"))
+
+
+def test_text_that_is_not_utf8_gives_a_warning(tmp_path, capsys):
+    files = {}
+    for side, encoding in (("train_source", "utf-8"), ("train_target", "latin-1")):
+        files[side] = str(tmp_path / side)
+        lines = "".join(f"{n} {'ü' if n == 7 else 'u'}\n" for n in range(50))
+        (tmp_path / side).write_bytes(lines.encode(encoding))
+    data = dataclasses.replace(small_config().data, **files)
+    config = dataclasses.replace(small_config(), data=data)
+    preparation.prepare(config, TRANSLATION, tmp_path / "run", make_strategy("one"))
+    reason = f"1 not UTF-8, the first in line 8 of {files['train_target']}"
+    expected = (
+        f"warning: training: 1 of 46 examples are skipped: {reason}. Convert the file to UTF-8"
+    )
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("cache_dir", ["", "cache"])

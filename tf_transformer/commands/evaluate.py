@@ -53,18 +53,15 @@ def _given(
     hypotheses: str, source: str, reference: str, output: str
 ) -> tuple[list[str], list[str]]:
     """The lines of given outputs and of their references."""
-    from tf_transformer.files import read_aligned
+    from tf_transformer.files import read_texts
 
     if source or output or not reference:
         raise InputError(
             "--hypotheses needs --reference; nothing is predicted, so --source and --output have "
             "no meaning."
         )
-    lines = [
-        [line.decode("utf-8", "replace") for line in pair]
-        for pair in read_aligned(hypotheses, reference)
-    ]
-    return [pair[0] for pair in lines], [pair[1] for pair in lines]
+    predictions, references = read_texts(hypotheses, reference)
+    return predictions, references
 
 
 def _predict(

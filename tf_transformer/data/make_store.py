@@ -17,6 +17,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from tf_transformer.data import skipped
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder, TokenExamples, tokenise, too_long
@@ -36,6 +37,7 @@ def find_or_make(
     folder: str | os.PathLike,
     keep: bool = False,
     report: Report = lambda _: None,
+    warn: Report = lambda _: None,
 ) -> TokenStore:
     """The token store of a text.
 
@@ -49,6 +51,7 @@ def find_or_make(
         folder: parent of the stores' folders; made when there is something to write.
         keep: write a text of one shard, too.
         report: receives the number of examples, and again when a thread has made the rest.
+        warn: receives a warning when many of the examples are skipped; see `skipped.warning`.
 
     Raises:
         InputError: when every example is too long, or the folder cannot be written.
@@ -57,31 +60,39 @@ def find_or_make(
     final = pathlib.Path(folder) / hashlib.sha256(fingerprint.encode()).hexdigest()[:20]
     store = TokenStore.load(final, fingerprint)
     if store is None:
-        skipped = Counter[str]()
-        shards = tokenise(stream, encoder, max_length, shard_examples, skipped)
+        counts = Counter[str]()
+        shards = tokenise(stream, encoder, max_length, shard_examples, counts)
         first = list(itertools.islice(shards, 2))
         if not first:
             raise InputError(
-                f"all {skipped[too_long(max_length)]} examples are longer than "
+                f"all {counts[too_long(max_length)]} examples are longer than "
                 f"data.max_length={max_length} tokens; raise it, or split the text into sentences."
             )
         store = TokenStore(_partial_folder(final) if keep or len(first) > 1 else None)
-        store.skipped = skipped
+        store.skipped = counts
         make = functools.partial(_make, store, itertools.chain(first, shards), final, fingerprint)
         if len(first) > 1:
-            return _made_in_thread(store, make, report)
+            return _made_in_thread(store, make, report, warn)
         make()
-    report(_summary(store))
+    _report(store, report, warn)
     return store
 
 
-def _made_in_thread(store: TokenStore, make: Callable[[], None], report: Report) -> TokenStore:
+def _report(store: TokenStore, report: Report, warn: Report) -> None:
+    report(skipped.summary(store.num_examples, store.skipped))
+    if warning := skipped.warning(store.num_examples, store.skipped):
+        warn(warning)
+
+
+def _made_in_thread(
+    store: TokenStore, make: Callable[[], None], report: Report, warn: Report
+) -> TokenStore:
     """Starts to make a store; returns when its first shard exists."""
 
     def work() -> None:
         try:
             make()
-            report(_summary(store))
+            _report(store, report, warn)
         except Exception as error:  # raised again where the next shard is read
             store.fail(error)
 
@@ -99,11 +110,6 @@ def _make(
         store.add(shard)
     store.publish(final, fingerprint)
     store.finish()
-
-
-def _summary(store: TokenStore) -> str:
-    skipped = "".join(f", {count:,} skipped ({why})" for why, count in store.skipped.items())
-    return f"{store.num_examples:,} examples{skipped}"
 
 
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:

@@ -3,9 +3,10 @@
 import os
 import pathlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
+from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_aligned
 
@@ -27,7 +28,7 @@ def stream_files(source_path: str | os.PathLike, target_path: str | os.PathLike)
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
         lines = read_aligned(source_path, target_path)
-        return clean(lines, f"{source_path} and {target_path}", skipped)
+        return clean(lines, [str(source_path), str(target_path)], skipped)
 
     return ExampleStream(FIELDS, start, f"files {_stamp(source_path)} {_stamp(target_path)}")
 
@@ -71,7 +72,7 @@ def stream_tfds(name: str, split: str, reverse: bool = False, data_dir: str = ""
     def start(skipped: Counter[str]) -> Iterator[Texts]:
         examples = tfds.as_numpy(builder.as_dataset(split=split))
         rows = ((example[source], example[target]) for example in examples)
-        return clean(rows, f"{name} ({split})", skipped)
+        return clean(rows, [f"{name} ({split})"] * 2, skipped)
 
     folder = pathlib.Path(name if pathlib.Path(name).is_dir() else builder.data_dir)
     state = " ".join(_stamp(path) for path in sorted(folder.glob("*")))
@@ -93,24 +94,34 @@ def _language_pair(features: Mapping, name: str) -> tuple[str, str]:
 
 
 def clean(
-    rows: Iterable[tuple[bytes, ...]], name: str, skipped: Counter[str]
+    rows: Iterable[tuple[bytes, ...]], names: Sequence[str], skipped: Counter[str]
 ) -> Iterator[tuple[str, ...]]:
     """Decodes examples; skips and counts those that cannot be trained on.
+
+    Args:
+        rows: the texts of each example.
+        names: of the files of these texts.
+        skipped: counts the skipped examples, by reason.
 
     Raises:
         InputError: at the end, when no example remained.
     """
-    found = False
-    for row in rows:
+    found, not_utf8 = False, ""
+    for number, row in enumerate(rows, 1):
         try:
             texts = tuple(text.decode("utf-8") for text in row)
-        except UnicodeDecodeError:
-            skipped["not UTF-8"] += 1
+        except UnicodeDecodeError as error:
+            name = names[row.index(error.object)]
+            not_utf8 = not_utf8 or f"{NOT_UTF8}, the first in line {number:,} of {name}"
+            skipped[not_utf8] += 1
             continue
         if all(text.strip() for text in texts):
             found = True
             yield texts
         else:
-            skipped["empty text"] += 1
+            skipped[EMPTY] += 1
     if not found:
-        raise InputError(f"no example to train on in {name}: skipped {dict(skipped)}.")
+        files = " and ".join(dict.fromkeys(names))
+        if skipped:
+            raise InputError(f"no example in {files} can be used: {reasons(skipped)}.")
+        raise InputError(f"expected at least one line, but nothing is in {files}.")

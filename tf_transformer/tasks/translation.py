@@ -13,7 +13,7 @@ from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.generated import generate
 from tf_transformer.data.readers import read_files, stream_files, stream_tfds
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_aligned
+from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, token_losses
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
@@ -56,11 +56,7 @@ class Translation:
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
         """Two files with all their lines, or the test pairs of the generated corpus."""
         if source and reference:
-            pairs = [
-                [line.decode("utf-8", "replace") for line in lines]
-                for lines in read_aligned(source, reference)
-            ]
-            return TestSet([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+            return TestSet(*read_texts(source, reference))
         if source or reference or config.data.train_source or config.data.tfds:
             raise InputError("give --source and --reference, the test set and its translation.")
         return self.test_set(generated_splits(config.data)[2])
@@ -110,7 +106,9 @@ class Translation:
             >>> TRANSLATION.score(["Ein Haus ."], ["Ein Haus ."])["exact_match"]
             100.0
         """
-        if len(predictions) != len(references) or not references:
+        if not predictions and not references:
+            raise InputError("expected at least one translation and its reference, got none.")
+        if len(predictions) != len(references):
             raise InputError(
                 f"expected a reference for each of {len(predictions)} translations, "
                 f"got {len(references)}."

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import itertools
 import os
+import sys
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -147,5 +148,6 @@ def _sampler(
         folder=data.cache_dir or run.tokens,
         keep=bool(data.cache_dir),
         report=lambda counts: tqdm.write(f"{name}: {counts}"),
+        warn=lambda text: tqdm.write(f"warning: {name}: {text}", file=sys.stderr),
     )
     return BatchSampler(store, data.batch_tokens, data.bucket_width, config.train.seed)

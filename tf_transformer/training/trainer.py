@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -145,6 +146,12 @@ class _Trainer:
         log = None
         if self._is_chief:
             self._print_summary(done, steps)
+            if done > steps:
+                tqdm.write(
+                    f"nothing is trained: the run has made {done:,} updates, and train.steps and "
+                    f"train.epochs ask for {steps:,}",
+                    file=sys.stderr,
+                )
             log = MetricsLog(run_dir, done)
             self._report_best()
         progress = ProgressBar(steps, done, shown=self._is_chief)

@@ -1,0 +1,39 @@
+"""Examples that a training leaves out, counted by reason."""
+
+from collections import Counter
+
+NOT_UTF8 = "not UTF-8"
+EMPTY = "empty text"
+MANY = 0.1  # of all examples
+
+
+def summary(kept: int, skipped: Counter[str]) -> str:
+    """The numbers of examples, in a line.
+
+    Example:
+        >>> summary(98, Counter({"empty text": 2}))
+        '98 examples, 2 skipped (empty text)'
+    """
+    return f"{kept:,} examples" + "".join(
+        f", {count:,} skipped ({reason})" for reason, count in skipped.items()
+    )
+
+
+def warning(kept: int, skipped: Counter[str]) -> str:
+    """A warning when many examples are skipped, or any because of its encoding; else empty.
+
+    Example:
+        >>> warning(70, Counter({"empty text": 20, "longer than 256 tokens": 10}))
+        '30 of 100 examples are skipped: 20 empty text, 10 longer than 256 tokens.'
+    """
+    total = kept + skipped.total()
+    broken = any(reason.startswith(NOT_UTF8) for reason in skipped)
+    if not broken and skipped.total() <= MANY * total:
+        return ""
+    advice = " Convert the file to UTF-8, for example with iconv -f LATIN1 -t UTF-8." * broken
+    return f"{skipped.total():,} of {total:,} examples are skipped: {reasons(skipped)}.{advice}"
+
+
+def reasons(skipped: Counter[str]) -> str:
+    """The count of each reason."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
