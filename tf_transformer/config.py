@@ -264,7 +264,8 @@ class TrainConfig:
         warmup_steps: updates over which the learning rate rises.
         learning_rate: factor on the paper's schedule, d_model^-0.5 · min(step^-0.5, …).
         label_smoothing: weight of the uniform distribution in the target distribution.
-        accumulate: batches per update; N batches equal one that is N times as big.
+        accumulate: batches per update; without dropout, N batches equal one that is N times as
+            big.
         clip_norm: gradients of a larger norm, over all weights, are scaled down to it; 0: never.
         precision: dtype of the computation; weights, norms, softmax and loss are always float32.
             auto: mixed_bfloat16 on a GPU that supports it, else float32.

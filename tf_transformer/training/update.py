@@ -21,8 +21,8 @@ class Updater:
     Keras' `fit` takes each replica's mean loss, divided by the number of replicas; with padded
     batches of unequal token counts that is not the mean over tokens. Here every replica divides
     its sum by the token count of *all* replicas and all batches of an update, and gradients are
-    added up: N replicas, or N accumulated batches, take the same step as one replica with one
-    batch that is N times as big.
+    added up: without dropout, N replicas, or N accumulated batches, take the same step as one
+    replica with one batch that is N times as big. With dropout, each draws noise of its own.
 
     On CPUs a replica divides the rows of a batch into micro-batches that run at the same time.
     Threads that share an operation wait for each other at its end, over a thousand times per
