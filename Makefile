@@ -7,7 +7,10 @@
 #
 # Each target creates or updates its own environment in .venv first.
 
-SYSTEM_PYTHON := $(shell command -v python3.11 || command -v python3)
+# The first of these that runs and that TensorFlow supports, unless the environment names one.
+SYSTEM_PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+    $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+    && echo $$python && break; done)
 PYTHON := .venv/bin/python
 KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
     tests/test_losses.py tests/training/test_metrics.py tests/training/test_schedule.py
@@ -18,6 +21,7 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 .PHONY: demo test test-all test-torch check lint types format clean
 
 .venv/pyvenv.cfg:
+	$(if $(SYSTEM_PYTHON),,$(error expected Python 3.11, 3.12 or 3.13 on the PATH; install one of them))
 	$(SYSTEM_PYTHON) -m venv .venv
 	$(PYTHON) -m pip install --upgrade pip
 

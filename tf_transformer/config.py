@@ -185,6 +185,7 @@ class DataConfig:
     Attributes:
         train_source: source side of the training text, one sentence per line; plain or .gz.
         train_target: target side; line n translates line n of train_source.
+        origin: where these files can be got, for the error when one is missing.
         valid_source: validation text; held out from the training text when not given.
         valid_target: its translation.
         tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
@@ -214,6 +215,7 @@ class DataConfig:
 
     train_source: str = ""
     train_target: str = ""
+    origin: str = ""
     valid_source: str = ""
     valid_target: str = ""
     tfds: str = ""

@@ -148,6 +148,13 @@ def test_pairs_of_given_files(files):
     assert valid["target"] == ["Zeile 30", "Zeile 31", "Zeile 32"]
 
 
+@pytest.mark.parametrize("missing", ["train_target", "valid_source"])
+def test_a_missing_file_of_a_known_text_names_the_place_to_get_it(files, missing):
+    paths = files("train", range(2)) | files("valid", range(2)) | {missing: "not/here"}
+    with pytest.raises(InputError, match="not/here is not a file.*https://example.org/text"):
+        load(DataConfig(**paths, origin="https://example.org/text"))
+
+
 def test_validation_pairs_are_held_out_when_none_are_given(files):
     config = DataConfig(**files("train", range(50)), held_out=4)
     stream, valid = load(config)

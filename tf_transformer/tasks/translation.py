@@ -41,6 +41,7 @@ class Translation:
         """Pairs from two files, from TFDS, or generated; see `DataConfig`."""
         data = config.data
         if data.train_source:
+            _require_files(data)
             train = stream_files(data.train_source, data.train_target)
         elif data.tfds:
             train = _tfds_split(data, "train")
@@ -160,6 +161,17 @@ def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
         corpus.take(range(TEST_PAIRS, TEST_PAIRS + held_out)),
         corpus.take(range(TEST_PAIRS)),
     )
+
+
+def _require_files(data: DataConfig) -> None:
+    """Raises an `InputError` with `data.origin` when a file of that text is missing."""
+    for path in (data.train_source, data.train_target, data.valid_source, data.valid_target):
+        if data.origin and path and not pathlib.Path(path).is_file():
+            raise InputError(
+                f"{path} is not a file. Get the text from {data.origin}, or give the paths of your "
+                "files as data.train_source, data.train_target, data.valid_source and "
+                "data.valid_target."
+            )
 
 
 def languages(data: DataConfig) -> dict[str, str | None]:

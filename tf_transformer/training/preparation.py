@@ -29,7 +29,7 @@ SAMPLES = 32  # validation inputs kept in the run's folder, to check an export w
 MAY_CHANGE = {
     *("train.steps", "train.epochs", "train.patience", "train.save_every", "train.max_skipped"),
     *("train.keep_checkpoints", "train.export_best", "train.strategy", "train.threads"),
-    "data.cache_dir",
+    *("data.cache_dir", "data.origin"),
 }
 
 

@@ -1,0 +1,48 @@
+"""Freed memory is used again without page faults."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+# The page faults of ten large tensors, one after the other, from two threads.
+ALLOCATIONS = """
+import ctypes, resource, threading
+from tf_transformer.memory import keep_freed_memory
+
+keep_freed_memory() if {kept} else None
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+
+def allocate():
+    for _ in range(5):
+        tensor = libc.malloc({size})
+        libc.memset(tensor, 1, {size})
+        libc.free(tensor)
+
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(2):
+    thread = threading.Thread(target=allocate)
+    thread.start()
+    thread.join()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+SIZE = 80 * 2**20
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="options of glibc")
+def test_freed_memory_is_not_faulted_in_again():
+    def faults(kept: bool, **environment: str) -> int:
+        program = [sys.executable, "-c", ALLOCATIONS.format(kept=kept, size=SIZE)]
+        names = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
+        done = subprocess.run(program, env=names | environment, capture_output=True, check=True)
+        return int(done.stdout)
+
+    pages = SIZE // os.sysconf("SC_PAGE_SIZE")
+    assert faults(kept=True) < 2 * pages < faults(kept=False)
+    assert faults(kept=True, MALLOC_ARENA_MAX="2") > 2 * pages  # the user's own options remain

@@ -1,0 +1,35 @@
+"""Freed memory stays with the process, so that the next tensor does not fault it in again."""
+
+import ctypes
+import os
+
+# Options of glibc's mallopt, from malloc.h.
+_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
+_LARGEST_INT = 2**31 - 1
+
+
+def keep_freed_memory() -> bool:
+    """Makes glibc keep memory that is freed, for the next allocation of this process.
+
+    By default glibc returns large tensors, such as logits, to the kernel when they are freed. The
+    next tensor of that size faults every page in again, which can take longer than computing it,
+    above all on virtual machines. One heap for all threads holds tensors of any size and grows to
+    the largest sum of tensors that live at the same time. docs/performance.md has measurements.
+
+    Call it before TensorFlow starts threads. Options of malloc in the environment remain, and
+    other C libraries are left as they are. A preloaded allocator like tcmalloc ignores it.
+
+    Returns:
+        whether the allocator took the options.
+
+    Example:
+        >>> keep_freed_memory() in (True, False)
+        True
+    """
+    if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    options = {_MMAP_MAX: 0, _TRIM_THRESHOLD: _LARGEST_INT, _ARENA_MAX: 1}
+    return all(mallopt(option, value) for option, value in options.items())
