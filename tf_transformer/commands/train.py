@@ -42,7 +42,7 @@ def main(
     try:
         result = trainer.train(config, run_dir, on_best)
     except InterruptionError as stop:
-        print(f"{stop}; the same command goes on with it: {run_dir}", file=sys.stderr)
+        print(f"{stop}; the same command goes on, or: --run_dir {run_dir}", file=sys.stderr)
         sys.exit(128 + stop.signal)
     print(summary(result, config), f"run: {run_dir}", sep="\n")
 
