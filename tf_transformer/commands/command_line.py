@@ -146,7 +146,10 @@ def _stored_config(options: jsonargparse.Namespace) -> str:
 
 
 def _explain(
-    error: Exception, main: Callable[..., None], parser: jsonargparse.ArgumentParser, files: list[str]
+    error: Exception,
+    main: Callable[..., None],
+    parser: jsonargparse.ArgumentParser,
+    files: list[str],
 ) -> str:
     """The error in a user's words, with the name of the YAML file that makes it by itself."""
     types = types_of(main)

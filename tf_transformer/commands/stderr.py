@@ -35,7 +35,7 @@ def without_notices() -> Iterator[None]:
         start_new_session=True,  # signals of the terminal must not end it first
     )
     visible = os.dup(2)
-    sys.stderr = os.fdopen(visible, "w", buffering=1, encoding=sys.stderr.encoding, errors="replace")
+    sys.stderr = os.fdopen(visible, "w", buffering=1, errors="backslashreplace")
     with keeper.stdin as hidden:  # type: ignore[union-attr]
         os.dup2(hidden.fileno(), 2)
     try:
