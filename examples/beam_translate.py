@@ -15,18 +15,26 @@ own file, and the files are joined in order at the end.
 import argparse
 import itertools
 import os
+import sys
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import apache_beam as beam
-import tensorflow as tf
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.ml.inference.base import KeyedModelHandler, PredictionResult, RunInference
-from apache_beam.ml.inference.tensorflow_inference import TFModelHandlerTensor
-from apache_beam.options.pipeline_options import PipelineOptions
+try:
+    import apache_beam as beam
+    import tensorflow as tf
+    from apache_beam.io.filesystems import FileSystems
+    from apache_beam.ml.inference.base import KeyedModelHandler, PredictionResult, RunInference
+    from apache_beam.ml.inference.tensorflow_inference import TFModelHandlerTensor
+    from apache_beam.options.pipeline_options import PipelineOptions
+except ModuleNotFoundError as error:
+    if __name__ != "__main__":
+        raise
+    if {"-h", "--help"} & set(sys.argv):
+        print(__doc__)
+    sys.exit(f"error: {error.name} is not installed: pip install -e '.[beam]'")
 
 BATCH_SIZE = 64  # sentences translated at once
 

@@ -3,4 +3,4 @@
 from tf_transformer.commands import command_line, export
 
 if __name__ == "__main__":
-    command_line.run(export.main)
+    command_line.run(export.main, program="python -m export")

@@ -49,7 +49,7 @@ BAD_OPTIONS = [
     ),
     *(
         (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
-        for name in ("generated_pairs", "held_out", "max_length", "vocabulary_size")
+        for name in ("generated_pairs", "held_out", "vocabulary_size")
     ),
     *(
         (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
@@ -99,6 +99,7 @@ BAD_OPTIONS = [
     *(
         (cls, {name: -1}, f"{part}.{name} must not be negative, got -1.")
         for cls, part, names in (
+            (DataConfig, "data", ("max_length",)),
             (ModelConfig, "model", ("key_dim", "value_dim", "num_encoder_layers", "encoder_d_ff")),
             (TrainConfig, "train", ("steps", "validate_every", "valid_score_examples")),
             (

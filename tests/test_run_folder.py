@@ -141,3 +141,11 @@ def test_a_translator_imports_no_training_code():
         "print([name for name in sys.modules if name.startswith('tf_transformer.training')])"
     )
     assert run_without({"tensorflow_datasets"}, program).strip() == "[]"
+
+
+def test_the_model_is_registered_with_keras_in_any_order_of_imports():
+    program = (
+        "import tf_transformer\nassert 'keras' not in sys.modules\nimport tensorflow, keras\n"
+        "print('tf_transformer>Transformer' in keras.saving.get_custom_objects())"
+    )
+    assert run_without(set(), program).strip() == "True"

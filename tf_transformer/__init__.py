@@ -1,16 +1,20 @@
 """The Transformer of *Attention Is All You Need* for TensorFlow and Keras 3.
 
-Importing this package registers all layers and the model with Keras, so that
-`keras.saving.load_model` opens a saved Transformer.
+All layers and the model are registered with Keras as soon as this package and Keras are both
+imported, so that `keras.saving.load_model` opens a saved Transformer.
 """
 
 import os
+from typing import TYPE_CHECKING, Any
 
 # Before TensorFlow is imported: hides most of its notices. Set the variable to see them.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+from tf_transformer import registration
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
-from tf_transformer.models.transformer import Transformer
+
+if TYPE_CHECKING:
+    from tf_transformer.models.transformer import Transformer
 
 __version__ = "0.1.0"
 
@@ -23,3 +27,14 @@ __all__ = [
     "Transformer",
     "__version__",
 ]
+
+registration.register_with_keras()
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the model, and with it Keras, when a program needs it."""
+    if name == "Transformer":
+        from tf_transformer.models.transformer import Transformer
+
+        return Transformer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,9 @@ from typing import Literal, NamedTuple
 
 from tf_transformer.errors import InputError
 
+# Defaults that follow from other options; the dataclass replaces them.
+DERIVED = {"data.max_length": 0}
+
 DType = Literal["float32", "bfloat16"]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
@@ -205,7 +208,8 @@ class DataConfig:
         shard_pairs: pairs in a shard of tokenised text. Memory holds a few shards, for a text
             of any length. An epoch goes through four shards at a time, so shuffle the lines of a
             text that is sorted by topic and has more pairs than that.
-        max_length: longest sentence in tokens, on either side; longer pairs are skipped.
+        max_length: longest sentence in tokens, on either side; longer pairs are skipped. 0: 256,
+            or batch_tokens when that is smaller.
         vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few.
         normalization: the SentencePiece rule by which the tokenizer rewrites text first.
         batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
@@ -228,7 +232,7 @@ class DataConfig:
     held_out: int = 1000
     cache_dir: str = ""
     shard_pairs: int = 250_000
-    max_length: int = 256
+    max_length: int = 0
     vocabulary_size: int = 8000
     normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
     batch_tokens: int = 2048
@@ -237,9 +241,12 @@ class DataConfig:
     def __post_init__(self):
         _require_positive(
             self,
-            *("generated_pairs", "held_out", "max_length", "vocabulary_size"),
-            *("batch_tokens", "bucket_width", "shard_pairs"),
+            *("generated_pairs", "held_out", "vocabulary_size", "batch_tokens", "bucket_width"),
+            "shard_pairs",
         )
+        _require_not_negative(self, "max_length")
+        if not self.max_length:
+            object.__setattr__(self, "max_length", min(256, self.batch_tokens))
         for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
             if bool(getattr(self, one)) != bool(getattr(self, other)):
                 raise InputError(f"data.{one} and data.{other} must be given together.")

@@ -5,10 +5,10 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from tf_transformer.config import Config
+from tf_transformer.config import DERIVED, Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line, write_whole
 from tf_transformer.tokenizer import Tokenizer
@@ -51,6 +51,11 @@ class RunFolder:
         self.tokens = path / "tokens"
         self.exports = path / "export"
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a training can go on in this folder."""
+        return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
+
     def save_config(self, config: Config) -> None:
         """Writes a configuration, in full."""
         import yaml  # needed here and in `load_config` only: see test_run_folder.py
@@ -73,10 +78,23 @@ class RunFolder:
             )
         parser = jsonargparse.ArgumentParser(exit_on_error=False)
         parser.add_class_arguments(Config)
+        parser.set_defaults(DERIVED)
         try:
             return Config(**parser.instantiate(parser.parse_path(self.config)).as_dict())
         except (jsonargparse.ArgumentError, yaml.YAMLError) as error:
             raise InputError(f"{self.config}: {error}") from error
+
+    def load_decode_config(self, **decode_options: Any) -> DecodeConfig:
+        """The search that the run configures, with other options.
+
+        Args:
+            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
+
+        Raises:
+            InputError: as `load_config`, and when an option is out of range.
+        """
+        options = {name: value for name, value in decode_options.items() if value is not None}
+        return replace(self.load_config().decode, **options)
 
     def load_tokenizer(self) -> Tokenizer:
         """Reads the tokenizer.

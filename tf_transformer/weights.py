@@ -4,7 +4,6 @@ import os
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import keras
@@ -44,8 +43,7 @@ def load_model(
     """
     folder = RunFolder(run_dir)
     config = folder.load_config()
-    options = {name: value for name, value in decode_options.items() if value is not None}
-    decode = replace(config.decode, **options)
+    decode = folder.load_decode_config(**decode_options)
     tokenizer = folder.load_tokenizer()
     model = build_model(config, tokenizer.vocabulary_size, "float32")
     load_weights(run_dir, model, decode.average)

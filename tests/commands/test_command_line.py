@@ -2,14 +2,18 @@
 
 import dataclasses
 import importlib
+import subprocess
+import sys
 import typing
 
 import pytest
 
-from tf_transformer.commands import command_line, evaluate, translate
-from tf_transformer.commands.command_line import parser_of
-from tf_transformer.config import DecodeConfig
+from tf_transformer.commands import command_line, evaluate, train, translate
+from tf_transformer.commands.command_line import parser_of, read_options, types_of
+from tf_transformer.commands.option_errors import as_typed
+from tf_transformer.config import Config, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
 
 FIELDS = [field.name for field in dataclasses.fields(DecodeConfig)]
 
@@ -64,6 +68,121 @@ def test_bad_options_exit_with_two(monkeypatch, capsys, words):
         command_line.run(translate.main)
     assert exit_info.value.code == 2
     assert "error:" in capsys.readouterr().err
+
+
+@pytest.fixture
+def error_of(tmp_path, capsys):
+    """The error for options of a command, where {yaml} is a file with the given text."""
+
+    def read(main, *words, yaml=""):
+        (tmp_path / "x.yaml").write_text(yaml)
+        files = ("--config", str(tmp_path / "x.yaml")) if yaml else ()
+        with pytest.raises(SystemExit) as exit_info:
+            command_line.read_options(main, ["--run_dir", "x", *files, *words], "x.py")
+        assert exit_info.value.code == 2
+        first, *rest = capsys.readouterr().err.replace(f"{tmp_path}/", "").splitlines()
+        assert rest == ["See x.py --help."]
+        return first
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("--train.stepz", "unknown option --train.stepz; did you mean --train.steps?"),
+        ("--trian.steps=3", "unknown option --trian.steps; did you mean --train.steps?"),
+        ("--beam_size", "unknown option --beam_size; did you mean --decode.beam_size?"),
+        ("--zzz", "unknown option --zzz."),
+        ("word", "unexpected 'word'; options start with --."),
+        ("--train.steps", "--train.steps needs a value."),
+        ("--train.steps=many", "--train.steps must be an integer, got 'many'."),
+        ("--train.steps=-1", "--train.steps must not be negative, got -1."),
+        ("--model.position=x", "--model.position must be one of sinusoidal, learned, got 'x'."),
+    ],
+)
+def test_a_wrong_option_gives_two_lines_with_the_nearest_one(error_of, word, expected):
+    assert error_of(train.main, word) == f"error: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("yaml", "expected"),
+    [
+        ("train: {stepz: 3}", "unknown option train.stepz; did you mean train.steps?"),
+        ("trian: {steps: 3}", "unknown option trian.steps; did you mean train.steps?"),
+        ("train: {steps: many}", "train.steps must be an integer, got 'many'."),
+        ("train: {steps: -3}", "train.steps must not be negative, got -3."),
+        ("words", "expected options like 'train: {steps: 100}', got 'words'."),
+    ],
+)
+def test_an_error_in_a_yaml_file_names_the_file(error_of, yaml, expected):
+    assert error_of(train.main, yaml=yaml) == f"error: x.yaml: {expected}"
+    correct = "train: {epochs: 3}"  # the file is not to blame for the command line
+    assert error_of(train.main, "--train.steps=-1", yaml=correct).startswith("error: --train.steps")
+
+
+def test_an_option_of_the_search_is_named_as_the_command_has_it():
+    message = "decode.num_hypotheses (3) must be at most decode.beam_size (2): see data.en."
+    assert as_typed(message, types_of(translate.main)).startswith(
+        "--num_hypotheses (3) must be at most --beam_size (2): see data.en."
+    )
+    assert as_typed(message, types_of(train.main)).startswith("--decode.num_hypotheses (3) must")
+    in_file = "runs/x/config.yaml: decode.beam_size must be positive, got 0."
+    assert as_typed(in_file, types_of(translate.main)) == in_file
+
+
+@pytest.mark.parametrize("config", [["--config", "{}"], ["--config={}"]])
+def test_the_command_line_counts_more_than_files_wherever_config_stands(tmp_path, config):
+    path = tmp_path / "x.yaml"
+    path.write_text("train: {steps: 1, epochs: 2}")
+    files = [word.format(path) for word in config]
+    options = read_options(train.main, ["--run_dir", "x", "--train.steps", "7", *files])
+    assert (options["train"].steps, options["train"].epochs) == (7, 2)
+
+
+def test_training_goes_on_with_the_options_of_the_run(tmp_path):
+    run = RunFolder(tmp_path)
+    words = ["--run_dir", str(tmp_path), "--train.steps", "7"]
+    run.save_config(Config(model=ModelConfig(d_model=16), train=TrainConfig(steps=5)))
+    assert read_options(train.main, words)["model"].d_model == 128  # it has not started
+    run.resume.mkdir(parents=True)
+    (run.resume / "checkpoint").touch()
+    options = read_options(train.main, words)
+    assert (options["model"].d_model, options["train"].steps) == (16, 7)
+    (tmp_path / "x.yaml").write_text("model: {d_model: 32}")
+    options = read_options(train.main, [*words, "--config", str(tmp_path / "x.yaml")])
+    assert options["model"].d_model == 32
+
+
+def test_data_max_length_follows_from_batch_tokens(error_of):
+    words = ["--run_dir", "x", "--data.batch_tokens", "200"]
+    assert read_options(train.main, words)["data"].max_length == 200
+    assert read_options(train.main, words[:2])["data"].max_length == 256
+    message = error_of(train.main, *words[2:], "--data.max_length", "201")
+    expected = "--data.batch_tokens (200) must hold at least one sentence of --data.max_length (201"
+    assert expected in message
+
+
+SLOW = {"tensorflow", "keras", "jax", "torch"}
+PROGRAM = """
+import sys
+from tf_transformer.commands import main
+for words in (["--help"], ["--wrong", "x"]):
+    for name in main.COMMANDS:
+        sys.argv = ["tf-transformer", name, *words]
+        try:
+            main.main()
+        except SystemExit:
+            pass
+print(*sorted({slow} & set(sys.modules)))
+"""
+
+
+def test_help_and_wrong_options_import_no_tensorflow():
+    program = [sys.executable, "-c", PROGRAM.format(slow=SLOW)]
+    process = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[-1] == ""
+    assert process.stderr.count("error: unknown option --wrong") == 4
 
 
 def test_main_gets_the_options_of_the_command_line_and_the_file(monkeypatch, tmp_path):

@@ -1,8 +1,10 @@
 """The commands as a user types them, each in its own process."""
 
+import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -16,19 +18,23 @@ from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
+PROGRESS = re.compile(r"\d+(/\d+|sentence) \[.*(update|sentence)\b")
 
 
 def command(*words, stdin=b"", check=True):
+    """Runs a command; when it succeeds, standard error holds progress bars only."""
     process = subprocess.run(
         [sys.executable, *map(str, words)],
         input=stdin,
         capture_output=True,
         cwd=ROOT,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"},
         check=False,
     )
     if check:
         assert process.returncode == 0, process.stderr.decode()
+        lines = re.split(r"[\r\n]+", process.stderr.decode())
+        assert [line for line in lines if line.strip() and not PROGRESS.search(line)] == []
     return process
 
 
@@ -251,13 +257,41 @@ def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_mo
     assert translations == printed.split("\n")[:-1]
 
 
-@pytest.mark.parametrize("words", [(), ("--requests",), ("--help",), ("a", "b")])
+@pytest.mark.parametrize("words", [(), ("--requests",), ("a", "b")])
 def test_run_in_session_prints_its_usage(words):
     process = command("export/run_in_session.py", *words, check=False)
-    assert process.returncode == 1
-    assert (
-        process.stderr.decode().split("\n")[-2].startswith("usage: python export/run_in_session.py")
-    )
+    assert process.returncode == 2
+    assert process.stderr.startswith(b"usage: python export/run_in_session.py")
+
+
+@pytest.mark.parametrize("program", ["run_in_session.py", "run_in_ctranslate2.py"])
+def test_programs_run_by_path_have_help_and_name_a_missing_folder(program, tmp_path):
+    shown = command(f"export/{program}", "--help").stdout.decode()
+    assert shown.startswith(f"usage: python export/{program} ")
+    message = error_of(f"export/{program}", tmp_path / "missing")
+    assert message.startswith(f"error: {tmp_path / 'missing'} is not a")
+    assert "Make one: python -m export" in message
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"signature_name": "scores", "inputs": {}}, "unknown signature 'scores'; expected one of"),
+        (
+            {"signature_name": "score", "inputs": {"text": []}},
+            "has the inputs ['source', 'target']",
+        ),
+        ({"inputs": {}}, "expected requests like"),
+    ],
+)
+def test_run_in_session_refuses_a_wrong_request(saved_model, monkeypatch, request_, message):
+    from tf_transformer.export import run_in_session
+
+    stdin = io.TextIOWrapper(io.BytesIO(json.dumps(request_).encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(SystemExit) as exit_info:
+        run_in_session.main(str(saved_model), "--requests")
+    assert message in exit_info.value.code
 
 
 def test_run_in_session_answers_requests_to_all_signatures(run, saved_model):
@@ -416,6 +450,12 @@ def test_an_existing_version_is_not_overwritten(run, saved_model):
     message = error_of("-m", "export", "--run_dir", run, "--to", saved_model)
     assert "exists; give --to a new version, like" in message
     assert f"{saved_model.parent / '2'}" in message
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(run, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"cannot be made: .*Give a folder that can be written"):
+        export.main(str(run), str(tmp_path / "file" / "1"))
 
 
 @pytest.mark.parametrize("name", ["evaluate.py", "translate.py"])

@@ -5,8 +5,12 @@ import subprocess
 import pytest
 
 from tf_transformer.commands import train
-from tf_transformer.config import Config, TrainConfig
+from tf_transformer.config import Config, DataConfig, TrainConfig
+from tf_transformer.errors import InputError
+from tf_transformer.training import trainer
 from tf_transformer.training.trainer import Result
+
+SMALL = DataConfig(generated_pairs=60, held_out=20, vocabulary_size=320)
 
 RESULT = Result(
     updates=1200,
@@ -64,3 +68,27 @@ def test_the_best_weights_are_exported_once_and_a_failure_does_not_end_the_train
     (tmp_path / "export" / "7").mkdir(parents=True)
     train.export(str(tmp_path), 7)
     assert len(commands) == 1
+
+
+def test_a_failed_start_leaves_nothing_behind(tmp_path):
+    options = {"train": TrainConfig(init_from=str(tmp_path / "missing")), "data": SMALL}
+    with pytest.raises(InputError, match=r"train.init_from must be a run's folder: .*missing"):
+        train.main(str(tmp_path / "runs" / "x"), **options)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "notes.txt").touch()
+    with pytest.raises(InputError):
+        train.main(str(tmp_path / "x"), **options)
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["notes.txt"]
+
+
+def test_a_start_that_fails_after_its_first_checkpoint_keeps_its_files(tmp_path, monkeypatch):
+    def fail_after_a_checkpoint(config, run_dir, on_best):
+        (tmp_path / "x" / "checkpoints" / "resume").mkdir(parents=True)
+        (tmp_path / "x" / "checkpoints" / "resume" / "checkpoint").touch()
+        raise InputError("later")
+
+    monkeypatch.setattr(trainer, "train", fail_after_a_checkpoint)
+    with pytest.raises(InputError, match="later"):
+        train.main(str(tmp_path / "x"))
+    assert (tmp_path / "x" / "checkpoints" / "resume" / "checkpoint").exists()

@@ -262,7 +262,7 @@ def test_the_program_without_arguments_prints_its_usage():
     process = subprocess.run(
         [sys.executable, "export/run_in_ctranslate2.py"], capture_output=True, cwd=ROOT, check=False
     )
-    assert process.returncode == 1
+    assert process.returncode == 2
     assert process.stderr.startswith(b"usage: python export/run_in_ctranslate2.py FOLDER")
 
 

@@ -5,12 +5,15 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import jsonargparse
 
-from tf_transformer.config import DecodeConfig
+from tf_transformer.commands.option_errors import as_typed, explain
+from tf_transformer.commands.stderr import without_notices
+from tf_transformer.config import DERIVED, DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
 
 
 def run(
@@ -26,19 +29,45 @@ def run(
         program: name of the program in usage and errors; None: that of `sys.argv`.
     """
     sys.path.append(os.getcwd())  # where --task module:attribute may be
+    options = read_options(main, sys.argv[1:] if arguments is None else arguments, program)
+    with without_notices():
+        try:
+            main(**options)
+        except InputError as error:
+            sys.exit(f"error: {as_typed(str(error), types_of(main))}")
+        except KeyboardInterrupt:
+            sys.exit("interrupted")
+        except BrokenPipeError:  # for example, `head` has read enough lines
+            # Python flushes stdout at exit, which would raise the error again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+
+
+def read_options(
+    main: Callable[..., None], words: Sequence[str], program: str | None = None
+) -> dict[str, Any]:
+    """The values of a command's options; exits with status 2 when there is an error in them.
+
+    The command line counts more than files, wherever --config stands. For a command that takes a
+    run's configuration, the configuration of a run that has started is the first --config.
+    """
     parser = parser_of(main, program)
+    files: list[str] = []
     try:
-        options = vars(parser.instantiate(parser.parse_args(arguments)))
-        options.pop("config")
-        main(**options)
-    except InputError as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("interrupted")
-    except BrokenPipeError:  # for example, `head` has read enough lines
-        # Python flushes stdout at exit, which would raise the error again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        words, files = _config_first(words)
+        options = parser.parse_args(words)
+        if not files and (stored := _stored_config(options)):
+            files = [stored]
+            options = parser.parse_args(["--config", stored, *words])
+        values = vars(parser.instantiate(options))
+    except (jsonargparse.ArgumentError, InputError) as error:
+        print(
+            f"error: {_explain(error, main, parser, files)}\nSee {parser.prog} --help.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    values.pop("config")
+    return values
 
 
 def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargparse.ArgumentParser:
@@ -46,22 +75,93 @@ def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargp
 
     A dataclass parameter `model` gives --model.d_model and so on. **decode_options give an option
     for each field of `DecodeConfig`, like --beam_size, None by default. --config reads options from
-    a YAML file.
+    a YAML file. Errors are `jsonargparse.ArgumentError`.
     """
     summary = inspect.getdoc(main) or ""
     parser = jsonargparse.ArgumentParser(
-        prog=program, description=summary.partition("\n\n")[0], allow_abbrev=False
+        prog=program,
+        description=summary.partition("\n\n")[0],
+        allow_abbrev=False,
+        exit_on_error=False,
     )
     parser.add_argument("--config", action="config", help="YAML file of options.")
-    parser.add_function_arguments(main, as_group=False, sub_configs=True)
-    kinds = {parameter.kind for parameter in inspect.signature(main).parameters.values()}
-    if inspect.Parameter.VAR_KEYWORD in kinds:
+    parser.add_function_arguments(_without_keywords(main), as_group=False, sub_configs=True)
+    if _takes_decode_options(main):
         parser.add_class_arguments(_optional(DecodeConfig))
-    hints = get_type_hints(main) | get_type_hints(DecodeConfig)
+    types = types_of(main)
+    parser.set_defaults({name: value for name, value in DERIVED.items() if name in types})
     for action in parser._actions:  # argparse has no public list of them
-        if hints.get(action.dest) is bool:  # --resume alone means --resume true
+        if types.get(action.dest) is bool:  # --resume alone means --resume true
             action.nargs, action.const = "?", True
     return parser
+
+
+def types_of(main: Callable[..., None]) -> dict[str, Any]:
+    """The types of a command's options by name, like {"train.steps": int}."""
+    types: dict[str, Any] = {"config": str, "help": bool}
+    for name, hint in get_type_hints(main).items():
+        if dataclasses.is_dataclass(hint):
+            types |= {f"{name}.{each}": kind for each, kind in get_type_hints(hint).items()}
+        types[name] = hint
+    return types | (get_type_hints(DecodeConfig) if _takes_decode_options(main) else {})
+
+
+def _without_keywords(main: Callable[..., None]) -> Callable[..., None]:
+    """A function with the parameters of `main`, but without **decode_options.
+
+    For these, jsonargparse would import all that `main` calls, and so TensorFlow.
+    """
+
+    def function() -> None: ...
+
+    signature = inspect.signature(main, eval_str=True)
+    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+    function.__doc__, function.__module__ = main.__doc__, main.__module__
+    return function
+
+
+def _takes_decode_options(main: Callable[..., None]) -> bool:
+    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(main).parameters.values())
+
+
+def _config_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words with --config moved to the front, and the files it names."""
+    files, rest, remaining = [], [], iter(words)
+    for word in remaining:
+        option, equals, value = word.partition("=")
+        if option == "--config" and (file := value if equals else next(remaining, "")):
+            files.append(file)
+        else:
+            rest.append(word)
+    return [word for file in files for word in ("--config", file)] + rest, files
+
+
+def _stored_config(options: jsonargparse.Namespace) -> str:
+    """The configuration of the run that training goes on with; "" if there is none."""
+    if "train" not in options:
+        return ""
+    run = RunFolder(options.run_dir)
+    return str(run.config) if run.has_checkpoint and run.config.is_file() else ""
+
+
+def _explain(
+    error: Exception,
+    main: Callable[..., None],
+    parser: jsonargparse.ArgumentParser,
+    files: list[str],
+) -> str:
+    """The error in a user's words, with the name of the YAML file that makes it by itself."""
+    types = types_of(main)
+    needed = [word for a in parser._actions if a.required for word in (a.option_strings[0], "x")]
+    for file in files:
+        try:
+            parser.instantiate(parser.parse_args(["--config", file, *needed]))
+        except (jsonargparse.ArgumentError, InputError) as same:
+            if str(same) == str(error) and os.path.isfile(file):
+                return explain(str(error), types, file)
+    explained = explain(str(error), types)
+    return as_typed(explained, types) if isinstance(error, InputError) else explained
 
 
 def _optional(config: type) -> type:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
 
 
 def main(
@@ -31,12 +32,14 @@ def main(
         dtype: of weights and computation.
         **decode_options: fields of DecodeConfig; null: as configured in the run.
     """
-    from tf_transformer import tasks
-    from tf_transformer.run_folder import RunFolder
-
     if not (run_dir or hypotheses):
         raise InputError("give --run_dir, or --hypotheses and --reference.")
     config = RunFolder(run_dir).load_config() if run_dir else None
+    if run_dir:  # checks the options before TensorFlow is imported
+        RunFolder(run_dir).load_decode_config(**decode_options)
+
+    from tf_transformer import tasks
+
     task = tasks.get(config.task if config else "translation")
     if hypotheses or config is None:
         predictions, references = _given(hypotheses, source, reference, output)

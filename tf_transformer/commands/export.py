@@ -44,17 +44,15 @@ def main(
         quantization: type of the stored weights of a ctranslate2 folder.
         **decode_options: fields of DecodeConfig; null: as configured in the run.
     """
-    final = pathlib.Path(to)
-    if final.exists():
-        raise InputError(f"{final} exists; give --to a new version, like {_next_version(final)}.")
     if format == "ctranslate2" and (jit_compile or dtype != "float32"):
         raise InputError(
             "--jit_compile and --dtype need --format saved_model; CTranslate2 has --quantization."
         )
     if format == "saved_model" and quantization != "float32":
         raise InputError("--quantization needs --format ctranslate2; a SavedModel has --dtype.")
-    # Not a number, so that a server that watches the parent folder ignores it.
-    partial = final.with_name(f".{final.name}.partial")
+    RunFolder(run_dir).load_decode_config(**decode_options)  # before TensorFlow is imported
+    final = pathlib.Path(to)
+    partial = _partial_folder(final)
     try:
         if format == "ctranslate2":
             summary = _write_ctranslate2(run_dir, partial, quantization, decode_options)
@@ -64,6 +62,23 @@ def main(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     print(f"exported {final}: {summary}")
+
+
+def _partial_folder(final: pathlib.Path) -> pathlib.Path:
+    """A new folder to write the model in, beside its final place."""
+    # Not a number, so that a server that watches the parent folder ignores it.
+    partial = final.with_name(f".{final.name}.partial")
+    try:
+        if final.exists():
+            raise InputError(
+                f"{final} exists; give --to a new version, like {_next_version(final)}."
+            )
+        partial.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"--to {final} cannot be made: {error}. Give a folder that can be written."
+        ) from error
+    return partial
 
 
 def _write_saved_model(

@@ -22,6 +22,9 @@ def main(
 ) -> None:
     """Trains a run, or goes on with it when its folder holds checkpoints.
 
+    --run_dir alone goes on with the options of the run. A start that fails before its first
+    checkpoint leaves no files behind.
+
     Args:
         run_dir: the run's folder.
         model: sizes and variants of the model.
@@ -32,6 +35,7 @@ def main(
     """
     from tf_transformer.training import trainer
     from tf_transformer.training.interruption import InterruptionError
+    from tf_transformer.training.preparation import removed_if_failed
 
     config = Config(model, data, train, decode, task)
 
@@ -40,9 +44,10 @@ def main(
             export(run_dir, update)
 
     try:
-        result = trainer.train(config, run_dir, on_best)
+        with removed_if_failed(run_dir):
+            result = trainer.train(config, run_dir, on_best)
     except InterruptionError as stop:
-        print(f"{stop}; the same command goes on with it: {run_dir}", file=sys.stderr)
+        print(f"{stop}; the same command goes on, or: --run_dir {run_dir}", file=sys.stderr)
         sys.exit(128 + stop.signal)
     print(summary(result, config), f"run: {run_dir}", sep="\n")
 
@@ -72,6 +77,6 @@ def export(run_dir: str, update: int) -> None:
     program = [sys.executable, "-m", "tf_transformer.commands.main", "export", *options]
     # In the folder of the package, so that the new process finds it without an installation.
     folder = pathlib.Path(__file__).parents[2]
-    done = subprocess.run(program, cwd=folder, stdout=sys.stderr, check=False)
+    done = subprocess.run(program, cwd=folder, stdout=sys.stderr, stderr=sys.stderr, check=False)
     if done.returncode:
         print(f"exporting update {update} failed, training goes on", file=sys.stderr)

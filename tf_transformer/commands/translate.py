@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line
+from tf_transformer.run_folder import RunFolder
 from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def main(
         *(each for each in optional if each.path),
     ]
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
-    stream = Stream(inputs, outputs, window, resume)  # checks the files before a model is loaded
+    # These check files and options before TensorFlow is imported.
+    stream = Stream(inputs, outputs, window, resume)
+    RunFolder(run_dir).load_decode_config(**decode_options)
 
     from tf_transformer.tasks import load_predictor
 

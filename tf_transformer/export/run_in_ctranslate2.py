@@ -30,10 +30,10 @@ import pathlib
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import ctranslate2
-import sentencepiece
+if TYPE_CHECKING:
+    import ctranslate2
 
 USAGE = "usage: python export/run_in_ctranslate2.py FOLDER [TRANSLATIONS] < SENTENCES"
 BATCH_SIZE = 32
@@ -69,6 +69,8 @@ class Model:
     def __init__(
         self, folder: str, compute_type: str = "default", threads: int = 0, device: str = "cpu"
     ):
+        import sentencepiece
+
         path = pathlib.Path(folder)
         self.search = json.loads((path / "search.json").read_text("utf-8"))
         self.tokenizer = sentencepiece.SentencePieceProcessor(
@@ -157,12 +159,14 @@ def penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
-def load(folder: str, device: str, **options: Any) -> ctranslate2.Translator:
+def load(folder: str, device: str, **options: Any) -> "ctranslate2.Translator":
     """Loads the model in a thread that ends, because its OpenMP threads end with it.
 
     OpenMP threads of the main thread would keep spinning while idle. They compete with TensorFlow
     or any other program for the cores, which made both up to twenty times slower.
     """
+    import ctranslate2
+
     loaded: list[ctranslate2.Translator] = []
     errors: list[Exception] = []
 
@@ -188,7 +192,18 @@ def lines_of(content: bytes) -> list[str]:
 
 def main(folder: str, translations: str = "") -> None:
     """Translates stdin, or scores a file of translations of stdin."""
-    model, texts = Model(folder), lines_of(sys.stdin.buffer.read())
+    if not (pathlib.Path(folder) / "search.json").is_file():
+        sys.exit(
+            f"error: {folder} is not an exported folder. Make one: python -m export --format "
+            "ctranslate2."
+        )
+    if translations and not pathlib.Path(translations).is_file():
+        sys.exit(f"error: {translations} is not a file. Check the path.")
+    try:
+        model = Model(folder)
+    except ModuleNotFoundError as error:
+        sys.exit(f"error: {error.name} is not installed: pip install ctranslate2 sentencepiece")
+    texts = lines_of(sys.stdin.buffer.read())
     found: Sequence[NamedTuple]
     if translations:
         found = model.score(texts, lines_of(pathlib.Path(translations).read_bytes()))
@@ -199,6 +214,11 @@ def main(folder: str, translations: str = "") -> None:
 
 
 if __name__ == "__main__":
-    if not 2 <= len(sys.argv) <= 3 or sys.argv[1].startswith("-"):
-        sys.exit(USAGE)
-    main(*sys.argv[1:])
+    words = sys.argv[1:]
+    if {"-h", "--help"} & set(words):
+        print(f"{USAGE}\n\n{__doc__}")
+    elif not 1 <= len(words) <= 2 or words[0].startswith("-"):
+        print(USAGE, file=sys.stderr)
+        sys.exit(2)
+    else:
+        main(*words)

@@ -10,18 +10,21 @@ The answers have the form {"outputs": {...}}.
 
 import json
 import os
+import pathlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import numpy as np
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  registers the SentencePiece ops
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 USAGE = "usage: python export/run_in_session.py SAVED_MODEL [--requests] < LINES"
 BATCH_SIZE = 32
+
+
+class InputError(ValueError):
+    """An error that the user can correct."""
 
 
 class SavedModel:
@@ -29,9 +32,18 @@ class SavedModel:
 
     Args:
         path: its folder.
+
+    Raises:
+        InputError: when the folder holds no SavedModel.
     """
 
     def __init__(self, path: str):
+        if not pathlib.Path(path, "saved_model.pb").is_file():
+            raise InputError(f"{path} is not a SavedModel. Make one: python -m export.")
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401  registers the SentencePiece ops
+
+        tf.get_logger().setLevel("ERROR")
         self._session = tf.compat.v1.Session(graph=tf.Graph())
         with self._session.graph.as_default():
             loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], path)
@@ -40,8 +52,22 @@ class SavedModel:
     def __call__(
         self, signature_name: str, inputs: Mapping[str, Sequence[str | bytes]]
     ) -> dict[str, np.ndarray]:
-        """The outputs of a signature, by name."""
+        """The outputs of a signature, by name.
+
+        Raises:
+            InputError: for an unknown signature, or inputs that are not its inputs.
+        """
+        if signature_name not in self._signatures:
+            raise InputError(
+                f"unknown signature {signature_name!r}; expected one of "
+                f"{', '.join(sorted(self._signatures))}."
+            )
         signature = self._signatures[signature_name]
+        if inputs.keys() != signature.inputs.keys():
+            raise InputError(
+                f"the signature {signature_name} has the inputs {sorted(signature.inputs)}, got "
+                f"{sorted(inputs)}."
+            )
         fetches = {name: tensor.name for name, tensor in signature.outputs.items()}
         feed = {
             signature.inputs[name].name: np.array(
@@ -62,8 +88,14 @@ def to_json(output: np.ndarray) -> list[Any]:
 
 def answer_requests(model: SavedModel, lines: Sequence[bytes]) -> None:
     """Prints the answer to each request."""
-    for request in map(json.loads, lines):
-        found = model(request["signature_name"], request["inputs"])
+    for line in lines:
+        try:
+            request = json.loads(line)
+            name, inputs = request["signature_name"], request["inputs"]
+        except (ValueError, KeyError, TypeError) as error:
+            expected = '{"signature_name": "score", "inputs": {"source": ["one"], ...}}'
+            raise InputError(f"expected requests like {expected}, got {line!r}.") from error
+        found = model(name, inputs)
         outputs = {name: to_json(output) for name, output in found.items()}
         print(json.dumps({"outputs": outputs}, ensure_ascii=False))
 
@@ -79,13 +111,19 @@ def answer_lines(model: SavedModel, lines: Sequence[bytes]) -> None:
 
 def main(*words: str) -> None:
     """Answers stdin: words are the command line's, after the program's name."""
+    if {"-h", "--help"} & set(words):
+        print(f"{USAGE}\n\n{__doc__}")
+        return
     folders = [word for word in words if word != "--requests"]
     if len(folders) != 1 or folders[0].startswith("-"):
-        sys.exit(USAGE)
-    model = SavedModel(folders[0])
-    lines = [line.removesuffix(b"\n") for line in sys.stdin.buffer]
+        print(USAGE, file=sys.stderr)
+        sys.exit(2)
     answer = answer_requests if "--requests" in words else answer_lines
-    answer(model, lines)
+    try:
+        model = SavedModel(folders[0])
+        answer(model, [line.removesuffix(b"\n") for line in sys.stdin.buffer])
+    except InputError as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

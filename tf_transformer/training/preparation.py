@@ -1,10 +1,13 @@
 """Everything that a training reads: the run's configuration, tokenizer and batches."""
 
+import contextlib
 import functools
 import hashlib
 import itertools
 import os
+import pathlib
 import sys
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -16,7 +19,6 @@ from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
-from tf_transformer.files import write_whole
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
@@ -69,6 +71,33 @@ def prepare(
     return data
 
 
+@contextlib.contextmanager
+def removed_if_failed(run_dir: str | os.PathLike) -> Iterator[None]:
+    """Removes what a failed block has made in a run's folder, unless there is a result.
+
+    A checkpoint or the metrics of a validation are a result. Files that were there before stay.
+    """
+    run = RunFolder(run_dir)
+    before = {path for path in (run.path, *run.path.parents) if path.exists()}
+    before |= set(run.path.rglob("*"))
+    try:
+        yield
+    except BaseException:
+        if not (run.has_checkpoint or run.metrics.exists()):
+            _remove(
+                [*sorted(run.path.rglob("*"), reverse=True), run.path, *run.path.parents], before
+            )
+        raise
+
+
+def _remove(paths: Sequence[pathlib.Path], but: Collection[pathlib.Path]) -> None:
+    """Removes files and empty folders, children before parents."""
+    for path in paths:
+        if path not in but:
+            with contextlib.suppress(OSError):  # such as a folder that another run writes in
+                path.rmdir() if path.is_dir() else path.unlink()
+
+
 def ensure_config(run: RunFolder, config: Config) -> None:
     """Saves the configuration in the folder, unless a different one made its checkpoints.
 
@@ -94,8 +123,8 @@ def ensure_config(run: RunFolder, config: Config) -> None:
         if changed:
             listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
             raise InputError(
-                f"{run.path} holds a run of another configuration: {listed}. Give the options of "
-                "the first start to go on with it, or another --run_dir."
+                f"{run.path} holds a run of another configuration: {listed}. Give --run_dir alone "
+                "to go on with it, or another --run_dir."
             )
     run.save_config(config)
 
@@ -119,12 +148,20 @@ def _tokenizer(run: RunFolder, stream: ExampleStream, config: Config) -> Tokeniz
     """The run's tokenizer; learned, or copied from the run that this one starts with."""
     if not run.tokenizer.exists():
         if config.train.init_from:
-            model = RunFolder(config.train.init_from).tokenizer.read_bytes()
-            write_whole(run.tokenizer, model)
+            _tokenizer_of(config.train.init_from).save(run.tokenizer)
         else:
             data, lines = config.data, itertools.chain.from_iterable(stream)
             Tokenizer.train(lines, data.vocabulary_size, data.normalization).save(run.tokenizer)
     return run.load_tokenizer()
+
+
+def _tokenizer_of(init_from: str) -> Tokenizer:
+    source = RunFolder(init_from)
+    try:
+        source.load_config()
+        return source.load_tokenizer()
+    except InputError as error:
+        raise InputError(f"train.init_from must be a run's folder: {error}") from error
 
 
 def _encoder(config: Config, task: Task, tokenizer: Tokenizer) -> Encoder:

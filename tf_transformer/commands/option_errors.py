@@ -1,0 +1,73 @@
+"""Messages for wrong options: the option as the user typed it, and the nearest right one."""
+
+import difflib
+import re
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, Union, get_args, get_origin
+
+Types = Mapping[str, Any]
+"""the types of a command's options by name, like {"train.steps": int}"""
+
+
+def explain(message: str, options: Types, file: str = "") -> str:
+    """A message of jsonargparse in a user's words.
+
+    Args:
+        message: the message.
+        options: of the command.
+        file: the YAML file that has the wrong option; "": the command line has it.
+    """
+    dashes = "" if file else "--"
+    if words := re.match(r"unrecognized arguments: (\S+)", message):
+        return _unknown(words[1].partition("=")[0], {f"--{name}" for name in options})
+    if named := re.search(r"(?:Group '([\w.]+)' does not accept o|O)ption '([\w.]+)'", message):
+        unknown = ".".join(filter(None, named.groups()))
+        text = _unknown(dashes + unknown, {dashes + name for name in options})
+    elif required := re.search(r"arguments are required: (.*)", message):
+        return f"expected {', '.join(f'--{name}' for name in required[1].split(', '))}."
+    elif lacking := re.match(r"argument (\S+): expected one argument", message):
+        return f"{lacking[1]} needs a value."
+    elif config := re.match(r"Unexpected config: (.*)", message):
+        text = f"expected options like 'train: {{steps: 100}}', got {config[1]!r}."
+    elif wrong := re.match(r'Parser key "([\w.]+)":.*(?:Got|Given) value: (.*)', message, re.S):
+        name, value = wrong.groups()
+        text = f"{dashes}{name} must be {_in_words(options[name])}, got {value!r}."
+    else:
+        text = re.sub(r'^Parser key "([\w.]+)":', rf"{dashes}\1:", message)
+    return f"{file}: {text}" if file else text
+
+
+def as_typed(message: str, options: Types) -> str:
+    """An error of a configuration with its options as the command has them.
+
+    `decode.beam_size` becomes --decode.beam_size, or --beam_size where the command has that one.
+    An error in a YAML file keeps the names of the file.
+    """
+    if re.match(r"\S+\.ya?ml: ", message):
+        return message
+
+    def option(name: re.Match[str]) -> str:
+        typed = [each for each in (name[0], name[0].removeprefix("decode.")) if each in options]
+        return f"--{typed[0]}" if typed else name[0]
+
+    return re.sub(r"(?<![\w./-])(?:model|data|train|decode)\.\w+", option, message)
+
+
+def _unknown(option: str, known: set[str]) -> str:
+    if not option.startswith("--") and "." not in option and f"--{option}" not in known:
+        return f"unexpected {option!r}; options start with --."
+    near = difflib.get_close_matches(option, known, n=1)
+    return f"unknown option {option}" + (f"; did you mean {near[0]}?" if near else ".")
+
+
+def _in_words(hint: Any) -> str:
+    """The values of a type."""
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, get_args(hint)))}"
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(map(_in_words, get_args(hint)))
+    if get_origin(hint) is tuple:
+        return "a list of text, like '[a, b]'"
+    names = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+    return names.get(hint, "a group of options")

@@ -1,0 +1,43 @@
+"""Registers the model and all layers with Keras, without importing Keras.
+
+Keras takes seconds to import. The commands check their options first.
+"""
+
+import contextlib
+import importlib
+import importlib.abc
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+MODEL = "tf_transformer.models.transformer"  # imports, and so registers, all layers
+
+
+def register_with_keras() -> None:
+    """Imports the model: now if Keras is imported, else when Keras has been imported."""
+    if "keras" in sys.modules:
+        importlib.import_module(MODEL)
+    else:
+        sys.meta_path.insert(0, _AfterKeras())
+
+
+class _AfterKeras(importlib.abc.MetaPathFinder):
+    """Finds Keras as usual, and imports the model after it."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name == "keras" else None
+        if spec and spec.loader:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: ModuleType) -> None:
+                sys.meta_path.remove(self)
+                execute(module)
+                # A module of this package that imports Keras may be half imported; it goes on.
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(MODEL)
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec
