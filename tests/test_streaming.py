@@ -99,6 +99,52 @@ def test_stdin_to_stdout(monkeypatch, capsysbinary):
     assert capsysbinary.readouterr().out.decode() == "".join(f"{line}\n" for line in ODD_LINES)
 
 
+def from_descriptor(monkeypatch, descriptor):
+    """Makes an open file stdin."""
+    monkeypatch.setattr(sys, "stdin", io.FileIO(descriptor))
+
+
+def test_a_pipe_is_answered_before_its_end(monkeypatch, capsysbinary):
+    """Each answer is written before the next lines are sent."""
+    reading, writing = os.pipe()
+    from_descriptor(monkeypatch, reading)
+    windows, answers = [], []
+
+    def step(lines, progress):
+        windows.append(lines)
+        answers.append(capsysbinary.readouterr().out)
+        if len(windows) == 1:
+            os.write(writing, b"two\nthree\nfour\nfive")
+        elif len(windows) == 2:
+            os.close(writing)
+        return lines
+
+    os.write(writing, b"one\n")
+    Stream([""], [Output("", one)], window=2).run(step)
+    assert windows == [["one"], ["two", "three"], ["four", "five"]]
+    assert answers == [b"", b"one\n", b"two\nthree\n"]
+
+
+def test_a_terminal_is_answered_after_each_line_without_a_bar(monkeypatch, capfd):
+    terminal, reading = os.openpty()
+    from_descriptor(monkeypatch, reading)
+    windows = []
+    os.write(terminal, b"one\ntwo\n\x04")  # Ctrl-D ends the input
+    Stream([""], [Output("", one)]).run(lambda lines, progress: windows.append(lines) or lines)
+    assert windows == [["one"], ["two"]]
+    found = capfd.readouterr()
+    assert (found.out, found.err) == ("one\ntwo\n", "")
+
+
+def test_a_file_on_stdin_has_full_windows(monkeypatch, source, capsysbinary):
+    from_descriptor(monkeypatch, os.open(source, os.O_RDONLY))
+    sizes = []
+    Stream([""], [Output("", one)], window=10).run(
+        lambda lines, progress: sizes.append(len(lines)) or lines
+    )
+    assert sizes == [10, 10, 5]
+
+
 def test_an_empty_input_gives_an_empty_output(tmp_path):
     (tmp_path / "in").write_bytes(b"")
     Stream([str(tmp_path / "in")], [Output(str(tmp_path / "out"), one)]).run(same)
