@@ -45,8 +45,8 @@ def main(
         prefixes: file of the beginnings of the translations, line by line; lines may be empty.
         score_target: file of translations; instead of translating, writes the score and the
             log-probability of each, separated by a tab.
-        n_best_output: file for all --num_hypotheses translations of each line, best first, as
-            `line ||| translation ||| score`; lines are counted from 0.
+        n_best_output: file for the translations of each line, at most --num_hypotheses, best
+            first, as `line ||| translation ||| score`; lines are counted from 0.
         scores_output: file for the score of each translation.
         alignments_output: file for links `s-t`, where target token t attended most to source
             token s: positions in pieces of the tokenizer, counted from 0.
