@@ -4,6 +4,7 @@ import gzip
 import io
 import itertools
 import os
+import signal
 import sys
 import tracemalloc
 
@@ -99,12 +100,27 @@ def test_stdin_to_stdout(monkeypatch, capsysbinary):
     assert capsysbinary.readouterr().out.decode() == "".join(f"{line}\n" for line in ODD_LINES)
 
 
+@pytest.fixture
+def deadline():
+    """Ends a test that would wait forever."""
+
+    def expire(number, frame):
+        raise TimeoutError
+
+    previous = signal.signal(signal.SIGALRM, expire)
+    signal.alarm(30)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
 def from_descriptor(monkeypatch, descriptor):
     """Makes an open file stdin."""
-    monkeypatch.setattr(sys, "stdin", io.FileIO(descriptor))
+    buffer = io.BufferedReader(io.FileIO(descriptor))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(buffer))
 
 
-def test_a_pipe_is_answered_before_its_end(monkeypatch, capsysbinary):
+def test_a_pipe_is_answered_before_its_end(monkeypatch, capsysbinary, deadline):
     """Each answer is written before the next lines are sent."""
     reading, writing = os.pipe()
     from_descriptor(monkeypatch, reading)
@@ -125,7 +141,7 @@ def test_a_pipe_is_answered_before_its_end(monkeypatch, capsysbinary):
     assert answers == [b"", b"one\n", b"two\nthree\n"]
 
 
-def test_a_terminal_is_answered_after_each_line_without_a_bar(monkeypatch, capfd):
+def test_a_terminal_is_answered_after_each_line_without_a_bar(monkeypatch, capfd, deadline):
     terminal, reading = os.openpty()
     from_descriptor(monkeypatch, reading)
     windows = []
