@@ -63,13 +63,19 @@ def check(signatures, translator, lines: list[bytes]) -> None:
     assert translations == [each.text for each in expected]
     np.testing.assert_allclose(found["score"], [each.score for each in expected], atol=1e-4)
     cut = [len(translator.tokenizer.encode(text)) > LONGEST for text in texts]
-    assert found["truncated"].tolist() == cut
+    assert found["truncated"].tolist() == [each.truncated for each in expected]
+    assert all(each.truncated for each, is_cut in zip(expected, cut, strict=True) if is_cut)
 
     n_best = signatures["n_best"](text=lines)
     assert n_best["translations"].shape == n_best["scores"].shape == (len(lines), 2)
     np.testing.assert_array_equal(n_best["translations"][:, 0], found["translation"])
     assert (np.diff(n_best["scores"]) <= 0).all()
     assert (n_best["scores"] >= NEG_INF).all()
+    np.testing.assert_array_equal(n_best["truncated"], found["truncated"])
+    for row, scores in zip(n_best["translations"], n_best["scores"], strict=True):
+        assert len({text for text, score in zip(row, scores, strict=True) if score > NEG_INF}) == (
+            (scores > NEG_INF).sum()
+        )
 
     rotated = lines[1:] + lines[:1]  # targets as unusual as the sources
     scored = signatures["score"](source=lines, target=rotated)

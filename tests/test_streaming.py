@@ -4,6 +4,7 @@ import gzip
 import io
 import itertools
 import os
+import signal
 import sys
 import tracemalloc
 
@@ -97,6 +98,67 @@ def test_stdin_to_stdout(monkeypatch, capsysbinary):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ODD)))
     Stream([""], [Output("", one)], window=3).run(same)
     assert capsysbinary.readouterr().out.decode() == "".join(f"{line}\n" for line in ODD_LINES)
+
+
+@pytest.fixture
+def deadline():
+    """Ends a test that would wait forever."""
+
+    def expire(number, frame):
+        raise TimeoutError
+
+    previous = signal.signal(signal.SIGALRM, expire)
+    signal.alarm(30)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+def from_descriptor(monkeypatch, descriptor):
+    """Makes an open file stdin."""
+    buffer = io.BufferedReader(io.FileIO(descriptor))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(buffer))
+
+
+def test_a_pipe_is_answered_before_its_end(monkeypatch, capsysbinary, deadline):
+    """Each answer is written before the next lines are sent."""
+    reading, writing = os.pipe()
+    from_descriptor(monkeypatch, reading)
+    windows, answers = [], []
+
+    def step(lines, progress):
+        windows.append(lines)
+        answers.append(capsysbinary.readouterr().out)
+        if len(windows) == 1:
+            os.write(writing, b"two\nthree\nfour\nfive")
+        elif len(windows) == 2:
+            os.close(writing)
+        return lines
+
+    os.write(writing, b"one\n")
+    Stream([""], [Output("", one)], window=2).run(step)
+    assert windows == [["one"], ["two", "three"], ["four", "five"]]
+    assert answers == [b"", b"one\n", b"two\nthree\n"]
+
+
+def test_a_terminal_is_answered_after_each_line_without_a_bar(monkeypatch, capfd, deadline):
+    terminal, reading = os.openpty()
+    from_descriptor(monkeypatch, reading)
+    windows = []
+    os.write(terminal, b"one\ntwo\n\x04")  # Ctrl-D ends the input
+    Stream([""], [Output("", one)]).run(lambda lines, progress: windows.append(lines) or lines)
+    assert windows == [["one"], ["two"]]
+    found = capfd.readouterr()
+    assert (found.out, found.err) == ("one\ntwo\n", "")
+
+
+def test_a_file_on_stdin_has_full_windows(monkeypatch, source, capsysbinary):
+    from_descriptor(monkeypatch, os.open(source, os.O_RDONLY))
+    sizes = []
+    Stream([""], [Output("", one)], window=10).run(
+        lambda lines, progress: sizes.append(len(lines)) or lines
+    )
+    assert sizes == [10, 10, 5]
 
 
 def test_an_empty_input_gives_an_empty_output(tmp_path):

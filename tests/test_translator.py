@@ -1,10 +1,13 @@
 """Strings to strings: order, empty lines, batches, scores, alignments, constraints."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.predictor import Prediction
 from tf_transformer.special_ids import EOS_ID
 from tf_transformer.translator import Alignment, Translator
 
@@ -28,13 +31,22 @@ def with_options(translator, **options):
     return Translator(translator.model, translator.tokenizer, DecodeConfig(**options))
 
 
+def pieces_of(translator):
+    """All pieces of the vocabulary that a translation can contain."""
+    tokenizer = translator.tokenizer
+    return [tokenizer.piece(i) for i in range(EOS_ID + 1, tokenizer.vocabulary_size)]
+
+
+def of_pieces(translator, *pieces, **options):
+    """A translator whose translations contain these pieces only."""
+    excluded = tuple(piece for piece in pieces_of(translator) if piece not in pieces)
+    return with_options(translator, excluded_tokens=excluded, **options)
+
+
 def of_one_word(translator, **options):
     """A translator with a vocabulary of one word: its translations can be counted by hand."""
-    tokenizer = translator.tokenizer
-    pieces = [tokenizer.piece(i) for i in range(EOS_ID + 1, tokenizer.vocabulary_size)]
-    word = max(pieces, key=lambda piece: piece.startswith("▁") * len(piece))
-    excluded = tuple(piece for piece in pieces if piece != word)
-    return with_options(translator, excluded_tokens=excluded, **options), word.removeprefix("▁")
+    word = max(pieces_of(translator), key=lambda piece: piece.startswith("▁") * len(piece))
+    return of_pieces(translator, word, **options), word.removeprefix("▁")
 
 
 def texts_of(translations):
@@ -122,6 +134,42 @@ def test_there_may_be_fewer_hypotheses_but_at_least_one(translator):
     assert empty == [("", 0.0)]
 
 
+@pytest.mark.parametrize(("options", "count"), [({"beam_size": 8}, 3), ({"sampling": True}, 8)])
+def test_n_best_texts_are_distinct_and_the_best_of_their_equals(translator, options, count):
+    """The oracle keeps the best of equal texts. A word is one piece, or a blank and a letter."""
+    options = {"max_length": 5} | options
+    pieces = ("▁t", "▁", "t")
+    every = of_pieces(translator, *pieces, **options, num_hypotheses=8, distinct=False)
+    distinct = of_pieces(translator, *pieces, **options, num_hypotheses=count)
+    repeated = 0
+    for row, found in zip(every.n_best(SENTENCES), distinct.n_best(SENTENCES), strict=True):
+        best = {each.text: each for each in reversed(row)}
+        expected = sorted(best.values(), key=lambda each: -each.score)[:count]
+        assert texts_of(found) == texts_of(expected)
+        repeated += len(row) - len(best)
+    assert repeated
+
+
+def test_truncated_is_a_cut_text_or_a_translation_without_its_end(translator):
+    """Counted by hand: a translation of as many words as its limit has no room for the end."""
+    texts = [*SENTENCES, "one " * 50]
+    options = {"max_length": 2, "sampling": True, "max_source_length": 60}
+    other, word = of_one_word(translator, **options)
+    found = set()
+    for text, each in zip(texts, other(texts), strict=True):
+        is_cut = len(other.tokenizer.encode(text)) > 60
+        assert each.truncated == (is_cut or each.text.count(word) == 2)
+        found.add((is_cut, each.truncated))
+    assert found == {(False, False), (False, True), (True, True)}
+
+
+def test_a_prediction_unpacks_into_text_and_score():
+    prediction = Prediction("eins", -1.0, truncated=True)
+    text, score = copy = pickle.loads(pickle.dumps(prediction))
+    assert (text, score, copy.truncated) == ("eins", -1.0, True)
+    assert prediction == ("eins", -1.0)
+
+
 @pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"sampling": True}])
 def test_translations_start_with_their_prefixes(translator, options):
     prefixes = ["eins", "zwei hundert", "", "", "drei", "s"]
@@ -149,6 +197,11 @@ def test_the_score_of_a_translation_is_the_score_of_its_search(translator, lengt
                 penalty = ((5 + length) / 6) ** length_penalty
                 assert found.log_probability == pytest.approx(found.score * penalty, rel=1e-5)
     assert len(compared) >= 3
+
+
+def test_a_pair_of_empty_texts_has_the_score_of_an_empty_translation(translator):
+    assert translator.score(["", "  "], ["", " "]) == [tuple(translator([""])[0])[1:] * 2] * 2
+    assert all(pair.score < 0 for pair in translator.score(["", "one"], ["eins", ""]))
 
 
 def source_of(translator, text):
@@ -249,6 +302,15 @@ def test_the_saved_model_gives_the_same_strings(translator, tmp_path, jit_compil
         assert [text.decode() for text in found["translation"].numpy()] == texts_of(expected)
         scores = [translation.score for translation in expected]
         np.testing.assert_allclose(found["score"], scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["__call__", "n_best", "score", "align", "signatures"])
+@pytest.mark.parametrize("text", ["twenty-one", b"twenty-one"])
+def test_one_text_in_place_of_a_list_is_an_error(translator, method, text):
+    texts = [text] * (2 if method in ("score", "align") else 1)
+    message = r"expected a list of texts, got one text \((str|bytes)\); use translator\(\[...\]\)"
+    with pytest.raises(InputError, match=message):
+        getattr(translator, method)(*texts)
 
 
 @pytest.mark.parametrize("method", ["__call__", "n_best", "score", "align"])

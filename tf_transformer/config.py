@@ -350,6 +350,9 @@ class DecodeConfig:
         coverage_penalty: β of the penalty on source tokens that got little attention (Wu et al.
             2016, equation 14); 0: none.
         num_hypotheses: predictions per sentence (N), at most the beam unless sampling.
+        distinct: whether the predictions for a sentence are different texts. Of hypotheses with
+            equal texts, which differ in their tokens or were drawn twice, the best is kept, so
+            there may be fewer than num_hypotheses.
         max_extra_length: longest prediction: source tokens · max_length_ratio + this.
         max_length_ratio: see max_extra_length.
         max_length: longest prediction for any source; 0: no such limit.
@@ -375,6 +378,7 @@ class DecodeConfig:
     length_penalty: float = 0.6
     coverage_penalty: float = 0.0
     num_hypotheses: int = 1
+    distinct: bool = True
     max_extra_length: int = 50
     max_length_ratio: float = 1.0
     max_length: int = 0

@@ -7,17 +7,34 @@ from typing import NamedTuple, Protocol
 import keras
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.errors import InputError
 from tf_transformer.tokenizer import Tokenizer
 
 Progress = Callable[[int, int], object]
 """progress(inputs newly done, tokens predicted for them)."""
 
 
-class Prediction(NamedTuple):
-    """A predicted text and its score: log-probability over length penalty."""
-
+class _ScoredText(NamedTuple):
     text: str
     score: float
+
+
+class Prediction(_ScoredText):
+    """A predicted text and its score: log-probability over length penalty.
+
+    Attributes:
+        text: the predicted text.
+        score: its score.
+        truncated: whether the input was longer than `max_source_length` and was cut, or the best
+            prediction for it reached its length limit. Not an item of the tuple, which has two.
+    """
+
+    truncated: bool = False
+
+    def __new__(cls, text: str, score: float, truncated: bool = False) -> "Prediction":
+        prediction = super().__new__(cls, text, score)
+        prediction.truncated = truncated
+        return prediction
 
 
 class PairScore(NamedTuple):
@@ -35,6 +52,27 @@ class SignatureCase(NamedTuple):
 
     inputs: dict[str, list[str]]
     outputs: dict[str, list]
+
+
+def require_texts(**lists: Sequence[str] | None) -> None:
+    """Raises an `InputError` for a text in place of a list, and for lists of different lengths.
+
+    To Python a text is also a sequence of texts, its characters. None: the list was not given.
+    """
+    given = {name: texts for name, texts in lists.items() if texts is not None}
+    for name, texts in given.items():
+        if isinstance(texts, str | bytes):
+            raise InputError(
+                f"expected a list of {name}, got one text ({type(texts).__name__}); "
+                "use translator([...])[0]."
+            )
+    (first, some), *rest = given.items()
+    for second, others in rest:
+        if len(some) != len(others):
+            raise InputError(
+                f"expected as many {second} as {first}, got {len(others)} {second} and "
+                f"{len(some)} {first}."
+            )
 
 
 def no_progress(inputs: int, tokens: int) -> None:

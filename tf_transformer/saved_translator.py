@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
-from tf_transformer.predictor import PairScore, Prediction
+from tf_transformer.predictor import PairScore, Prediction, require_texts
 from tf_transformer.tokenizer import well_formed
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")
@@ -60,21 +60,27 @@ class SavedTranslator:
 
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """Translates `texts`; item n of the result is the translation of item n."""
+        require_texts(texts=texts)
         found = self._call("serving_default", text=texts)
-        return list(map(_prediction, found["translation"], found["score"]))
+        return list(map(_prediction, found["translation"], found["score"], found["truncated"]))
 
     def n_best(self, texts: Sequence[str]) -> list[list[Prediction]]:
         """The translations of each text that the search found, best first, at least one."""
+        require_texts(texts=texts)
         found = self._call("n_best", text=texts)
-        rows = zip(found["translations"], found["scores"], strict=True)
+        rows = zip(found["translations"], found["scores"], found["truncated"], strict=True)
         return [
-            [_prediction(*pair) for pair in zip(*row, strict=True) if pair[1] != NEG_INF]
-            for row in rows
+            [
+                _prediction(text, score, truncated)
+                for place, (text, score) in enumerate(zip(texts, scores, strict=True))
+                if score != NEG_INF or place == 0
+            ]
+            for texts, scores, truncated in rows
         ]
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
         """The model's score of each of `translations` as a translation of its text."""
-        require_same_length(texts=texts, translations=translations)
+        require_texts(texts=texts, translations=translations)
         found = self._call("score", source=texts, target=translations)
         pairs = zip(found["score"], found["log_probability"], strict=True)
         return [PairScore(float(score), float(total)) for score, total in pairs]
@@ -88,15 +94,5 @@ class SavedTranslator:
         return {name: output.numpy() for name, output in found.items()}
 
 
-def _prediction(text: bytes, score: float) -> Prediction:
-    return Prediction(text.decode("utf-8", "replace"), float(score))
-
-
-def require_same_length(**lists: Sequence[str]) -> None:
-    """Raises an `InputError` when two lists differ in length."""
-    (first, some), (second, others) = lists.items()
-    if len(some) != len(others):
-        raise InputError(
-            f"expected as many {second} as {first}, got {len(others)} {second} and {len(some)} "
-            f"{first}."
-        )
+def _prediction(text: bytes, score: float, truncated: bool) -> Prediction:
+    return Prediction(text.decode("utf-8", "replace"), float(score), bool(truncated))

@@ -1,6 +1,6 @@
 """The search that a `DecodeConfig` describes, for a model and a batch of ids."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -148,6 +148,9 @@ class Search:
 def score_pairs(model: Transformer, source: tf.Tensor, target: tf.Tensor, alpha: float) -> Score:
     """Scores given translations.
 
+    A pair of two empty sentences, of the end token alone, has the score 0: the score of the empty
+    translation that `Translator` gives for an empty text.
+
     Args:
         model: the Transformer.
         source: int32 tensor (B, S), each row ending with the end id, then padding.
@@ -157,8 +160,17 @@ def score_pairs(model: Transformer, source: tf.Tensor, target: tf.Tensor, alpha:
     logits = model((source, shift_right(target)))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
     of_tokens = tf.gather(log_p, target, batch_dims=2)  # (B, T)
-    total = ops.sum(ops.where(ops.not_equal(target, PAD_ID), of_tokens, 0.0), axis=1)
+    has_text = ops.maximum(token_counts(source), token_counts(target)) > 1  # (B,)
+    counted = ops.logical_and(ops.not_equal(target, PAD_ID), has_text[:, None])
+    total = ops.sum(ops.where(counted, of_tokens, 0.0), axis=1)
     return Score(total / length_penalty(token_counts(target), alpha), total)
+
+
+def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
+    """Options of a search that finds `num_hypotheses` distinct texts if its beam holds so many."""
+    if config.distinct and config.num_hypotheses > 1 and not config.sampling:
+        return replace(config, num_hypotheses=config.beam_size)
+    return config
 
 
 def max_target_lengths(lengths, config: DecodeConfig, model_config: ModelConfig):

@@ -3,9 +3,13 @@
 Lines are read, processed and written in windows, so memory holds one window whatever the length of
 the file. Every output corresponds to the input line by line and in order. It is written as
 `<name>.partial` and gets its name when it is complete.
+
+A window of stdin also ends when the next line does not arrive within `WAIT`, and on a terminal
+after each line, so that a person or a program gets an answer before the end of the input.
 """
 
 import contextlib
+import io
 import itertools
 import os
 import pathlib
@@ -17,10 +21,12 @@ from typing import Any, BinaryIO
 
 from tqdm import tqdm
 
+from tf_transformer.arriving_lines import ArrivingLines
 from tf_transformer.errors import InputError
 from tf_transformer.files import align, read_aligned, read_lines, split_lines
 
 WINDOW = 10_000
+WAIT = 0.2  # seconds
 
 Progress = Callable[[int, int], object]
 """progress(sentences newly done, target tokens in them)."""
@@ -57,11 +63,14 @@ class ProgressBar:
     Args:
         total: number of sentences; None: unknown.
         done: sentences done before.
+        shown: whether there is a bar at all.
     """
 
-    def __init__(self, total: int | None, done: int = 0):
+    def __init__(self, total: int | None, done: int = 0, shown: bool = True):
         self._tokens = 0
-        self._bar = tqdm(total=total, initial=done, unit="sentence", mininterval=0.5)
+        self._bar = tqdm(
+            total=total, initial=done, unit="sentence", mininterval=0.5, disable=not shown
+        )
 
     def __enter__(self) -> "ProgressBar":
         return self
@@ -92,7 +101,7 @@ class Stream:
     Args:
         inputs: files, plain or .gz, with equal numbers of lines; the first may be "", stdin.
         outputs: the length of the first one determines where an interrupted run is resumed.
-        window: number of lines processed at once.
+        window: number of lines processed at once; on stdin the largest number.
         resume: whether to continue existing partial outputs.
 
     Raises:
@@ -125,29 +134,44 @@ class Stream:
     def run(self, step: Step) -> None:
         """Calls `step` for each window and writes its results."""
         names = [path or "stdin" for path in self.inputs]
-        rows = itertools.islice(align(names, [*map(_lines, self.inputs)]), self.done, None)
+        lines, continues = _first_lines(self.inputs[0])
+        rows = align(names, [lines, *map(read_lines, self.inputs[1:])])
+        windows = self._windows(itertools.islice(rows, self.done, None), continues)
         with contextlib.ExitStack() as stack:
             handles = [stack.enter_context(_opened(output, self.done)) for output in self.outputs]
-            bar = stack.enter_context(ProgressBar(self.total, self.done))
-            while self._process_window(step, rows, handles, bar):
+            shown = bool(self.inputs[0]) or not sys.stdin.isatty()
+            bar = stack.enter_context(ProgressBar(self.total, self.done, shown))
+            for window in windows:
+                self._process(window, step, handles, bar)
                 bar.catch_up(self.done)
+                del window  # before the next one is read
         for output in reversed(self._files):
             output.partial.rename(output.path)
 
-    def _process_window(
+    def _windows(
+        self, rows: Iterator[tuple[bytes, ...]], continues: Callable[[], bool]
+    ) -> Iterator[list[tuple[bytes, ...]]]:
+        """The rows in windows: full, or up to a row after which `continues` returns False."""
+        window = []
+        for row in rows:
+            window.append(row)
+            if len(window) == self.window or not continues():
+                yield window
+                window = []
+        if window:
+            yield window
+
+    def _process(
         self,
+        window: Sequence[tuple[bytes, ...]],
         step: Step,
-        rows: Iterator[tuple[bytes, ...]],
         handles: Sequence[BinaryIO],
         bar: ProgressBar,
-    ) -> bool:
-        """Processes the next window; returns False when there is none.
+    ) -> None:
+        """Processes a window.
 
         The first output is written last: all others have at least its lines.
         """
-        window = list(itertools.islice(rows, self.window))
-        if not window:
-            return False
         columns = zip(*window, strict=True)
         texts = [[line.decode("utf-8", "replace") for line in column] for column in columns]
         results = step(*texts, progress=bar.advance)
@@ -159,7 +183,6 @@ class Stream:
             if output.path:
                 os.fsync(handle.fileno())
         self.done += len(window)
-        return True
 
     def _refuse_to_overwrite(self, resume: bool) -> None:
         paths = [output.path for output in self._files]
@@ -196,9 +219,20 @@ class Stream:
         return done
 
 
-def _lines(path: str) -> Iterator[bytes]:
-    """The lines of a file, or of stdin if `path` is empty."""
-    return read_lines(path) if path else split_lines(sys.stdin.buffer)
+def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
+    """The lines of a file, or of stdin if `path` is empty, and whether the window continues.
+
+    It does not on a terminal, nor when the next line does not arrive within `WAIT`.
+    """
+    if path:
+        return read_lines(path), lambda: True
+    try:
+        lines = ArrivingLines(sys.stdin.fileno())
+    except io.UnsupportedOperation:  # a Python object in place of an open file
+        return split_lines(sys.stdin.buffer), lambda: True
+    if sys.stdin.isatty():
+        return split_lines(lines), lambda: False
+    return split_lines(lines), lambda: lines.next_arrives_within(WAIT)
 
 
 @contextlib.contextmanager

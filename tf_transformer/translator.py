@@ -11,9 +11,9 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.predictor import PairScore, Progress, SignatureCase, no_progress
-from tf_transformer.saved_translator import SavedTranslator, Translation, require_same_length
-from tf_transformer.search import Search, score_pairs
+from tf_transformer.predictor import PairScore, Progress, SignatureCase, no_progress, require_texts
+from tf_transformer.saved_translator import SavedTranslator, Translation
+from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -62,7 +62,7 @@ class Translator:
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
         ids = tf.TensorSpec((None, None), tf.int32)
-        search = Search(model, config, self.excluded_ids)
+        search = Search(model, with_spare_hypotheses(config), self.excluded_ids)
         self._search = tf.function(lambda source: search(source), input_signature=[ids])
         self._continue = tf.function(search.__call__, input_signature=[ids, ids])
         self._score = tf.function(
@@ -148,14 +148,15 @@ class Translator:
     ) -> list[list[Translation]]:
         """As a call, but all `config.num_hypotheses` translations of each text, best first.
 
-        At least one, and fewer than `config.num_hypotheses` when the search found fewer.
+        Their texts differ if `config.distinct` is set. At least one, and fewer than
+        `config.num_hypotheses` when the search found fewer.
         """
-        rows = self._encode_all(texts)
+        require_texts(texts=texts, prefixes=prefixes)
+        rows, cut = self._encode_all(texts)
         prefix_rows = None
         if prefixes is not None:
-            require_same_length(texts=texts, prefixes=prefixes)
             prefix_rows = [self.tokenizer.encode(prefix)[:-1] for prefix in prefixes]
-        result = [[Translation("", 0.0)] for _ in texts]
+        result = [[Translation("", 0.0, is_cut)] for is_cut in cut]
         for indices in self._batches([len(row) if len(row) > 1 else 0 for row in rows]):
             source = _pad([rows[i] for i in indices])
             if prefix_rows is None:
@@ -165,8 +166,8 @@ class Translator:
             ids, lengths, scores = (
                 np.asarray(field) for field in (found.ids, found.lengths, found.scores)
             )
-            for i, *hypotheses in zip(indices, ids, lengths, scores, strict=True):
-                result[i] = self._translations(*hypotheses)
+            for row, i in enumerate(indices):
+                result[i] = self._translations(ids[row], lengths[row], scores[row], cut[i])
             progress(len(indices), int(lengths[:, 0].sum()))
         return result
 
@@ -179,7 +180,8 @@ class Translator:
         """The model's score of each of `translations`, as a translation of its text.
 
         For a translation that a search without constraints found, this is the search's own
-        score, if the tokenizer splits the text as the search did.
+        score, if the tokenizer splits the text as the search did. A pair of two empty or blank
+        texts has the score 0.
 
         Args:
             texts: sources.
@@ -224,15 +226,22 @@ class Translator:
         best = [row[0].text for row in n_best]
         pairs = self.score(texts, best)
         text = {"text": list(texts)}
+        truncated = [row[0].truncated for row in n_best]
         return {
             "serving_default": SignatureCase(
-                text, {"translation": best, "score": [row[0].score for row in n_best]}
+                text,
+                {
+                    "translation": best,
+                    "score": [row[0].score for row in n_best],
+                    "truncated": truncated,
+                },
             ),
             "n_best": SignatureCase(
                 text,
                 {
                     "translations": [[found.text for found in row] for row in n_best],
                     "scores": [[found.score for found in row] for row in n_best],
+                    "truncated": truncated,
                 },
             ),
             "score": SignatureCase(
@@ -259,27 +268,34 @@ class Translator:
         graph = ServingGraph(search, self.tokenizer, self.max_source_length, jit_compile)
         write_saved_model(graph, path)
 
-    def _translations(self, ids, lengths, scores) -> list[Translation]:
-        """The hypotheses (N, L) of one sentence, without the missing ones."""
+    def _translations(self, ids, lengths, scores, is_cut: bool) -> list[Translation]:
+        """The translations of one sentence: its hypotheses (W, L), without the missing ones."""
         count = max(1, int((lengths > 0).sum()))
-        return [
-            Translation(self.tokenizer.decode(row), float(score))
+        truncated = is_cut or bool(lengths[0] > 0 and EOS_ID not in ids[0])
+        found = [
+            Translation(self.tokenizer.decode(row), float(score), truncated)
             for row, score in zip(ids[:count], scores[:count], strict=True)
         ]
+        if self.config.distinct:
+            best: dict[str, Translation] = {}
+            for each in found:
+                best.setdefault(each.text, each)
+            found = list(best.values())
+        return found[: self.config.num_hypotheses]
 
-    def _encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+    def _encode_all(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
+        """Ids of texts with the end token, and whether each was cut."""
         longest = self.max_source_length
-        return [
-            ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID]
-            for ids in map(self.tokenizer.encode, texts)
-        ]
+        rows = list(map(self.tokenizer.encode, texts))
+        cut = [len(ids) > longest for ids in rows]
+        return [ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID] for ids in rows], cut
 
     def _pairs(
         self, texts: Sequence[str], translations: Sequence[str]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
         """Batches of pairs: their indices, source ids and target ids."""
-        require_same_length(texts=texts, translations=translations)
-        sources, targets = self._encode_all(texts), self._encode_all(translations)
+        require_texts(texts=texts, translations=translations)
+        (sources, _), (targets, _) = map(self._encode_all, (texts, translations))
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
             yield indices, _pad([sources[i] for i in indices]), _pad([targets[i] for i in indices])

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -162,6 +163,53 @@ def test_a_killed_translation_is_resumed_to_the_same_bytes(run, tmp_path):
     for path in (tmp_path / "whole").iterdir():
         assert (tmp_path / "killed" / path.name).read_bytes() == path.read_bytes()
     assert len(list((tmp_path / "killed").iterdir())) == 4
+
+
+def test_a_line_of_a_pipe_is_translated_before_the_end_of_the_input(run):
+    """Without the end of the input, a line that is not translated within two minutes fails."""
+    with subprocess.Popen(
+        [sys.executable, "translate.py", "--run_dir", run],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    ) as process:
+        for line in (b"one\n", b"twenty-one\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            answered = select.select([process.stdout], [], [], 120)[0]
+            if not answered:
+                process.kill()
+            assert answered
+            assert process.stdout.readline().endswith(b"\n")
+        process.send_signal(signal.SIGINT)  # while it waits for more
+        assert process.wait(60) == 1
+        assert process.stderr.read().endswith(b"interrupted\n")
+
+
+def test_truncated_lines_are_reported(run, tmp_path, capsys):
+    """Lines of the input, counted from 1. A translation of one token has no room for its end."""
+    (tmp_path / "in").write_text("one\n\n" + "one " * 90 + "\ntwo\n", "utf-8")
+    options = {"max_source_length": 20, "max_length": 1}
+    translate.main(str(run), str(tmp_path / "in"), str(tmp_path / "out"), **options)
+    report = capsys.readouterr().err
+    assert "cut to 20 tokens (--max_source_length): 1 line (3)\n" in report
+    assert "translation ends at its length limit: 2 lines (1, 4)\n" in report
+    (tmp_path / "target").write_text("\n\n\n" + "zwei " * 30 + "\n", "utf-8")
+    files = {"score_target": str(tmp_path / "target"), "output": str(tmp_path / "scores")}
+    translate.main(str(run), str(tmp_path / "in"), **files, **options)
+    report = capsys.readouterr().err
+    assert "cut to 20 tokens (--max_source_length): 2 lines (3, 4)\n" in report
+    assert "length limit" not in report
+    translate.main(str(run), str(tmp_path / "in"), str(tmp_path / "all"), beam_size=1)
+    assert "cut" not in capsys.readouterr().err
+
+
+def test_a_report_lists_the_first_lines():
+    lines = translate.LineNumbers()
+    for number in range(1, 1001):
+        lines.add(3 * number)
+    assert str(lines) == "1,000 lines (3, 6, 9, 12, 15, 18, 21, 24, 27, 30, ...)"
 
 
 def test_a_closed_pipe_gives_no_traceback(run):

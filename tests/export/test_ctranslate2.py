@@ -88,10 +88,20 @@ def test_scores_of_given_translations_equal_the_models(name, tokenizer, loaded, 
     translator = untrained(tokenizer, num_layers=2, **VARIANTS[name])
     to_ctranslate2.write(translator, tmp_path, "float32")
     model = loaded(tmp_path)
-    given = [*TEXTS[1:], "two two"]
+    texts, given = [*TEXTS, "", " "], [*TEXTS[1:], "two two", "", "  "]
     np.testing.assert_allclose(
-        model.score(TEXTS, given), translator.score(TEXTS, given), atol=1e-4, rtol=1e-5
+        model.score(texts, given), translator.score(texts, given), atol=1e-4, rtol=1e-5
     )
+
+
+@pytest.mark.parametrize(("distinct", "expected"), [(True, 2), (False, 3)])
+def test_of_equal_texts_the_best_is_kept(tokenizer, loaded, tmp_path, distinct, expected):
+    to_ctranslate2.write(untrained(tokenizer, {"distinct": distinct}), tmp_path, "float32")
+    beam = [["▁", "t", "</s>"], ["▁t", "</s>"], ["▁", "</s>"]]
+    found = loaded(tmp_path).rescore(beam, [-1.0, -1.0, -3.0])
+    assert len(found) == expected
+    assert found[0] == max(found, key=lambda each: each.score)
+    assert {each.translation for each in found} == {"t", ""}
 
 
 @pytest.mark.parametrize(

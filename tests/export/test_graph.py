@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
+from tf_transformer.special_ids import EOS_ID
 from tf_transformer.translator import Translator
 
 ODD = [
@@ -61,6 +63,21 @@ def test_a_saved_translator_gives_the_same_scores_of_pairs(translator, saved):
     np.testing.assert_allclose(found, expected, atol=1e-3, rtol=1e-5)
 
 
+def test_a_saved_translator_leaves_out_equal_texts_as_the_translator_does(translator, tmp_path):
+    """A word is one piece, or a blank and a letter."""
+    tokenizer = translator.tokenizer
+    pieces = {tokenizer.piece(i) for i in range(EOS_ID + 1, tokenizer.vocabulary_size)}
+    options = {"beam_size": 8, "num_hypotheses": 5, "max_length": 4}
+    decode = DecodeConfig(**options, excluded_tokens=tuple(pieces - {"▁t", "▁", "t"}))
+    other = Translator(translator.model, tokenizer, decode)
+    other.save(tmp_path / "1")
+    for found, expected in zip(
+        Translator.load(tmp_path / "1").n_best(ODD), other.n_best(ODD), strict=True
+    ):
+        assert_same(found, expected)
+        assert len({t.text for t in found}) == len(found)
+
+
 def test_missing_hypotheses_are_empty_and_have_a_finite_score(saved):
     found = call(saved, "n_best", text=["", "one"])
     assert found["translations"].shape == (2, 3)
@@ -75,12 +92,16 @@ def test_broken_utf8_is_replaced_as_python_replaces_it(translator, saved):
     np.testing.assert_allclose(found["score"], [t.score for t in expected], atol=1e-4)
 
 
-def test_truncated_marks_texts_that_were_cut(translator, saved):
+def test_truncated_marks_texts_that_were_cut_and_unfinished_translations(translator, saved):
     lengths = [len(translator.tokenizer.encode(text)) for text in ODD]
     too_long = [length > 30 for length in lengths]
     assert 0 < sum(too_long) < len(ODD)
-    assert call(saved, "serving_default", text=ODD)["truncated"].tolist() == too_long
-    assert call(saved, "n_best", text=ODD)["truncated"].tolist() == too_long
+    truncated = [each.truncated for each in translator(ODD)]
+    assert sum(too_long) < sum(truncated) < len(ODD)
+    assert call(saved, "serving_default", text=ODD)["truncated"].tolist() == truncated
+    assert call(saved, "n_best", text=ODD)["truncated"].tolist() == truncated
+    assert [each.truncated for each in saved(ODD)] == truncated
+    assert [row[0].truncated for row in saved.n_best(ODD)] == truncated
     for pair in ({"source": ODD, "target": [""] * 10}, {"source": [""] * 10, "target": ODD}):
         assert call(saved, "score", **pair)["truncated"].tolist() == too_long
 
@@ -101,6 +122,14 @@ def test_lists_of_unequal_length_are_an_error(saved):
         saved.score(["one", "two"], ["eins"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="as many targets as sources"):
         call(saved, "score", source=["one", "two"], target=["eins"])
+
+
+@pytest.mark.parametrize("method", ["__call__", "n_best"])
+def test_one_text_in_place_of_a_list_is_an_error(saved, method):
+    with pytest.raises(InputError, match=r"expected a list of texts, got one text \(str\)"):
+        getattr(saved, method)("twenty-one")
+    with pytest.raises(InputError, match=r"expected a list of translations, got one text \(str\)"):
+        saved.score(["twenty-one"], "einundzwanzig")
 
 
 def test_a_folder_without_a_model_is_an_error(tmp_path):

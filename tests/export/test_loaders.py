@@ -60,7 +60,7 @@ def serving_default(translator, text):
     return {
         "translation": [translation.text for translation in found],
         "score": [translation.score for translation in found],
-        "truncated": truncated(translator, text),
+        "truncated": [translation.truncated for translation in found],
     }
 
 
@@ -70,13 +70,13 @@ def n_best(translator, text):
     return {
         "translations": [[translation.text for translation in row] for row in found],
         "scores": [[translation.score for translation in row] for row in found],
-        "truncated": truncated(translator, text),
+        "truncated": [row[0].truncated for row in found],
     }
 
 
 def score(translator, source, target):
     found = translator.score(source, target)
-    cut = zip(truncated(translator, source), truncated(translator, target), strict=True)
+    cut = zip(is_cut(translator, source), is_cut(translator, target), strict=True)
     return {
         "score": [pair.score for pair in found],
         "log_probability": [pair.log_probability for pair in found],
@@ -84,7 +84,7 @@ def score(translator, source, target):
     }
 
 
-def truncated(translator, texts):
+def is_cut(translator, texts):
     encode = translator.tokenizer.encode
     return [len(encode(text)) > translator.max_source_length for text in texts]
 

@@ -1,5 +1,6 @@
 """Translates lines: python translate.py --run_dir runs/x < in.txt > out.txt."""
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,8 @@ from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
 
 if TYPE_CHECKING:
     from tf_transformer.predictor import Prediction, Predictor
+
+LISTED = 10  # line numbers in a report
 
 
 def main(
@@ -29,18 +32,22 @@ def main(
 ) -> None:
     """Writes exactly one line for each line read; only newlines end lines.
 
+    Lines of a terminal are translated one by one, those of a pipe at the latest when no line has
+    arrived for 0.2 s. At the end, stderr has the numbers of lines that were cut because they are
+    longer than --max_source_length, and of translations that reached their length limit.
+
     Args:
         run_dir: the run's folder.
         input: file to translate, plain or .gz; stdin when not given.
         output: file for the translations; stdout when not given. Files are written as
             <name>.partial and get their names when they are complete.
         resume: go on with the partial files of an interrupted run that had the same options.
-        window: lines read, sorted by length and translated together; memory grows with it.
+        window: most lines read, sorted by length and translated together; memory grows with it.
         prefixes: file of the beginnings of the translations, line by line; lines may be empty.
         score_target: file of translations; instead of translating, writes the score and the
             log-probability of each, separated by a tab.
-        n_best_output: file for all --num_hypotheses translations of each line, best first, as
-            `line ||| translation ||| score`; lines are counted from 0.
+        n_best_output: file for the translations of each line, at most --num_hypotheses, best
+            first, as `line ||| translation ||| score`; lines are counted from 0.
         scores_output: file for the score of each translation.
         alignments_output: file for links `s-t`, where target token t attended most to source
             token s: positions in pieces of the tokenizer, counted from 0.
@@ -70,7 +77,11 @@ def main(
 
     predictor = load_predictor(run_dir, dtype, **decode_options)
     step = scoring(predictor) if score_target else predicting(predictor)
-    stream.run(aligning(predictor, step) if alignments_output else step)
+    if alignments_output:
+        step = aligning(predictor, step)
+    report = TruncationReport(step, stream.done, predictor.max_source_length)
+    stream.run(report)
+    sys.stderr.write(str(report))
 
 
 class Line(NamedTuple):
@@ -79,6 +90,7 @@ class Line(NamedTuple):
     n_best: "list[Prediction]"
     log_probability: float = 0.0  # of a given translation
     links: Sequence[tuple[int, int]] = ()
+    cut: bool = False  # whether a text was longer than `max_source_length`
 
 
 def predicting(predictor: "Predictor") -> Step:
@@ -87,7 +99,11 @@ def predicting(predictor: "Predictor") -> Step:
     def step(
         inputs: Sequence[str], prefixes: Sequence[str] | None = None, *, progress: Progress
     ) -> list[Line]:
-        return [Line(n_best) for n_best in predictor.n_best(inputs, prefixes, progress)]
+        found = predictor.n_best(inputs, prefixes, progress)
+        return [
+            Line(n_best, cut=is_cut(text, predictor))
+            for text, n_best in zip(inputs, found, strict=True)
+        ]
 
     return step
 
@@ -99,11 +115,20 @@ def scoring(predictor: "Predictor") -> Step:
     def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
         scores = predictor.score(inputs, targets, progress)
         return [
-            Line([Prediction(target, found.score)], found.log_probability)
-            for target, found in zip(targets, scores, strict=True)
+            Line(
+                [Prediction(target, found.score)],
+                found.log_probability,
+                cut=is_cut(text, predictor) or is_cut(target, predictor),
+            )
+            for text, target, found in zip(inputs, targets, scores, strict=True)
         ]
 
     return step
+
+
+def is_cut(text: str, predictor: "Predictor") -> bool:
+    """Whether the predictor cuts the text, because it is longer than `max_source_length`."""
+    return len(predictor.tokenizer.encode(text)) > predictor.max_source_length
 
 
 def aligning(predictor: "Predictor", step: Step) -> Step:
@@ -128,6 +153,60 @@ def aligning(predictor: "Predictor", step: Step) -> Step:
         ]
 
     return with_links
+
+
+class LineNumbers:
+    """Counts lines and keeps the numbers of the first ones."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[int] = []
+
+    def add(self, number: int) -> None:
+        """Adds a line."""
+        self.count += 1
+        if self.count <= LISTED:
+            self._first.append(number)
+
+    def __str__(self) -> str:
+        """For example: 12 lines (3, 5, 17, ...)."""
+        numbers = ", ".join(map(str, self._first)) + ", ..." * (self.count > LISTED)
+        return f"{self.count:,} line{'s' * (self.count > 1)} ({numbers})"
+
+
+class TruncationReport:
+    """A step that calls another and counts the lines that were cut or reached their length limit.
+
+    Args:
+        step: the other step.
+        done: number of lines before the first call.
+        longest: `max_source_length` of the predictor.
+    """
+
+    def __init__(self, step: Step, done: int, longest: int):
+        self._step = step
+        self._done = done
+        self._longest = longest
+        self._cut = LineNumbers()
+        self._at_limit = LineNumbers()
+
+    def __call__(self, *columns: Sequence[str], progress: Progress) -> Sequence[Line]:
+        lines = self._step(*columns, progress=progress)
+        for line in lines:
+            self._done += 1
+            if line.cut:
+                self._cut.add(self._done)
+            elif line.n_best[0].truncated:
+                self._at_limit.add(self._done)
+        return lines
+
+    def __str__(self) -> str:
+        """A line for each of the two, if there was one."""
+        found = {
+            f"cut to {self._longest:,} tokens (--max_source_length)": self._cut,
+            "translation ends at its length limit": self._at_limit,
+        }
+        return "".join(f"{text}: {lines}\n" for text, lines in found.items() if lines.count)
 
 
 def _text(number: int, line: Line) -> list[str]:

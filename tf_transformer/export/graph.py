@@ -13,7 +13,7 @@ from tf_transformer.export.micro_batches import (
     pad_to_shape,
     run_in_micro_batches,
 )
-from tf_transformer.search import Search, score_pairs
+from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
 
@@ -25,7 +25,8 @@ class ServingGraph(tf.Module):
 
     It contains core TensorFlow ops and tensorflow-text's SentencePiece ops only. Batches of any
     size are processed in micro-batches, which bounds memory; the outputs of a row do not depend on
-    other rows. `truncated` marks rows that were longer than `max_source_length`.
+    other rows. `truncated` marks rows that were longer than `max_source_length`, and rows whose
+    best translation reached its length limit.
 
     Args:
         search: the search on ids; its configuration also bounds the micro-batches.
@@ -53,7 +54,8 @@ class ServingGraph(tf.Module):
             # transposing it in each call takes as long as several steps. The export stores both.
             projection = self.model.output_embedding.projection()
             self._output_projection = tf.Variable(projection, trainable=False)
-        self._search = self._best = self._compiled(search)
+        spare = replace(search, config=with_spare_hypotheses(self.config))
+        self._search = self._best = self._compiled(spare)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
             # The best hypothesis alone is found earlier.
             of_one = replace(search, config=replace(self.config, num_hypotheses=1))
@@ -114,12 +116,15 @@ class ServingGraph(tf.Module):
         return tf.clip_by_value(self.config.batch_tokens // length, 1, self.config.batch_size)
 
     def _hypotheses(self, text: tf.Tensor, search: SearchIds, count: int) -> tuple[tf.Tensor, ...]:
-        """Translations and scores (B, N), and whether each text was cut (B,)."""
+        """Translations and scores (B, N), and whether a text or its translation was cut (B,)."""
         sources, cut = self._encode(text)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             found = search(_rows_of(sources, rows))
-            return self._detokenize(found)[:, :count], found.scores[:, :count]
+            texts, scores = self._detokenize(found), found.scores
+            if self.config.distinct:
+                texts, scores = _without_repeated(texts, scores)
+            return texts[:, :count], scores[:, :count], _reached_limit(found)
 
         def max_rows(length: tf.Tensor) -> tf.Tensor:
             if self._jit_compile:
@@ -130,8 +135,13 @@ class ServingGraph(tf.Module):
         with_text = tf.where(lengths > 1, lengths, 0)
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         batch = tf.shape(text)[0]
-        of_none = tf.fill((batch, count), ""), tf.tile(score_of_none[None], (batch, 1))
-        return (*run_in_micro_batches(run, with_text, max_rows, of_none), cut)
+        of_none = (
+            tf.fill((batch, count), ""),
+            tf.tile(score_of_none[None], (batch, 1)),
+            tf.zeros((batch,), tf.bool),
+        )
+        texts, scores, at_limit = run_in_micro_batches(run, with_text, max_rows, of_none)
+        return texts, scores, tf.logical_or(cut, at_limit)
 
     def _encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Ids of strings (B,) with the end token, and whether each was cut (B,)."""
@@ -150,6 +160,24 @@ class ServingGraph(tf.Module):
         text_ids = tf.logical_and(inside, tf.not_equal(ids, EOS_ID))
         strings = self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, text_ids))
         return tf.reshape(strings, shape)
+
+
+def _without_repeated(texts: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The first of equal texts of each row (B, N); then "" and `NEG_INF` for the repeated ones."""
+    place = tf.range(tf.shape(texts)[1])
+    earlier = place[None, :] < place[:, None]  # (N, N)
+    equal = tf.equal(texts[:, :, None], texts[:, None, :])  # (B, N, N)
+    repeated = tf.reduce_any(tf.logical_and(equal, earlier), axis=2)  # (B, N)
+    order = tf.argsort(tf.cast(repeated, tf.int32), axis=1, stable=True)
+    fields = tf.where(repeated, "", texts), tf.where(repeated, NEG_INF, scores)
+    first, scores_of_first = (tf.gather(field, order, batch_dims=1) for field in fields)
+    return first, scores_of_first
+
+
+def _reached_limit(found: Hypotheses) -> tf.Tensor:
+    """Whether the best hypothesis of each sentence has no end token (B,)."""
+    has_end = tf.reduce_any(tf.equal(found.ids[:, 0], EOS_ID), axis=1)
+    return tf.logical_and(found.lengths[:, 0] > 0, tf.logical_not(has_end))
 
 
 def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:

@@ -83,7 +83,7 @@ class Model:
         return [found[0] for found in self.n_best(texts)]
 
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
-        """All hypotheses of the beam, best first."""
+        """All translations of the beam, best first; of equal texts only the best is kept."""
         sources = self.tokenizer.encode(list(texts), out_type=str)
         result = [[Translation("", 0.0)] for _ in texts]
         for length, indices in self.by_length(sources).items():
@@ -95,15 +95,23 @@ class Model:
         return result
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """The model's score of each of `translations` as a translation of its text."""
+        """The model's score of each of `translations` as a translation of its text.
+
+        A pair of two empty texts has the score 0.
+        """
+        sources, targets = (
+            self.tokenizer.encode(list(each), out_type=str) for each in (texts, translations)
+        )
         found = self.translator.score_batch(
-            self.tokenizer.encode(list(texts), out_type=str),
-            self.tokenizer.encode(list(translations), out_type=str),
+            *(sources, targets),
             max_batch_size=BATCH_SIZE,
             max_input_length=self.search["max_source_length"],
         )
         alpha = self.search["length_penalty"]
-        rows = [(sum(each.log_probs), len(each.log_probs)) for each in found]
+        rows = [
+            (sum(each.log_probs) if source or target else 0.0, len(each.log_probs))
+            for each, source, target in zip(found, sources, targets, strict=True)
+        ]
         return [PairScore(total / penalty(length, alpha), total) for total, length in rows]
 
     def by_length(self, sources: Sequence[Sequence[str]]) -> dict[int, list[int]]:
@@ -147,7 +155,13 @@ class Model:
             )
             for tokens, score in zip(hypotheses, scores, strict=True)
         ]
-        return sorted(found, key=lambda each: -each.score)
+        found.sort(key=lambda each: -each.score)
+        if not self.search.get("distinct", True):  # older folders do not have it
+            return found
+        best: dict[str, Translation] = {}
+        for each in found:
+            best.setdefault(each.translation, each)
+        return list(best.values())
 
     def text(self, tokens: Sequence[str]) -> str:
         """The text of tokens, without special ones like the end token."""
