@@ -25,8 +25,9 @@ INTRODUCTION = """\
 
 Options are given on the command line (`--model.d_model 256`), in a YAML file (`--config FILE`), or
 both; the command line counts more. If an option is given twice, the last value counts. An unknown
-option is an error. The folder of a run holds its complete configuration as `config.yaml`. `tf-transformer train` is the same
-command as `python train.py`; so are `tf-transformer evaluate`, `translate` and `export`.
+option is an error. The folder of a run holds its complete configuration as `config.yaml`.
+`tf-transformer train` is the same command as `python train.py`; so are `tf-transformer evaluate`,
+`translate` and `export`.
 """
 
 

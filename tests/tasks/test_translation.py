@@ -151,7 +151,7 @@ def test_pairs_of_given_files(files):
 @pytest.mark.parametrize("missing", ["train_target", "valid_source"])
 def test_a_missing_file_of_a_known_text_names_the_place_to_get_it(files, missing):
     paths = files("train", range(2)) | files("valid", range(2)) | {missing: "not/here"}
-    with pytest.raises(InputError, match="not/here is not a file.*https://example.org/text"):
+    with pytest.raises(InputError, match=r"not/here is not a file.*https://example\.org"):
         load(DataConfig(**paths, origin="https://example.org/text"))
 
 

@@ -13,6 +13,7 @@ from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.stderr import without_notices
 from tf_transformer.config import DERIVED, DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.memory import keep_freed_memory
 from tf_transformer.run_folder import RunFolder
 
 
@@ -30,6 +31,7 @@ def run(
     """
     sys.path.append(os.getcwd())  # where --task module:attribute may be
     options = read_options(main, sys.argv[1:] if arguments is None else arguments, program)
+    keep_freed_memory()  # before TensorFlow starts threads
     with without_notices():
         try:
             main(**options)
