@@ -143,9 +143,10 @@ def test_a_translator_imports_no_training_code():
     assert run_without({"tensorflow_datasets"}, program).strip() == "[]"
 
 
-def test_the_model_is_registered_with_keras_in_any_order_of_imports():
+@pytest.mark.parametrize("module", ["", ".layers", ".kernels.top_k"])
+def test_the_model_is_registered_with_keras_in_any_order_of_imports(module):
     program = (
-        "import tf_transformer\nassert 'keras' not in sys.modules\nimport tensorflow, keras\n"
-        "print('tf_transformer>Transformer' in keras.saving.get_custom_objects())"
+        f"import tf_transformer{module}\nassert {bool(module)} or 'keras' not in sys.modules\n"
+        "import keras\nprint('tf_transformer>Transformer' in keras.saving.get_custom_objects())"
     )
     assert run_without(set(), program).strip() == "True"

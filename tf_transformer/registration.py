@@ -1,9 +1,12 @@
 """Registers the model and all layers with Keras, without importing Keras.
 
 Keras takes seconds to import. The commands check their options first.
+
+The import of Keras may come from a package that the model needs, such as `layers`. These packages
+import Keras before their own modules, and the model imports their modules, not the packages, which
+are half imported at that moment.
 """
 
-import contextlib
 import importlib
 import importlib.abc
 import sys
@@ -35,9 +38,7 @@ class _AfterKeras(importlib.abc.MetaPathFinder):
             def execute_and_register(module: ModuleType) -> None:
                 sys.meta_path.remove(self)
                 execute(module)
-                # A module of this package that imports Keras may be half imported; it goes on.
-                with contextlib.suppress(ImportError):
-                    importlib.import_module(MODEL)
+                importlib.import_module(MODEL)
 
             spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
         return spec

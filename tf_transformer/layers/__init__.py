@@ -1,5 +1,7 @@
 """The Transformer's parts as Keras layers: `keras.ops` only, so any Keras backend runs them."""
 
+import keras  # noqa: F401  first: see tf_transformer/registration.py
+
 from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.block import BlockOutput, DecoderLayer, EncoderLayer
 from tf_transformer.layers.cache import Attended, KeyValue, Memory

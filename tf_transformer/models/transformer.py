@@ -6,17 +6,11 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig, StackConfig
-from tf_transformer.layers import (
-    Decoder,
-    Dropout,
-    Encoder,
-    PositionEncoding,
-    TokenEmbedding,
-    causal_mask,
-    padding_mask,
-)
-from tf_transformer.layers.position import ENCODINGS
-from tf_transformer.layers.stack import StackOutput
+from tf_transformer.layers.dropout import Dropout
+from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.masks import causal_mask, padding_mask
+from tf_transformer.layers.position import ENCODINGS, PositionEncoding
+from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
 
 
 class TransformerOutput(NamedTuple):
