@@ -90,8 +90,11 @@ def _measured(
             subprocess.run(["rm", "-rf", f"{folder}/run", f"{folder}/output"], check=True)
             found[name].append(_usage(program, environment, source))
     return [
-        {"work": work, "kept": name}
-        | {key: statistics.median(usage[key] for usage in usages) for key in usages[0]}
+        {
+            "work": work,
+            "kept": name,
+            **{key: statistics.median(usage[key] for usage in usages) for key in usages[0]},
+        }
         for name, usages in found.items()
     ]
 
@@ -104,7 +107,7 @@ def _usage(program: Sequence[str], environment: Mapping[str, str], source: str) 
         process = subprocess.Popen(
             program,
             cwd=ROOT,
-            env=inherited | environment,
+            env={**inherited, **environment},
             stdin=lines,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -273,6 +273,19 @@ BLOCKS: dict[str, Renderer] = {
     "kernels.weights": attention_weights,
     "machine_limits": machine_limits,
     "multi30k": multi30k,
+    "page_faults": fields_of(
+        "page_faults",
+        {
+            "work": "command",
+            "kept": "freed memory kept",
+            "minor_faults": "page faults",
+            "system_seconds": "system time, s",
+            "user_seconds": "user time, s",
+            "seconds": "wall time, s",
+            "peak_mb": "peak MB",
+        },
+        left=2,
+    ),
     "profile_decode": lambda: profile("profile_decode"),
     "profile_train": lambda: profile("profile_train"),
     "remat": fields_of(
