@@ -10,10 +10,11 @@ import sys
 import numpy as np
 import pytest
 
-from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export import check_ctranslate2, to_ctranslate2
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.run_folder import RunFolder
 from tf_transformer.special_ids import EOS_ID
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator
@@ -206,14 +207,15 @@ def export(run_dir, to, **options):
     importlib.import_module("tf_transformer.commands.export").main(str(run_dir), str(to), **options)
 
 
-def test_a_missing_package_is_an_error_before_the_run_is_read(monkeypatch, tmp_path):
+def test_a_missing_package_is_an_error_before_weights_are_read(monkeypatch, tmp_path):
+    RunFolder(tmp_path / "run").save_config(Config())
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "ctranslate2" else find(name)
     )
     with pytest.raises(InputError, match=r"pip install 'tf_transformer\[ctranslate2\]'"):
-        export(tmp_path / "no run", tmp_path / "out", format="ctranslate2")
-    assert not list(tmp_path.iterdir())
+        export(tmp_path / "run", tmp_path / "out", format="ctranslate2")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_options_of_the_other_format_are_refused(tmp_path):
