@@ -1,8 +1,11 @@
 """Metadata of exports; tests/commands/test_commands.py reads the metadata of an export."""
 
+import types
+
 import pytest
 
-from tf_transformer.config import DataConfig
+from tf_transformer.config import Config, DataConfig, DecodeConfig
+from tf_transformer.export import metadata
 from tf_transformer.tasks.translation import languages
 
 
@@ -20,3 +23,14 @@ from tf_transformer.tasks.translation import languages
 )
 def test_languages_are_those_in_the_names_of_the_data(options, source, target):
     assert languages(DataConfig(**options)) == {"source": source, "target": target}
+
+
+def test_a_run_that_logged_fewer_scores_is_described(monkeypatch, tmp_path):
+    """As earlier versions did."""
+    monkeypatch.setattr(metadata, "updates_of", lambda *_: [10])
+    log = '{"step": 5, "val_loss": 3.0, "val_bleu": 7.0}\n{"step": 10, "val_loss": 2.0}\n'
+    (tmp_path / "metrics.jsonl").write_text(log)
+    predictor = types.SimpleNamespace(config=DecodeConfig())
+    facts = metadata.training(tmp_path, Config(), ("bleu", "chrf"), predictor)
+    assert (facts["validation_bleu"], facts["validation_bleu_update"]) == (7.0, 5)
+    assert (facts["validation_chrf"], facts["validation_loss"]) == (None, 2.0)

@@ -70,16 +70,16 @@ def training(
     """
     updates = updates_of(run_dir, predictor.config.average)
     rows = RunFolder(run_dir).load_metrics(updates[-1])
-    scored = next((row for row in reversed(rows) if f"val_{(*metrics, '')[0]}" in row), None)
     facts = {
         "update": updates[-1],
         "averaged_updates": updates,
         "validation_loss": rows[-1]["val_loss"] if rows else None,
     }
-    for metric in metrics:
+    for metric in metrics:  # runs of earlier versions have logged fewer
+        scored = next((row for row in reversed(rows) if f"val_{metric}" in row), None)
         facts |= {
-            f"validation_{metric}": scored[f"val_{metric}"] if scored else None,
-            f"validation_{metric}_update": scored["step"] if scored else None,
+            f"validation_{metric}": scored and scored[f"val_{metric}"],
+            f"validation_{metric}_update": scored and scored["step"],
             f"validation_{metric}_sentences": config.train.valid_score_examples if scored else None,
         }
     return facts
