@@ -1,6 +1,6 @@
 """Page faults, time and memory of whole commands, with glibc's defaults and with kept memory.
 
-    python -m benchmarks.page_faults --config configs/multi30k.yaml --run_dir runs/multi30k \
+    python -m benchmarks.page_faults --train_config configs/multi30k.yaml --run_dir runs/multi30k \
         --saved_model served/multi30k/1 --source test_2016_flickr.en
 
 See `tf_transformer.memory`. The commands run one after the other, each in a process of its own; the
@@ -36,7 +36,7 @@ KEPT = {
 
 
 def main(
-    config: str = "configs/multi30k.yaml",
+    train_config: str = "configs/multi30k.yaml",
     run_dir: str = "",
     saved_model: str = "",
     source: str = "",
@@ -47,7 +47,7 @@ def main(
     """Measures training, and translation by a run and by its export.
 
     Args:
-        config: of the training.
+        train_config: configuration of the training.
         run_dir: a trained run; translates `source`.
         saved_model: an export of it; translates `source` in a session, as a server does.
         source: file of sentences.
@@ -57,7 +57,7 @@ def main(
     """
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        train = ["train", "--config", config, "--train.steps", str(updates)]
+        train = ["train", "--config", train_config, "--train.steps", str(updates)]
         works: dict[str, Sequence[str]] = {
             f"train.py, {updates} updates": [*COMMAND, *train, "--run_dir", f"{folder}/run"]
         }
