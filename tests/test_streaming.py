@@ -120,6 +120,15 @@ def from_descriptor(monkeypatch, descriptor):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(buffer))
 
 
+def test_a_file_of_another_encoding_gives_one_warning(tmp_path, capsys):
+    path = tmp_path / "in.txt"
+    path.write_bytes("Haus\nTür\nBär\nMöwe\n".encode("latin-1"))
+    Stream([str(path)], outputs_in(tmp_path), window=1).run(same)
+    assert (tmp_path / "out").read_text("utf-8") == "Haus\nT\ufffdr\nB\ufffdr\nM\ufffdwe\n"
+    (warning,) = (line for line in capsys.readouterr().err.splitlines() if "UTF-8" in line)
+    assert f"{path} is not UTF-8: line 2 " in warning
+
+
 def test_a_pipe_is_answered_before_its_end(monkeypatch, capsysbinary, deadline):
     """Each answer is written before the next lines are sent."""
     reading, writing = os.pipe()

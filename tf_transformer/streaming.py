@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from tf_transformer.arriving_lines import ArrivingLines
 from tf_transformer.errors import InputError
-from tf_transformer.files import align, read_aligned, read_lines, split_lines
+from tf_transformer.files import align, decode, read_aligned, read_lines, split_lines
 
 WINDOW = 10_000
 WAIT = 0.2  # seconds
@@ -135,7 +135,8 @@ class Stream:
         """Calls `step` for each window and writes its results."""
         names = [path or "stdin" for path in self.inputs]
         lines, continues = _first_lines(self.inputs[0])
-        rows = align(names, [lines, *map(read_lines, self.inputs[1:])])
+        files = [lines, *map(read_lines, self.inputs[1:])]
+        rows = align(names, list(map(decode, files, names)))
         windows = self._windows(itertools.islice(rows, self.done, None), continues)
         with contextlib.ExitStack() as stack:
             handles = [stack.enter_context(_opened(output, self.done)) for output in self.outputs]
@@ -149,8 +150,8 @@ class Stream:
             output.partial.rename(output.path)
 
     def _windows(
-        self, rows: Iterator[tuple[bytes, ...]], continues: Callable[[], bool]
-    ) -> Iterator[list[tuple[bytes, ...]]]:
+        self, rows: Iterator[tuple[str, ...]], continues: Callable[[], bool]
+    ) -> Iterator[list[tuple[str, ...]]]:
         """The rows in windows: full, or up to a row after which `continues` returns False."""
         window = []
         for row in rows:
@@ -163,7 +164,7 @@ class Stream:
 
     def _process(
         self,
-        window: Sequence[tuple[bytes, ...]],
+        window: Sequence[tuple[str, ...]],
         step: Step,
         handles: Sequence[BinaryIO],
         bar: ProgressBar,
@@ -172,9 +173,7 @@ class Stream:
 
         The first output is written last: all others have at least its lines.
         """
-        columns = zip(*window, strict=True)
-        texts = [[line.decode("utf-8", "replace") for line in column] for column in columns]
-        results = step(*texts, progress=bar.advance)
+        results = step(*map(list, zip(*window, strict=True)), progress=bar.advance)
         for output, handle in reversed(list(zip(self.outputs, handles, strict=True))):
             for number, result in enumerate(results, self.done):
                 for line in output.lines_of(number, result):

@@ -19,9 +19,10 @@ from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
-# The lines of this project: progress bars, and notices of `weights` and of translate.py.
+# The lines of this project: progress bars, warnings, notices of `weights` and of translate.py.
 OWN_LINE = re.compile(
-    r"\d+(/\d+|sentence) \[.*(update|sentence)\b|^average \d+: |^cut to |^translation ends at "
+    r"\d+(/\d+|sentence) \[.*(update|sentence)\b"
+    r"|^(warning: |average \d+: |cut to |translation ends at )"
 )
 
 
