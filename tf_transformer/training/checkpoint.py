@@ -123,8 +123,3 @@ def _without(
 ) -> list[keras.Variable]:
     left_out = {id(variable) for variable in some}
     return [variable for variable in variables if id(variable) not in left_out]
-
-
-def has_checkpoint(run_dir: str | os.PathLike) -> bool:
-    """Whether a run's folder holds a checkpoint to resume from."""
-    return tf.train.latest_checkpoint(str(RunFolder(run_dir).resume)) is not None

@@ -22,7 +22,6 @@ from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.training.checkpoint import has_checkpoint
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SAMPLES = 32  # validation inputs kept in the run's folder, to check an export with
@@ -112,7 +111,7 @@ def ensure_config(run: RunFolder, config: Config) -> None:
         run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--run_dir {run.path} cannot be made: {error}") from error
-    if not has_checkpoint(run.path):
+    if not run.has_checkpoint:
         run.tokenizer.unlink(missing_ok=True)
     else:
         changed = {

@@ -15,8 +15,9 @@ from tqdm import tqdm
 from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
 from tf_transformer.training import strategy as workers
-from tf_transformer.training.checkpoint import Checkpoints, has_checkpoint
+from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import (
     LOSS,
@@ -92,7 +93,7 @@ def train(
     data = prepare(config, task, run_dir, strategy)
     with strategy.scope():
         updater = make_updater(config, task, data.tokenizer.vocabulary_size, micro_batches)
-    goes_on = has_checkpoint(run_dir)
+    goes_on = RunFolder(run_dir).has_checkpoint
     if config.train.init_from and not goes_on:
         initialize(updater.model, config)
     early_stopping = EarlyStopping(
