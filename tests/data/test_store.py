@@ -145,24 +145,28 @@ def test_changed_files_are_tokenised_anew(make, tokenizer, tmp_path):
         assert rows_of(make(stream_files(*paths))) == expected_rows(text, tokenizer)
 
 
-def failing(after: int) -> ExampleStream:
-    """TEXT; reading fails after `after` pairs."""
+@pytest.fixture
+def failing_store(make) -> TokenStore:
+    """A store whose thread fails after the third shard, but not before the store is returned."""
+    returned = threading.Event()
 
     def start(_):
         for number, pair in enumerate(TEXT.stream()):
-            if number == after:
+            if number == 95:
+                returned.wait()
                 raise OSError("the disk is gone")
             yield pair
 
-    return ExampleStream(TEXT.fields, start, TEXT.stream().identity)
+    store = make(ExampleStream(TEXT.fields, start, TEXT.stream().identity), wait=False)
+    returned.set()
+    return store
 
 
-def test_a_half_written_store_is_never_used(make, tokenizer, tmp_path):
+def test_a_half_written_store_is_never_used(failing_store, make, tokenizer, tmp_path):
     """Reading fails after the third shard, and succeeds the next time."""
-    store = make(failing(95), wait=False)
     with pytest.raises(OSError, match="the disk is gone"):
-        store.num_shards()
-    assert not store.is_complete
+        failing_store.num_shards()
+    assert not failing_store.is_complete
     assert folders(tmp_path) == []
     assert rows_of(make()) == expected_rows(TEXT, tokenizer)
 
@@ -299,9 +303,8 @@ def test_examples_that_a_thread_skipped_are_reported_in_the_end(make):
 
 
 @pytest.mark.parametrize("read", [lambda s: s.has_shard(3), lambda s: s.num_shards()])
-def test_an_error_in_the_middle_is_raised_where_shards_are_read(make, read):
-    store = make(failing(95), wait=False)
+def test_an_error_in_the_middle_is_raised_where_shards_are_read(failing_store, read):
     with pytest.raises(OSError, match="the disk is gone"):
-        read(store)
+        read(failing_store)
     with pytest.raises(OSError, match="the disk is gone"):
-        store.shard(0)
+        failing_store.shard(0)
