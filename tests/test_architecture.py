@@ -21,6 +21,7 @@ LEVELS = [
     {"models", "data", "predictor", "losses", "export.micro_batches"},
     {"run_folder", "search", "saved_translator"},
     {"weights", "export.graph"},
+    {"text_predictor"},
     {"translator"},
     {"tasks"},
     {"training", "streaming", "export"},

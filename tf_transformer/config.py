@@ -191,6 +191,9 @@ class DataConfig:
         origin: where these files can be got, for the error when one is missing.
         valid_source: validation text; held out from the training text when not given.
         valid_target: its translation.
+        train_file: examples of a task that takes one file, in place of train_source and
+            train_target.
+        valid_file: its validation examples; held out from train_file when not given.
         tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
             (from German to English); for the reverse direction set tfds_reverse.
         tfds_reverse: translate from the second language of the pair to the first.
@@ -222,6 +225,8 @@ class DataConfig:
     origin: str = ""
     valid_source: str = ""
     valid_target: str = ""
+    train_file: str = ""
+    valid_file: str = ""
     tfds: str = ""
     tfds_reverse: bool = False
     tfds_valid_split: str = ""
@@ -250,6 +255,13 @@ class DataConfig:
         for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
             if bool(getattr(self, one)) != bool(getattr(self, other)):
                 raise InputError(f"data.{one} and data.{other} must be given together.")
+        if self.train_file and (self.train_source or self.tfds):
+            raise InputError(
+                "give data.train_file, data.train_source with data.train_target, or data.tfds: "
+                "one of them only."
+            )
+        if self.valid_file and not self.train_file:
+            raise InputError("data.valid_file needs data.train_file.")
         if self.valid_source and not (self.train_source or self.tfds):
             raise InputError("data.valid_source needs data.train_source or data.tfds.")
         if self.train_source and self.tfds:
@@ -432,6 +444,12 @@ class DecodeConfig:
                 "decode.coverage_penalty ranks the hypotheses of a beam; it has no meaning with "
                 "decode.sampling. Set one of them only."
             )
+
+    @property
+    def greedy(self) -> "DecodeConfig":
+        """The greedy search with the same limits of length: predictions in training."""
+        limits = ("max_extra_length", "max_length_ratio", "max_length")
+        return DecodeConfig(beam_size=1, **{name: getattr(self, name) for name in limits})
 
 
 @dataclass(frozen=True)

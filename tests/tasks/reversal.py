@@ -9,11 +9,11 @@ from tf_transformer import tasks
 from tf_transformer.data.examples import Examples
 from tf_transformer.losses import token_losses
 from tf_transformer.sequences import shift_right
-from tf_transformer.tasks import Splits, TestSet
+from tf_transformer.tasks import Splits, Task, TestSet
 from tf_transformer.translator import Translator, build_transformer
 
 
-class Reversal:
+class Reversal(Task):
     """3 1 4 → 4 1 3."""
 
     fields = ("digits", "reversed")
@@ -50,9 +50,6 @@ class Reversal:
 
     def default_metric(self, references):
         return "exact_match"
-
-    def metadata(self, config):
-        return {}
 
     def describe(self, scores):
         return f"{scores['examples']} numbers, {scores['exact_match']:.1f}% right"

@@ -5,11 +5,14 @@ The last line on stdout is one JSON object. With --hypotheses it scores given ou
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from tf_transformer.tasks import Evaluation, Task, TestSet
 
 
 def main(
@@ -42,12 +45,11 @@ def main(
 
     task = tasks.get(config.task if config else "translation")
     if hypotheses or config is None:
-        predictions, references = _given(hypotheses, source, reference, output)
+        scores = task.score(*_given(hypotheses, source, reference, output))
     else:
-        inputs, references = task.load_test(config, source, reference)
-        predictions = _predict(run_dir, inputs, dtype, decode_options)
+        test = task.load_test(config, source, reference)
+        predictions, scores = _evaluate(task, run_dir, test, dtype, decode_options)
         _write(output, predictions)
-    scores = task.score(predictions, references)
     print(task.describe(scores))
     print(json.dumps(scores))
 
@@ -67,17 +69,17 @@ def _given(
     return predictions, references
 
 
-def _predict(
-    run_dir: str, inputs: Sequence[str], dtype: DType, decode_options: dict[str, Any]
-) -> list[str]:
+def _evaluate(
+    task: "Task", run_dir: str, test: "TestSet", dtype: DType, decode_options: dict[str, Any]
+) -> "Evaluation":
     from tf_transformer.streaming import ProgressBar
     from tf_transformer.tasks import load_predictor
 
-    predict = load_predictor(run_dir, dtype, **decode_options)
-    with ProgressBar(len(inputs)) as bar:
-        found = predict(inputs, progress=bar.advance)
-        bar.catch_up(len(inputs))
-    return [prediction.text for prediction in found]
+    predictor = load_predictor(run_dir, dtype, **decode_options)
+    with ProgressBar(len(test.inputs)) as bar:
+        evaluation = task.evaluate(predictor, test, bar.advance)
+        bar.catch_up(len(test.inputs))
+    return evaluation
 
 
 def _write(output: str, predictions: Sequence[str]) -> None:

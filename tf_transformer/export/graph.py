@@ -35,10 +35,19 @@ class ServingGraph(tf.Module):
             ones are cut.
         jit_compile: whether XLA compiles the search, for a few shapes that all batches are padded
             to.
+        output: name of the predicted text in the signatures.
+
+    A subclass for another form of text overrides `encode`, `encode_target`, `decode` and
+    `endpoints`.
     """
 
     def __init__(
-        self, search: Search, tokenizer: Tokenizer, max_source_length: int, jit_compile: bool
+        self,
+        search: Search,
+        tokenizer: Tokenizer,
+        max_source_length: int,
+        jit_compile: bool,
+        output: str = "prediction",
     ):
         super().__init__()
         # Imported here because training and translation do not need tensorflow-text.
@@ -46,6 +55,7 @@ class ServingGraph(tf.Module):
 
         self.model = search.model
         self.config = search.config
+        self._output = output
         self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
         self._max_source_length = max_source_length
         self._jit_compile = jit_compile
@@ -61,28 +71,29 @@ class ServingGraph(tf.Module):
             of_one = replace(search, config=replace(self.config, num_hypotheses=1))
             self._best = self._compiled(of_one)
 
-    def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Strings (B,) to `translation`, string (B,), `score`, float32, and `truncated`, bool."""
-        translations, scores, truncated = self._hypotheses(text, self._best, count=1)
+    def predict(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Strings (B,) to the predicted strings (B,), `score`, float32, and `truncated`, bool."""
+        predictions, scores, truncated = self._hypotheses(text, self._best, count=1)
         return {
-            "translation": translations[:, 0],
+            self._output: predictions[:, 0],
             "score": scores[:, 0],
             "truncated": truncated,
         }
 
     def n_best(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Strings (B,) to `translations`, string (B, N), best first, with `scores` and `truncated`.
+        """Strings (B,) to predicted strings (B, N), best first, with `scores` and `truncated`.
 
         Where a search finds fewer than N, the others are empty with the score `NEG_INF`.
         """
         found = self._hypotheses(text, self._search, self.config.num_hypotheses)
-        return dict(zip(("translations", "scores", "truncated"), found, strict=True))
+        return dict(zip((f"{self._output}s", "scores", "truncated"), found, strict=True))
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Strings (B,) and translations (B,) to `score` and `log_probability`, float32 (B,)."""
+        """Strings (B,) and predictions (B,) to `score` and `log_probability`, float32 (B,)."""
         same = "expected as many targets as sources."
         tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
-        (sources, cut), (targets, target_cut) = self._encode(source), self._encode(target)
+        sources, cut = self._cut(self.encode(_valid_utf8(source)))
+        targets, target_cut = self._cut(self.encode_target(_valid_utf8(target)))
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             pair = (_rows_of(sources, rows), _rows_of(targets, rows))
@@ -116,12 +127,13 @@ class ServingGraph(tf.Module):
         return tf.clip_by_value(self.config.batch_tokens // length, 1, self.config.batch_size)
 
     def _hypotheses(self, text: tf.Tensor, search: SearchIds, count: int) -> tuple[tf.Tensor, ...]:
-        """Translations and scores (B, N), and whether a text or its translation was cut (B,)."""
-        sources, cut = self._encode(text)
+        """Predictions and scores (B, N), and whether a text or its prediction was cut (B,)."""
+        text = _valid_utf8(text)
+        sources, cut = self._cut(self.encode(text))
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             found = search(_rows_of(sources, rows))
-            texts, scores = self._detokenize(found), found.scores
+            texts, scores = self.decode(found, tf.gather(text, rows)), found.scores
             if self.config.distinct:
                 texts, scores = _without_repeated(texts, scores)
             return texts[:, :count], scores[:, :count], _reached_limit(found)
@@ -143,23 +155,41 @@ class ServingGraph(tf.Module):
         texts, scores, at_limit = run_in_micro_batches(run, with_text, max_rows, of_none)
         return texts, scores, tf.logical_or(cut, at_limit)
 
-    def _encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Ids of strings (B,) with the end token, and whether each was cut (B,)."""
-        # Broken UTF-8 is replaced as by Python's "replace", which translate.py uses.
-        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-        ids = self._tokenizer.tokenize(text)
-        room = self._max_source_length - 1
-        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
-        return tf.concat([ids[:, :room], end], axis=1), ids.row_lengths() > room
+    def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of strings (B,), without the end token."""
+        return self._tokenizer.tokenize(text)
 
-    def _detokenize(self, found: Hypotheses) -> tf.Tensor:
-        """The strings (B, N) of hypotheses."""
+    def encode_target(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of given predictions (B,), without the end token."""
+        return self._tokenizer.tokenize(text)
+
+    def decode(self, found: Hypotheses, text: tf.Tensor) -> tf.Tensor:
+        """The strings (B, N) of hypotheses for the strings (B,)."""
         shape = tf.shape(found.lengths)
         ids = tf.reshape(found.ids, (shape[0] * shape[1], tf.shape(found.ids)[2]))
         inside = tf.sequence_mask(tf.reshape(found.lengths, [-1]), tf.shape(ids)[1])
         text_ids = tf.logical_and(inside, tf.not_equal(ids, EOS_ID))
         strings = self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, text_ids))
         return tf.reshape(strings, shape)
+
+    def endpoints(self) -> dict[str, tuple[Callable[..., dict[str, tf.Tensor]], list[str]]]:
+        """The signatures of the SavedModel: their functions and the names of their inputs."""
+        return {
+            "serving_default": (self.predict, ["text"]),
+            "n_best": (self.n_best, ["text"]),
+            "score": (self.score, ["source", "target"]),
+        }
+
+    def _cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """At most `max_source_length` ids with the end token, and whether ids were cut (B,)."""
+        room = self._max_source_length - 1
+        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
+        return tf.concat([ids[:, :room], end], axis=1), ids.row_lengths() > room
+
+
+def _valid_utf8(text: tf.Tensor) -> tf.Tensor:
+    """Strings with broken UTF-8 replaced as by Python's "replace", which translate.py uses."""
+    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
 
 
 def _without_repeated(texts: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -181,15 +211,12 @@ def _reached_limit(found: Hypotheses) -> tf.Tensor:
 
 
 def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:
-    """Writes the graph with its three signatures; variables are stored once."""
+    """Writes the graph with its signatures; variables are stored once."""
     archive = keras.export.ExportArchive()
     archive.track(graph)  # without this a session finds neither variables nor tokenizer
-    text, source, target = (
-        tf.TensorSpec((None,), tf.string, name=name) for name in ("text", "source", "target")
-    )
-    archive.add_endpoint("serving_default", graph.translate, input_signature=[text])
-    archive.add_endpoint("n_best", graph.n_best, input_signature=[text])
-    archive.add_endpoint("score", graph.score, input_signature=[source, target])
+    for signature, (function, inputs) in graph.endpoints().items():
+        specs = [tf.TensorSpec((None,), tf.string, name=name) for name in inputs]
+        archive.add_endpoint(signature, function, input_signature=specs)
     archive.write_out(str(path), verbose=False)
 
 

@@ -1,11 +1,13 @@
-"""The interface of a task: all that training, evaluation and prediction need of it.
+"""The base class of tasks: all that training, evaluation and prediction need of one.
 
 A task defines the examples, how their texts become ids, the model, its loss, and how predictions
 are made and scored. `tasks/translation.py` is one; `tests/tasks/reversal.py` is a small one.
 """
 
+import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor
@@ -13,10 +15,10 @@ from keras import KerasTensor
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.losses import TokenLosses
-from tf_transformer.predictor import Prediction, Predictor
+from tf_transformer.predictor import Prediction, Predictor, Progress, no_progress
 from tf_transformer.tokenizer import Tokenizer
 
-__all__ = ["Prediction", "Predictor", "Splits", "Task", "TestSet"]
+__all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
 
 
 class Splits(NamedTuple):
@@ -33,7 +35,14 @@ class TestSet(NamedTuple):
     references: list[str]
 
 
-class Task(Protocol):
+class Evaluation(NamedTuple):
+    """The outcome of a test."""
+
+    predictions: list[str]  # one per input
+    scores: dict[str, float | str]  # by name, as JSON can hold them
+
+
+class Task(ABC):
     """The purpose of a model: its data, loss, predictions and scores.
 
     Attributes:
@@ -48,6 +57,17 @@ class Task(Protocol):
     labels: str
     metrics: tuple[str, ...]
 
+    def complete(self, config: Config) -> Config:
+        """The configuration with the options that follow from the data.
+
+        Training saves it as the run's configuration. By default nothing follows.
+
+        Raises:
+            InputError: for data that cannot be read.
+        """
+        return config
+
+    @abstractmethod
     def load_splits(self, config: Config) -> Splits:
         """The training and validation examples.
 
@@ -55,6 +75,7 @@ class Task(Protocol):
             InputError: for data that cannot be read.
         """
 
+    @abstractmethod
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
         """A test set from files, or the run's own one when the files are "".
 
@@ -62,9 +83,16 @@ class Task(Protocol):
             InputError: for files that cannot be read or do not belong together.
         """
 
+    @abstractmethod
     def test_set(self, examples: Examples) -> TestSet:
         """The inputs and references that examples hold."""
 
+    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
+        """A new tokenizer, learned from the training examples; by default from all their texts."""
+        lines = itertools.chain.from_iterable(stream)
+        return Tokenizer.train(lines, config.data.vocabulary_size, config.data.normalization)
+
+    @abstractmethod
     def encode(
         self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
     ) -> dict[str, list[list[int]]]:
@@ -79,9 +107,11 @@ class Task(Protocol):
             formed by the lengths of the last one first.
         """
 
+    @abstractmethod
     def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
         """A new model with all its weights; `dtype` may be a policy like mixed_bfloat16."""
 
+    @abstractmethod
     def losses(
         self,
         model: keras.Model,
@@ -98,11 +128,29 @@ class Task(Protocol):
             training: whether dropout is on.
         """
 
+    @abstractmethod
     def predictor(
         self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
     ) -> Predictor:
         """Makes predictions with a model, also while it is being trained."""
 
+    def evaluate(
+        self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
+    ) -> Evaluation:
+        """Tests a predictor; by default with the scores of its predictions.
+
+        Args:
+            predictor: of this task.
+            test: the test set.
+            progress: called after each batch.
+
+        Raises:
+            InputError: as `score`.
+        """
+        predictions = [found.text for found in predictor(test.inputs, progress=progress)]
+        return Evaluation(predictions, self.score(predictions, test.references))
+
+    @abstractmethod
     def score(
         self, predictions: Sequence[str], references: Sequence[str]
     ) -> dict[str, float | str]:
@@ -112,6 +160,7 @@ class Task(Protocol):
             InputError: when there is nothing to score, or the numbers of texts differ.
         """
 
+    @abstractmethod
     def default_metric(self, references: Sequence[str]) -> str:
         """The metric by which the best weights are chosen when `train.metric` is empty.
 
@@ -120,7 +169,9 @@ class Task(Protocol):
         """
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
-        """Facts by section for the metadata of exports, as JSON can hold them; may be empty."""
+        """Facts by section for the metadata of exports, as JSON can hold them; by default none."""
+        return {}
 
+    @abstractmethod
     def describe(self, scores: Mapping[str, Any]) -> str:
         """The scores in a line for people."""

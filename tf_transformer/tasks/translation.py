@@ -17,14 +17,14 @@ from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, token_losses
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
-from tf_transformer.tasks.task import Splits, TestSet
+from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator, build_transformer
 
 TEST_PAIRS = 1000  # of the generated corpus; disjoint from training and validation
 
 
-class Translation:
+class Translation(Task):
     """Translates sentences: the task of the paper.
 
     Attributes:
@@ -40,6 +40,11 @@ class Translation:
     def load_splits(self, config: Config) -> Splits:
         """Pairs from two files, from TFDS, or generated; see `DataConfig`."""
         data = config.data
+        if data.train_file:
+            raise InputError(
+                "translation learns from pairs: give data.train_source and data.train_target "
+                "instead of data.train_file."
+            )
         if data.train_source:
             _require_files(data)
             train = stream_files(data.train_source, data.train_target)

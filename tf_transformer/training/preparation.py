@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import hashlib
-import itertools
 import os
 import pathlib
 import sys
@@ -130,7 +129,7 @@ def ensure_config(run: RunFolder, config: Config) -> None:
 
 def _prepare(config: Config, task: Task, run: RunFolder) -> TrainingData:
     train, valid = task.load_splits(config)
-    tokenizer = _tokenizer(run, train, config)
+    tokenizer = _tokenizer(run, task, train, config)
     inputs, references = task.test_set(valid)
     run.save_samples(inputs[:SAMPLES])
     count = config.train.valid_score_examples
@@ -143,14 +142,13 @@ def _prepare(config: Config, task: Task, run: RunFolder) -> TrainingData:
     )
 
 
-def _tokenizer(run: RunFolder, stream: ExampleStream, config: Config) -> Tokenizer:
+def _tokenizer(run: RunFolder, task: Task, stream: ExampleStream, config: Config) -> Tokenizer:
     """The run's tokenizer; learned, or copied from the run that this one starts with."""
     if not run.tokenizer.exists():
         if config.train.init_from:
             _tokenizer_of(config.train.init_from).save(run.tokenizer)
         else:
-            data, lines = config.data, itertools.chain.from_iterable(stream)
-            Tokenizer.train(lines, data.vocabulary_size, data.normalization).save(run.tokenizer)
+            task.train_tokenizer(stream, config).save(run.tokenizer)
     return run.load_tokenizer()
 
 

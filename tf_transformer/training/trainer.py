@@ -85,6 +85,7 @@ def train(
     """
     task = tasks.get(config.task)
     check_metric(config.train, task)
+    config = task.complete(config)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
     micro_batches = use_threads(config.train.threads, config.train.jit_compile)
@@ -101,7 +102,9 @@ def train(
     )
     checkpoints = Checkpoints(run_dir, updater, early_stopping, config.train.keep_checkpoints)
     checkpoints.resume()
-    validation = Validation(task, updater, data, strategy, early_stopping.metric)
+    validation = Validation(
+        task, updater, data, config.decode.greedy, strategy, early_stopping.metric
+    )
     divergence = DivergenceCheck(
         updater, checkpoints, data.tokenizer.vocabulary_size, config.train.max_skipped
     )

@@ -21,6 +21,7 @@ class Validation:
         task: makes and scores predictions.
         updater: the training.
         data: the validation examples.
+        decode: the search of scored predictions.
         strategy: of the training.
         metric: the score that all workers need.
     """
@@ -30,20 +31,21 @@ class Validation:
         task: Task,
         updater: Updater,
         data: TrainingData,
+        decode: DecodeConfig,
         strategy: tf.distribute.Strategy,
         metric: str,
     ):
         self._task = task
         self._updater = updater
         self._data = data
+        self._decode = decode
         self._strategy = strategy
         self._metric = metric
 
     @functools.cached_property
     def _predict(self) -> Predictor:
-        """Greedy, with the weights that the model has at each call."""
-        greedy = DecodeConfig(beam_size=1)
-        return self._task.predictor(self._updater.model, self._data.tokenizer, greedy)
+        """Predicts with the weights that the model has at each call."""
+        return self._task.predictor(self._updater.model, self._data.tokenizer, self._decode)
 
     def losses(self) -> dict[str, float]:
         """Loss, perplexity and accuracy on all examples; each replica computes its shard."""
@@ -54,11 +56,10 @@ class Validation:
         return _named(self._updater.read_metrics())
 
     def scores(self) -> dict[str, float]:
-        """The task's scores of greedy predictions; on other workers than the chief the metric."""
+        """The task's scores of predictions; on other workers than the chief the metric."""
         found: dict[str, float | str] = {}
         if is_chief(self._strategy):
-            inputs, references = self._data.scored
-            found = self._task.score([text for text, _ in self._predict(inputs)], references)
+            found = self._task.evaluate(self._predict, self._data.scored).scores
         scores = {name: score for name, score in found.items() if isinstance(score, float)}
         if self._metric != LOSS:
             own = scores[self._metric] if is_chief(self._strategy) else 0.0

@@ -1,0 +1,298 @@
+"""Texts in, texts out: a tokenizer, a model and a search in one."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, Self
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer.config import DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.export.graph import ServingGraph, write_saved_model
+from tf_transformer.predictor import (
+    PairScore,
+    Prediction,
+    Progress,
+    SignatureCase,
+    no_progress,
+    require_texts,
+)
+from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
+from tf_transformer.special_ids import EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.tokenizer import Tokenizer
+
+
+class TextPredictor:
+    """Predicts a text for each text by a search; `Translator` is one.
+
+    A subclass may override `encode`, `encode_target`, `decode`, `search` and `graph`. Encoding and
+    decoding have counterparts on tensors in `ServingGraph`, which give equal results.
+
+    Args:
+        model: the built model.
+        tokenizer: its tokenizer.
+        config: how to search.
+
+    Attributes:
+        output: name of the predicted text in the signatures of a SavedModel.
+
+    Raises:
+        InputError: when the configuration names a piece that the vocabulary does not have.
+    """
+
+    output: ClassVar[str] = "prediction"
+
+    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+        self.model = model
+        self.tokenizer = tokenizer
+        self.config = config
+        self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
+        if config.avoid_unknown:
+            self.excluded_ids += (UNK_ID,)
+        # A learned position table has a last row; sinusoids have none.
+        self.max_source_length = config.max_source_length
+        if model.config.position == "learned":
+            self.max_source_length = min(self.max_source_length, model.config.max_length)
+        ids = tf.TensorSpec((None, None), tf.int32)
+        search = self.search(with_spare_hypotheses(config))
+        self._search = tf.function(lambda source: search(source), input_signature=[ids])
+        self._continue = tf.function(search.__call__, input_signature=[ids, ids])
+        self._score = tf.function(
+            lambda source, target: score_pairs(model, source, target, config.length_penalty),
+            input_signature=[ids, ids],
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, the end-of-sentence id last."""
+        return self.tokenizer.encode(text)
+
+    def encode_target(self, text: str) -> list[int]:
+        """Ids of a given prediction, the end-of-sentence id last."""
+        return self.tokenizer.encode(text)
+
+    def decode(self, ids: Sequence[int], text: str) -> str:
+        """The text of predicted ids.
+
+        Args:
+            ids: ids (L,); those after the first end-of-sentence id do not count.
+            text: the text that they were predicted for.
+        """
+        return self.tokenizer.decode(ids)
+
+    def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
+        """The search that `config` describes."""
+        return Search(self.model, config, self.excluded_ids, static_shapes)
+
+    def graph(self, jit_compile: bool) -> ServingGraph:
+        """The graph that `save` writes."""
+        search = self.search(self.config, static_shapes=jit_compile)
+        return ServingGraph(
+            search, self.tokenizer, self.max_source_length, jit_compile, self.output
+        )
+
+    def with_dtype(self, dtype: str) -> Self:
+        """This predictor with weights and computation in another type.
+
+        In bfloat16 weights take half the memory, and a CPU that multiplies bfloat16 or a GPU
+        takes about half the time; softmax, normalisation and scores stay float32.
+
+        Args:
+            dtype: float32 or bfloat16.
+
+        Raises:
+            InputError: for another type.
+        """
+        if dtype not in ("float32", "bfloat16"):
+            raise InputError(f"dtype must be float32 or bfloat16, got {dtype}.")
+        if self.model.compute_dtype == dtype:
+            return self
+        model = type(self.model).from_config(self.model.get_config() | {"dtype": dtype})
+        model.build()
+        for weight, value in zip(model.weights, self.model.weights, strict=True):
+            weight.assign(tf.cast(value.value, weight.dtype))
+        return type(self)(model, self.tokenizer, self.config)
+
+    def __call__(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        progress: Progress = no_progress,
+    ) -> list[Prediction]:
+        """The best prediction for each of `texts`, in their order.
+
+        Texts of similar length are processed together; the order does not matter.
+
+        Args:
+            texts: any strings; an empty or blank one gives an empty prediction.
+            prefixes: for each text the start of its prediction; "" for none.
+            progress: called after each batch.
+        """
+        return [found[0] for found in self.n_best(texts, prefixes, progress)]
+
+    def n_best(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        progress: Progress = no_progress,
+    ) -> list[list[Prediction]]:
+        """As a call, but all `config.num_hypotheses` predictions for each text, best first.
+
+        Their texts differ if `config.distinct` is set. At least one, and fewer than
+        `config.num_hypotheses` when the search found fewer.
+        """
+        require_texts(texts=texts, prefixes=prefixes)
+        rows, cut = self._cut(map(self.encode, texts))
+        prefix_rows = None
+        if prefixes is not None:
+            prefix_rows = [self.encode_target(prefix)[:-1] for prefix in prefixes]
+        result = [[Prediction("", 0.0, is_cut)] for is_cut in cut]
+        for indices in self._batches([len(row) if len(row) > 1 else 0 for row in rows]):
+            source = _pad([rows[i] for i in indices])
+            if prefix_rows is None:
+                found = self._search(source)
+            else:
+                found = self._continue(source, _pad([prefix_rows[i] for i in indices]))
+            ids, lengths, scores = (
+                np.asarray(field) for field in (found.ids, found.lengths, found.scores)
+            )
+            for row, i in enumerate(indices):
+                result[i] = self._predictions(texts[i], ids[row], lengths[row], scores[row], cut[i])
+            progress(len(indices), int(lengths[:, 0].sum()))
+        return result
+
+    def score(
+        self,
+        texts: Sequence[str],
+        predictions: Sequence[str],
+        progress: Progress = no_progress,
+    ) -> list[PairScore]:
+        """The model's score of each of `predictions` for its text.
+
+        For a prediction that a search without constraints found, this is the search's own
+        score, if the tokenizer splits the text as the search did. A pair of two empty or blank
+        texts has the score 0.
+
+        Args:
+            texts: the inputs.
+            predictions: one per text.
+            progress: called after each batch.
+        """
+        result: list[PairScore] = [PairScore(0.0, 0.0)] * len(texts)
+        for indices, source, target in self.pairs(texts, predictions):
+            found = self._score(source, target)
+            for i, *numbers in zip(indices, *map(np.asarray, found), strict=True):
+                result[i] = PairScore(*map(float, numbers))
+            progress(len(indices), int((target != PAD_ID).sum()))
+        return result
+
+    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """The signatures of the SavedModel, each with inputs made from `texts` and its outputs.
+
+        The score signature gets the best predictions as targets.
+        """
+        n_best = self.n_best(texts)
+        best = [row[0].text for row in n_best]
+        pairs = self.score(texts, best)
+        text = {"text": list(texts)}
+        truncated = [row[0].truncated for row in n_best]
+        return {
+            "serving_default": SignatureCase(
+                text,
+                {
+                    self.output: best,
+                    "score": [row[0].score for row in n_best],
+                    "truncated": truncated,
+                },
+            ),
+            "n_best": SignatureCase(
+                text,
+                {
+                    f"{self.output}s": [[found.text for found in row] for row in n_best],
+                    "scores": [[found.score for found in row] for row in n_best],
+                    "truncated": truncated,
+                },
+            ),
+            "score": SignatureCase(
+                {"source": list(texts), "target": best},
+                {
+                    "score": [pair.score for pair in pairs],
+                    "log_probability": [pair.log_probability for pair in pairs],
+                },
+            ),
+        }
+
+    def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
+        """Writes a SavedModel that takes and gives strings, tokenizer and search included.
+
+        Its signatures `serving_default`, `n_best` and `score` return the results of a call,
+        `n_best` and `score` of this predictor; see `ServingGraph`.
+
+        Args:
+            path: the folder to make.
+            jit_compile: whether XLA compiles the search. This is faster for few sentences and
+                small models; a stock TF Serving needs --xla_cpu_compilation_enabled=true for it.
+        """
+        write_saved_model(self.graph(jit_compile), path)
+
+    def _predictions(self, text: str, ids, lengths, scores, is_cut: bool) -> list[Prediction]:
+        """The predictions for one text: its hypotheses (W, L), without the missing ones."""
+        count = max(1, int((lengths > 0).sum()))
+        truncated = is_cut or bool(lengths[0] > 0 and EOS_ID not in ids[0])
+        found = [
+            Prediction(self.decode(row, text), float(score), truncated)
+            for row, score in zip(ids[:count], scores[:count], strict=True)
+        ]
+        if self.config.distinct:
+            best: dict[str, Prediction] = {}
+            for each in found:
+                best.setdefault(each.text, each)
+            found = list(best.values())
+        return found[: self.config.num_hypotheses]
+
+    def _cut(self, rows: Iterable[list[int]]) -> tuple[list[list[int]], list[bool]]:
+        """Rows of at most `max_source_length` ids, the end token last, and whether each was cut."""
+        rows, longest = list(rows), self.max_source_length
+        cut = [len(ids) > longest for ids in rows]
+        return [ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID] for ids in rows], cut
+
+    def pairs(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
+        """Batches of pairs: their indices, source ids and target ids."""
+        require_texts(texts=texts, predictions=predictions)
+        sources, _ = self._cut(map(self.encode, texts))
+        targets, _ = self._cut(map(self.encode_target, predictions))
+        lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
+        for indices in self._batches(lengths):
+            yield indices, _pad([sources[i] for i in indices]), _pad([targets[i] for i in indices])
+
+    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Indices of rows that have a length, longest first.
+
+        No row is shorter than half the longest of its batch.
+        """
+        batch: list[int] = []
+        for i in sorted(
+            filter(lengths.__getitem__, range(len(lengths))), key=lambda i: -lengths[i]
+        ):
+            longest = lengths[batch[0]] if batch else 0
+            full = (
+                len(batch) == self.config.batch_size
+                or (len(batch) + 1) * longest > self.config.batch_tokens
+            )
+            if batch and (full or 2 * lengths[i] < longest):
+                yield batch
+                batch = []
+            batch.append(i)
+        if batch:
+            yield batch
+
+
+def _pad(rows: list[list[int]]) -> np.ndarray:
+    """Rows of ids as one int32 array (B, L), padded at the end."""
+    array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
+    for target, row in zip(array, rows, strict=True):
+        target[: len(row)] = row
+    return array
