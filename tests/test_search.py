@@ -164,7 +164,7 @@ def test_ratios_of_lengths_are_rounded_exactly():
         config = DecodeConfig(
             max_extra_length=0, max_length_ratio=float(ratio), min_length_ratio=float(ratio)
         )
-        most = np.asarray(max_target_lengths(lengths, config, ModelConfig()))
+        most = np.asarray(max_target_lengths(lengths, config))
         assert most.tolist() == [max(1, int(number)) for number in exact]
         fewest = np.asarray(min_target_lengths(lengths, np.full_like(lengths, 10_000), config))
         assert fewest.tolist() == [-int(-number // 1) for number in exact]
@@ -426,7 +426,7 @@ def test_memory_of_a_single_short_sentence_is_absorbed(
         absorbed.append(absorb_memory)
         return IncrementalDecoder(*arguments, absorb_memory=absorb_memory, **options)
 
-    monkeypatch.setattr("tf_transformer.search.IncrementalDecoder", recording)
+    monkeypatch.setattr("tf_transformer.models.transformer.IncrementalDecoder", recording)
     with kernels.use(kernels.SETS[kernel_set]):
         search(model, batch_of([[9, 10, EOS_ID]] * rows, columns))
     assert absorbed == [expected]

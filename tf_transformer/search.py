@@ -1,14 +1,15 @@
 """The search that a `DecodeConfig` describes, for a model and a batch of ids."""
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 from keras import ops
 
 from tf_transformer import kernels
-from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import (
+    CacheSchedule,
     Constraints,
     Hypotheses,
     Sampling,
@@ -19,7 +20,7 @@ from tf_transformer.decoding import (
     length_penalty,
     sample,
 )
-from tf_transformer.models.incremental_decoder import IncrementalDecoder, coverage_penalty
+from tf_transformer.models.incremental_decoder import coverage_penalty
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.sequences import shift_right, token_counts
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
@@ -37,21 +38,69 @@ class Score(NamedTuple):
     log_probability: tf.Tensor  # float32 (B,), nats
 
 
+class ModelStep(Protocol):
+    """A model's step function for a batch of sources (`decoding.StepFunction`).
+
+    Attributes:
+        start: its first state.
+        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
+    """
+
+    start: StepState
+    cache_schedule: CacheSchedule | None
+
+    def __call__(self, ids, state: StepState, index) -> tuple[Any, StepState]:
+        """The logits of the next tokens, and the new state."""
+
+
+class SearchModel(Protocol):
+    """A model that can be searched: `Transformer` is one.
+
+    Attributes:
+        vocabulary_size: V.
+        shortest_source: the fewest tokens of a source, with the end token, that has predictions.
+            The search spends one step on shorter ones.
+        absorbable_length: the most tokens of a single source for which `step_function` is called
+            with `absorb_memory`; 0: never.
+    """
+
+    vocabulary_size: int
+    shortest_source: int
+    absorbable_length: int
+
+    def max_target_length(self, source_length):
+        """The most tokens that can be predicted for sources of this length; None: any number.
+
+        Args:
+            source_length: int or int tensor, tokens with the end token, at least 1.
+        """
+
+    def step_function(self, source, beam_size: int, max_length, **options: Any) -> ModelStep:
+        """The step function for sources (B, S) and at most `max_length` steps.
+
+        Args:
+            source: int32 tensor (B, S), each row ending with the end id, then padding.
+            beam_size: hypotheses per source, W.
+            max_length: the largest number of steps.
+            **options: those of `IncrementalDecoder`, as keywords.
+        """
+
+
 @dataclass(frozen=True)
 class Search:
     """The search for translations of ids that a `DecodeConfig` describes.
 
     Args:
-        model: the built Transformer.
+        model: the built model.
         config: options of the search.
         excluded: ids that no translation contains, besides padding and start.
         static_shapes: whether every tensor keeps its shape from step to step, as XLA needs it.
 
     Call arguments:
         source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
-            end id alone, or of padding, cost one step.
+            end id alone, or of padding, cost one step (see `SearchModel.shortest_source`).
         prefix: int32 tensor (B, P), the first ids of each translation, then padding; P may be 0.
-            Cut at the end of a learned position table.
+            Cut where the model's positions end.
         output_projection: `TokenEmbedding.projection` of the output embedding, (D, V), if the
             caller has it; else each call computes it.
 
@@ -59,7 +108,7 @@ class Search:
         `Hypotheses`, `config.num_hypotheses` per sentence.
     """
 
-    model: Transformer
+    model: SearchModel
     config: DecodeConfig
     excluded: tuple[int, ...] = ()
     static_shapes: bool = False
@@ -70,14 +119,15 @@ class Search:
         prefix: tf.Tensor | None = None,
         output_projection: tf.Tensor | None = None,
     ) -> Hypotheses:
-        config = self.config
+        config, model = self.config, self.model
         lengths = token_counts(source)
-        limits = max_target_lengths(lengths, config, self.model.config)
-        limits = ops.where(lengths > 1, limits, 1)
-        max_length = max_target_lengths(ops.shape(source)[1], config, self.model.config)
+        limits = max_target_lengths(lengths, config, model.max_target_length(lengths))
+        limits = ops.where(lengths >= model.shortest_source, limits, 1)
+        longest = model.max_target_length(1)  # for any source
+        max_length = max_target_lengths(ops.shape(source)[1], config, longest)
         if prefix is not None:  # the prefix and at least one token more
-            if self.model.config.position == "learned":
-                prefix = prefix[:, : self.model.config.max_length - 1]
+            if longest is not None:
+                prefix = prefix[:, : longest - 1]
             limits = ops.maximum(limits, token_counts(prefix) + 1)
             max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
         constraints = Constraints(
@@ -94,10 +144,10 @@ class Search:
             )
 
         with kernels.use(kernels.for_xla() if self.static_shapes else kernels.current()):
-            if not kernels.current().absorbs_memory:
+            if not (kernels.current().absorbs_memory and model.absorbable_length):
                 return run(absorb_memory=False)
             rows, length = ops.shape(source)
-            is_short = ops.less_equal(length, self.model.config.decoder.key_dim)
+            is_short = ops.less_equal(length, model.absorbable_length)
             is_single_and_short = ops.logical_and(ops.equal(rows, 1), is_short)
             return ops.cond(is_single_and_short, lambda: run(True), lambda: run(False))
 
@@ -112,8 +162,9 @@ class Search:
     ) -> Hypotheses:
         config = self.config
         rows = config.num_hypotheses if config.sampling else config.beam_size
-        step = IncrementalDecoder(
-            *(self.model, source, rows, max_length, self.static_shapes),
+        step = self.model.step_function(
+            *(source, rows, max_length),
+            static_shapes=self.static_shapes,
             track_coverage=config.coverage_penalty > 0,
             absorb_memory=absorb_memory,
             capacity=(max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR,
@@ -173,8 +224,14 @@ def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
     return config
 
 
-def max_target_lengths(lengths, config: DecodeConfig, model_config: ModelConfig):
-    """Largest number of target tokens for sources of `lengths` tokens (section 6.1: 50 more)."""
+def max_target_lengths(lengths, config: DecodeConfig, limit=None):
+    """Largest number of target tokens for sources of `lengths` tokens (section 6.1: 50 more).
+
+    Args:
+        lengths: int, or int tensor (B,).
+        config: options of the search.
+        limit: the model's own, `SearchModel.max_target_length`.
+    """
     most = lengths
     if config.max_length_ratio != 1:
         scaled = ops.cast(lengths, "float32") * config.max_length_ratio
@@ -182,8 +239,8 @@ def max_target_lengths(lengths, config: DecodeConfig, model_config: ModelConfig)
     most = most + config.max_extra_length
     if config.max_length:
         most = ops.minimum(most, config.max_length)
-    if model_config.position == "learned":
-        most = ops.minimum(most, model_config.max_length)
+    if limit is not None:
+        most = ops.minimum(most, limit)
     return ops.maximum(most, 1)
 
 

@@ -114,7 +114,8 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
 def positions(translator: "Translator") -> int:
     """Length of the position table: room for the longest source and its longest translation."""
     source = translator.max_source_length
-    return max(source, int(max_target_lengths(source, translator.config, translator.model.config)))
+    limit = translator.model.max_target_length(source)
+    return max(source, int(max_target_lengths(source, translator.config, limit)))
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:

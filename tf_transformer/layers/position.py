@@ -44,7 +44,12 @@ class PositionEncoding(keras.layers.Layer):
 
     Returns:
         float tensor (B, T, D): x plus `encodings`.
+
+    Attributes:
+        max_length: number of positions that can be encoded; None: any number.
     """
+
+    max_length: int | None = None
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor | None:
         """Vectors (T, D) to add to the embeddings at int `positions` (T,); None adds nothing."""

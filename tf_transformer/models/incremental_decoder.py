@@ -1,6 +1,8 @@
 """The decoder one position at a time: the step function of a search."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -16,7 +18,9 @@ from tf_transformer.layers.cache import (
     StaticKeyValue,
 )
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
-from tf_transformer.models.transformer import Transformer
+
+if TYPE_CHECKING:
+    from tf_transformer.models.transformer import Transformer
 
 
 class PerHypothesis(NamedTuple):

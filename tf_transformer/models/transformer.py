@@ -1,6 +1,6 @@
 """The Transformer (paper section 3): source ids and target ids to logits."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor
@@ -11,6 +11,7 @@ from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.masks import causal_mask, padding_mask
 from tf_transformer.layers.position import ENCODINGS, PositionEncoding
 from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
+from tf_transformer.models.incremental_decoder import IncrementalDecoder
 
 
 class TransformerOutput(NamedTuple):
@@ -54,6 +55,8 @@ class Transformer(keras.Model):
         >>> model((source, target)).shape
         TensorShape([1, 3, 11])
     """
+
+    shortest_source = 2  # of the end token alone is nothing to translate
 
     def __init__(
         self,
@@ -178,6 +181,21 @@ class Transformer(keras.Model):
             decoder_attention=decoded.attention,
             cross_attention=decoded.cross_attention,
         )
+
+    @property
+    def absorbable_length(self) -> int:
+        """Longest single source whose memory is worth absorbing (`AbsorbedKeyValue`)."""
+        return self.config.decoder.key_dim
+
+    def max_target_length(self, source_length) -> int | None:
+        """The most tokens of a target: a learned position table has a last row; see `Search`."""
+        return self.target_position.max_length
+
+    def step_function(
+        self, source: KerasTensor, beam_size: int, max_length, **options: Any
+    ) -> IncrementalDecoder:
+        """The decoder as the step function of a search for targets of `source`."""
+        return IncrementalDecoder(self, source, beam_size, max_length, **options)
 
     def _embed_source(
         self, source: KerasTensor, training: bool | None
