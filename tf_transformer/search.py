@@ -21,7 +21,6 @@ from tf_transformer.decoding import (
     sample,
 )
 from tf_transformer.models.incremental_decoder import coverage_penalty
-from tf_transformer.models.transformer import Transformer
 from tf_transformer.sequences import shift_right, token_counts
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
 from tf_transformer.thresholds import INITIAL_CAPACITY_DIVISOR
@@ -58,6 +57,7 @@ class SearchModel(Protocol):
 
     Attributes:
         vocabulary_size: V.
+        output_embedding: the `TokenEmbedding` whose `projection` makes logits.
         shortest_source: the fewest tokens of a source, with the end token, that has predictions.
             The search spends one step on shorter ones.
         absorbable_length: the most tokens of a single source for which `step_function` is called
@@ -65,6 +65,7 @@ class SearchModel(Protocol):
     """
 
     vocabulary_size: int
+    output_embedding: Any
     shortest_source: int
     absorbable_length: int
 
@@ -196,14 +197,14 @@ class Search:
         return coverage_penalty(state, self.config.coverage_penalty)
 
 
-def score_pairs(model: Transformer, source: tf.Tensor, target: tf.Tensor, alpha: float) -> Score:
+def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) -> Score:
     """Scores given translations.
 
     A pair of two empty sentences, of the end token alone, has the score 0: the score of the empty
     translation that `Translator` gives for an empty text.
 
     Args:
-        model: the Transformer.
+        model: from (source, target shifted right) to logits, like the Transformer.
         source: int32 tensor (B, S), each row ending with the end id, then padding.
         target: int32 tensor (B, T), in the same form.
         alpha: exponent of the length penalty.

@@ -74,8 +74,15 @@ class Transformer(keras.Model):
         _check_sizes(self.source_vocabulary_size, vocabulary_size, config)
         source_position = self._position("source_position")
         target_position = self._position("target_position")
-        self.encoder = Encoder(**self._options(config.encoder, source_position), name="encoder")
-        self.decoder = Decoder(**self._options(config.decoder, target_position), name="decoder")
+        encoder, decoder = (
+            stack_options(config, stack, position, self.dtype_policy)
+            for stack, position in (
+                (config.encoder, source_position),
+                (config.decoder, target_position),
+            )
+        )
+        self.encoder = Encoder(**encoder, name="encoder")
+        self.decoder = Decoder(**decoder, name="decoder")
         sizes = (self.source_vocabulary_size, config.encoder.d_model)
         target_sizes = (vocabulary_size, config.decoder.d_model)
         self.target_embedding = self._embedding("target_embedding", *target_sizes)
@@ -93,24 +100,6 @@ class Transformer(keras.Model):
         self.target_position = target_position
         self.source_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
         self.target_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
-
-    def _options(self, stack: StackConfig, position: PositionEncoding) -> dict:
-        config = self.config
-        return {
-            "position": position if position.acts_on_scores else None,
-            "num_layers": stack.num_layers,
-            "remat": config.remat,
-            "num_heads": stack.num_heads,
-            "key_dim": stack.key_dim,
-            "value_dim": stack.value_dim,
-            "d_ff": stack.d_ff,
-            "dropout_rate": config.dropout_rate,
-            "attention_dropout_rate": config.attention_dropout_rate,
-            "feed_forward_dropout_rate": config.feed_forward_dropout_rate,
-            "attention_bias": config.attention_bias,
-            "norm_first": config.norm_first,
-            "dtype": self.dtype_policy,
-        }
 
     def _embedding(self, name: str, vocabulary_size: int, d_model: int) -> TokenEmbedding:
         return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
@@ -218,6 +207,27 @@ class Transformer(keras.Model):
             "source_vocabulary_size": self.source_vocabulary_size,
             "config": {name: getattr(self.config, name) for name in ModelConfig.__match_args__},
         }
+
+
+def stack_options(
+    config: ModelConfig, stack: StackConfig, position: PositionEncoding, dtype: keras.DTypePolicy
+) -> dict:
+    """The arguments of an `Encoder` or `Decoder` of these sizes."""
+    return {
+        "position": position if position.acts_on_scores else None,
+        "num_layers": stack.num_layers,
+        "remat": config.remat,
+        "num_heads": stack.num_heads,
+        "key_dim": stack.key_dim,
+        "value_dim": stack.value_dim,
+        "d_ff": stack.d_ff,
+        "dropout_rate": config.dropout_rate,
+        "attention_dropout_rate": config.attention_dropout_rate,
+        "feed_forward_dropout_rate": config.feed_forward_dropout_rate,
+        "attention_bias": config.attention_bias,
+        "norm_first": config.norm_first,
+        "dtype": dtype,
+    }
 
 
 def _check_sizes(source_size: int, target_size: int, config: ModelConfig) -> None:
