@@ -62,6 +62,8 @@ class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
 
     Attributes:
+        architecture: the Transformer, or a GRU encoder and decoder with the attention of Bahdanau
+            et al. (2015) or of Luong et al. (2015).
         num_layers: encoder layers and decoder layers, each (N).
         num_encoder_layers: encoder layers; 0: num_layers.
         num_decoder_layers: decoder layers; 0: num_layers.
@@ -87,6 +89,7 @@ class ModelConfig:
             again: less memory, a third more time.
     """
 
+    architecture: Literal["transformer", "bahdanau", "luong"] = "transformer"
     num_layers: int = 4
     num_encoder_layers: int = 0
     num_decoder_layers: int = 0

@@ -1,0 +1,217 @@
+"""The model that the Transformer replaced: GRU encoder, GRU decoder with attention."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.config import ModelConfig
+from tf_transformer.decoding import StepState
+from tf_transformer.layers.dropout import Dropout
+from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
+from tf_transformer.layers.recurrent import (
+    BahdanauDecoder,
+    DecoderState,
+    LuongDecoder,
+    RecurrentDecoder,
+)
+from tf_transformer.special_ids import PAD_ID
+
+DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
+
+
+class RecurrentOutput(NamedTuple):
+    """The results of a forward pass."""
+
+    states: KerasTensor  # (B, T, D), the decoder's output, from which logits are made
+    memory: KerasTensor  # (B, S, D'), the encoder's output
+    cross_attention: list[KerasTensor]  # one (B, 1, T, S): row t is for the token that t predicts
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class RecurrentModel(keras.Model):
+    """p(target | source) by a bidirectional GRU encoder and a GRU decoder with attention.
+
+    It takes the place of a `Transformer` in tasks, searches and exports. Of the configuration it
+    uses `architecture` (bahdanau or luong), the numbers of layers, `d_model`, `encoder_d_model`,
+    `dropout_rate` (on embeddings, between encoder layers and on outputs) and `tie_embeddings`.
+
+    Args:
+        vocabulary_size: number of token ids, V.
+        config: sizes and variants; a `ModelConfig`, or its fields as a dict.
+
+    Call arguments:
+        inputs: (source, target), int tensors (B, S) and (B, T); 0 is padding, at the end.
+        training: whether dropout is on.
+
+    Returns:
+        float tensor (B, T, V) of logits. `run` has the same arguments and returns
+        `RecurrentOutput`, with the attention weights.
+
+    Raises:
+        ValueError: for an architecture that is not recurrent, or an odd `encoder_d_model`.
+
+    Example:
+        >>> model = RecurrentModel(vocabulary_size=11, config=ModelConfig(architecture="luong"))
+        >>> source, target = np.array([[5, 6, 7, 2]]), np.array([[1, 8, 9]])
+        >>> model((source, target)).shape
+        TensorShape([1, 3, 11])
+    """
+
+    shortest_source = 2
+    absorbable_length = 0  # there are no matrices to absorb
+
+    def __init__(self, vocabulary_size: int, config: ModelConfig | dict, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config = ModelConfig(**config) if isinstance(config, dict) else config
+        self.vocabulary_size = vocabulary_size
+        encoder, decoder, policy = config.encoder, config.decoder, self.dtype_policy
+        if config.architecture not in DECODERS or encoder.d_model % 2:
+            raise ValueError(
+                f"expected architecture {' or '.join(DECODERS)} and an even encoder_d_model for "
+                f"the two directions, got {config.architecture!r} and {encoder.d_model}."
+            )
+        self.encoder_layers = [
+            keras.layers.Bidirectional(
+                keras.layers.GRU(encoder.d_model // 2, return_sequences=True, dtype=policy),
+                dtype=policy,
+            )
+            for _ in range(encoder.num_layers)
+        ]
+        self.decoder = DECODERS[config.architecture](
+            decoder.num_layers, decoder.d_model, dtype=policy, name="decoder"
+        )
+        self.target_embedding = self._embedding("target_embedding", decoder.d_model)
+        self.source_embedding = (
+            self.target_embedding
+            if config.tie_embeddings == "all"
+            else self._embedding("source_embedding", encoder.d_model)
+        )
+        self.output_embedding = (
+            self._embedding("output_embedding", decoder.d_model)
+            if config.tie_embeddings == "none"
+            else self.target_embedding
+        )
+        self.dropout = Dropout(config.dropout_rate, dtype=policy)
+
+    def _embedding(self, name: str, d_model: int) -> TokenEmbedding:
+        return TokenEmbedding(self.vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
+
+    def build(self, input_shape=None):
+        """Makes all weights; they do not depend on the shapes of inputs."""
+        encoder, decoder = self.config.encoder.d_model, self.config.decoder.d_model
+        for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
+            if not embedding.built:
+                embedding.build((None, None))
+        for layer in self.encoder_layers:
+            layer.build((None, None, encoder))
+        self.dropout.build((None, None, encoder))
+        self.decoder.build((None, None, decoder), (None, None, encoder))
+
+    def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
+        """Source ids (B, S) to memory (B, S, D'), 0 at padding."""
+        mask = ops.not_equal(source, PAD_ID)
+        x = self.source_embedding(source)
+        for layer in self.encoder_layers:
+            x = layer(self.dropout(x, training=training), mask=mask, training=training)
+            x = ops.where(mask[..., None], x, 0.0)
+        return x
+
+    def call(
+        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
+    ) -> KerasTensor:
+        return self.output_embedding.logits(self.run(inputs, training=training).states)
+
+    def run(
+        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
+    ) -> RecurrentOutput:
+        """A call without the logits, which `output_embedding` makes of `states`."""
+        source, target = inputs
+        memory = self.encode(source, training)
+        x = self.dropout(self.target_embedding(target), training=training)
+        states, weights = self.decoder.run(x, memory, ops.not_equal(source, PAD_ID))
+        return RecurrentOutput(self.dropout(states, training=training), memory, [weights[:, None]])
+
+    def max_target_length(self, source_length) -> None:
+        """There is no limit."""
+
+    def step_function(
+        self, source: KerasTensor, beam_size: int, max_length, **options: Any
+    ) -> "RecurrentStep":
+        """The decoder as the step function of a search for targets of `source`."""
+        return RecurrentStep(self, source, beam_size, **options)
+
+    def get_config(self):
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "config": {name: getattr(self.config, name) for name in ModelConfig.__match_args__},
+        }
+
+
+class PerHypothesis(NamedTuple):
+    """State of each hypothesis."""
+
+    decoder: DecoderState
+    coverage: KerasTensor | tuple  # float32 (B, W, S): attention to source tokens; () untracked
+
+
+class PerSentence(NamedTuple):
+    """State that the hypotheses of a sentence share."""
+
+    memory: KerasTensor  # (B, S, D')
+    keys: KerasTensor  # (B, S, D)
+    memory_mask: KerasTensor  # bool (B, 1, 1, S)
+
+
+class RecurrentStep:
+    """A decoder as the step function of a search; see `decoding.StepFunction`.
+
+    Args:
+        model: the model, built.
+        source: int tensor (B, S) of ids.
+        beam_size: hypotheses per sentence, W.
+        track_coverage: whether the state holds the attention that each source token received.
+        output_projection: `TokenEmbedding.projection` of the output embedding, if the caller has
+            it.
+        **_: options of a Transformer's cache, which a recurrent state does not need.
+    """
+
+    cache_schedule = None
+
+    def __init__(
+        self,
+        model: RecurrentModel,
+        source: KerasTensor,
+        beam_size: int,
+        track_coverage: bool = False,
+        output_projection: KerasTensor | None = None,
+        **_: Any,
+    ):
+        self._model = model
+        self._track_coverage = track_coverage
+        if output_projection is None:
+            output_projection = model.output_embedding.projection()
+        self._output_projection = output_projection
+        memory, mask = model.encode(source), ops.not_equal(source, PAD_ID)
+        coverage: KerasTensor | tuple = ()
+        if track_coverage:
+            batch, length = ops.shape(source)
+            coverage = ops.zeros((batch, beam_size, length), "float32")
+        self.start = StepState(
+            PerHypothesis(model.decoder.start(memory, mask, beam_size), coverage),
+            PerSentence(memory, model.decoder.attention.keys(memory), mask[:, None, None]),
+        )
+
+    def __call__(
+        self, ids: KerasTensor, state: StepState, index: KerasTensor
+    ) -> tuple[KerasTensor, StepState]:
+        (before, coverage), (memory, keys, mask) = state
+        x = self._model.target_embedding(ids)
+        found = self._model.decoder.step(x, before, memory, keys, mask[:, 0, 0])
+        if self._track_coverage:
+            coverage = coverage + ops.cast(found.weights, "float32")
+        logits = ops.matmul(flatten_positions(found.output), self._output_projection)
+        return unflatten_positions(logits, like=found.output), StepState(
+            PerHypothesis(found, coverage), state.per_sentence
+        )
