@@ -11,6 +11,7 @@ from reference_search import hypotheses_of, log_softmax, repeats
 from tf_transformer import kernels
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.models.incremental_decoder import IncrementalDecoder
+from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.search import (
     Search,
@@ -377,8 +378,7 @@ GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("options", GRAPHS.values(), ids=GRAPHS)
-def test_translations_do_not_depend_on_the_batch(model, options):
+def assert_independent_of_the_batch(model, options):
     """For single sentences, in another order, with more padding, and in a graph."""
     run = Search(model, DecodeConfig(max_extra_length=4, **options))
     ids = tf.TensorSpec((None, None), tf.int32)
@@ -397,6 +397,20 @@ def test_translations_do_not_depend_on_the_batch(model, options):
     assert_same(translate([SENTENCES[row] for row in order]), rows_of(together, order))
     assert_same(translate(SENTENCES, columns=12), together)
     assert_same(search(model, batch_of(SENTENCES), **options), together)
+
+
+@pytest.mark.parametrize("options", GRAPHS.values(), ids=GRAPHS)
+def test_translations_do_not_depend_on_the_batch(model, options):
+    assert_independent_of_the_batch(model, options)
+
+
+@pytest.mark.parametrize("architecture", ["bahdanau", "luong"])
+def test_translations_of_recurrent_models_do_not_depend_on_the_batch(architecture):
+    sizes = {"num_layers": 1, "d_model": 8, "num_heads": 2, "tie_embeddings": "none"}
+    model = RecurrentModel(VOCABULARY, ModelConfig(architecture=architecture, **sizes))
+    model.build()
+    reference.randomize(model, seed=8)
+    assert_independent_of_the_batch(model, GRAPHS["constrained"])
 
 
 @pytest.mark.parametrize("options", GRAPHS.values(), ids=GRAPHS)

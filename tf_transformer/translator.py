@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.saved_translator import SavedTranslator
 from tf_transformer.sequences import shift_right
@@ -34,7 +35,7 @@ class Translator(TextPredictor):
     """Translates lists of strings.
 
     Args:
-        model: the built Transformer.
+        model: the built Transformer, or a model with the same interface.
         tokenizer: its tokenizer.
         config: how to search.
 
@@ -49,7 +50,9 @@ class Translator(TextPredictor):
 
     output = "translation"
 
-    def __init__(self, model: Transformer, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(
+        self, model: Transformer | RecurrentModel, tokenizer: Tokenizer, config: DecodeConfig
+    ):
         super().__init__(model, tokenizer, config)
         ids = tf.TensorSpec((None, None), tf.int32)
         self._attention = tf.function(
@@ -73,7 +76,7 @@ class Translator(TextPredictor):
         Raises:
             InputError: when the folder is not a run's folder, or an option is out of range.
         """
-        return cls(*load_model(run_dir, build_transformer, **decode_options)).with_dtype(dtype)
+        return cls(*load_model(run_dir, build_model, **decode_options)).with_dtype(dtype)
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:
@@ -106,8 +109,9 @@ class Translator(TextPredictor):
         return result
 
 
-def build_transformer(config: Config, vocabulary_size: int, dtype: str) -> Transformer:
-    """A new Transformer with all its weights."""
-    model = Transformer(vocabulary_size, config.model, dtype=dtype)
+def build_model(config: Config, vocabulary_size: int, dtype: str) -> Transformer | RecurrentModel:
+    """A new model of `config.model.architecture` with all its weights."""
+    make = Transformer if config.model.architecture == "transformer" else RecurrentModel
+    model = make(vocabulary_size, config.model, dtype=dtype)
     model.build()
     return model

@@ -10,7 +10,7 @@ from tf_transformer.data.examples import Examples
 from tf_transformer.losses import token_losses
 from tf_transformer.sequences import shift_right
 from tf_transformer.tasks import Splits, Task, TestSet
-from tf_transformer.translator import Translator, build_transformer
+from tf_transformer.translator import Translator, build_model
 
 
 class Reversal(Task):
@@ -34,7 +34,7 @@ class Reversal(Task):
         return {name: tokenizer.encode_batch(texts[name]) for name in self.fields}
 
     def build_model(self, config, vocabulary_size, dtype):
-        return build_transformer(config, vocabulary_size, dtype)
+        return build_model(config, vocabulary_size, dtype)
 
     def losses(self, model, batch, label_smoothing, training):
         labels = batch["reversed"]

@@ -96,6 +96,11 @@ def require_package() -> None:
 
 def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
     """Raises an `InputError` that names a feature which CTranslate2 lacks, if there is one."""
+    if model.architecture != "transformer":
+        raise InputError(
+            f"CTranslate2 runs Transformers, not model.architecture={model.architecture}. "
+            "Use --format saved_model."
+        )
     if any(stack.key_dim != stack.value_dim for stack in (model.encoder, model.decoder)):
         raise InputError(
             "CTranslate2 needs one size for a head's keys and values, but this model has "

@@ -19,7 +19,7 @@ from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import Translator, build_transformer
+from tf_transformer.translator import Translator, build_model
 
 TEST_PAIRS = 1000  # of the generated corpus; disjoint from training and validation
 
@@ -77,7 +77,7 @@ class Translation(Task):
         return {name: tokenizer.encode_batch(texts[name]) for name in self.fields}
 
     def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
-        return build_transformer(config, vocabulary_size, dtype)
+        return build_model(config, vocabulary_size, dtype)
 
     def losses(
         self,
