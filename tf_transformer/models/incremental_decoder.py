@@ -68,6 +68,7 @@ class IncrementalDecoder:
         logits (B, W, V) of the next tokens, and the new state.
 
     Example:
+        >>> from tf_transformer import Transformer
         >>> model = Transformer(vocabulary_size=11)
         >>> model.build()
         >>> step = IncrementalDecoder(model, np.array([[5, 6, 7, 2]]), beam_size=2, max_length=9)
