@@ -38,7 +38,7 @@ def seeded(cls):
 
 def run(layer, inputs, is_recomputed, **options):
     if is_recomputed:
-        return recompute(layer, layer.run, *inputs, **options)
+        return recompute([layer], layer.run, *inputs, **options)
     return layer.run(*inputs, **options)
 
 
@@ -101,7 +101,7 @@ def test_gradients_are_the_same(cls, inputs_of):
 
 def test_two_calls_draw_different_noise():
     layer = seeded(EncoderLayer)
-    first, second = (reference.array(recompute(layer, layer, X, training=True)) for _ in range(2))
+    first, second = (reference.array(recompute([layer], layer, X, training=True)) for _ in range(2))
     assert np.abs(first - second).max() > 0.1
 
 
