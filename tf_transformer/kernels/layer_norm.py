@@ -55,7 +55,7 @@ def layer_norm(
 
 
 def plain_rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasTensor:
-    """x / √(mean(x²) + ε) · γ over the last axis.
+    """RMSNorm(x) = x / √(mean(x²) + ε) · γ over the last axis.
 
     Args:
         x: float tensor (..., D).

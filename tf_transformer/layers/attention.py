@@ -136,9 +136,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def build(self, query_shape, value_shape=None):
         queries, concatenated = self.num_heads * self.key_dim, self.num_heads * self.value_dim
-        keys, values = (
-            self.num_key_value_heads * size for size in (self.key_dim, self.value_dim)
-        )
+        keys, values = (self.num_key_value_heads * size for size in (self.key_dim, self.value_dim))
         self.is_self_attention = value_shape is None
         if self.is_self_attention:
             fill = ConcatenatedInitializer(
@@ -233,12 +231,8 @@ class MultiHeadAttention(keras.layers.Layer):
         if training and self.dropout_rate:
             dropout = functools.partial(self.dropout.__call__, training=training)
         groups = HeadGroups(query, self.num_key_value_heads)
-        heads, weights = key_value.attend(
-            *map(groups.join, (query, attention_mask, bias)), dropout
-        )
-        return Attended(
-            self._concatenate(groups.split(heads)), groups.split(weights), key_value
-        )
+        heads, weights = key_value.attend(*map(groups.join, (query, attention_mask, bias)), dropout)
+        return Attended(self._concatenate(groups.split(heads)), groups.split(weights), key_value)
 
     def project(self, x: KerasTensor) -> tuple[KerasTensor, KeyValue]:
         """Self-attention's queries (B, H, T, K), keys and values (B, G, T, K) of (B, T, D)."""

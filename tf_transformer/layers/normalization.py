@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba et al. 2016), which the paper uses around every sub-layer, and RMSNorm."""
+"""Layer normalisation (Ba et al. 2016), which the paper uses, and RMSNorm in its place."""
 
 from typing import Literal
 
@@ -52,7 +52,7 @@ class LayerNorm(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class RMSNorm(keras.layers.Layer):
-    """x / √(mean(x²) + ε) · γ over the last axis (Zhang & Sennrich 2019).
+    """RMSNorm(x) = x / √(mean(x²) + ε) · γ over the last axis (Zhang & Sennrich 2019).
 
     Layer normalisation without the mean and without β. Computed in float32 for every input dtype.
 

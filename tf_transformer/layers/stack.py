@@ -53,9 +53,7 @@ class Stack(keras.layers.Layer):
             for i in range(num_layers)
         ]
         norm = NORMALIZATIONS[layer_options.get("normalization", "layer_norm")]
-        self.final_norm = (
-            norm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
-        )
+        self.final_norm = norm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
         self.position: PositionEncoding | None = (
             keras.saving.deserialize_keras_object(position)
             if isinstance(position, dict)  # as in `get_config`
