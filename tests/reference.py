@@ -4,6 +4,7 @@ Float64, one sentence at a time, a loop over heads, no padding and no cache. Eac
 the layer that it is the oracle for, and reads only its weights and sizes.
 """
 
+import math
 from typing import NamedTuple
 
 import keras
@@ -84,9 +85,9 @@ def linear(layer, x):
 
 def projections(layer) -> list[tuple[np.ndarray, np.ndarray]]:
     """Kernel and bias of W^Q, W^K and W^V, which the layer concatenates."""
-    keys = layer.num_heads * layer.key_dim
+    queries, keys = layer.num_heads * layer.key_dim, layer.num_key_value_heads * layer.key_dim
     if layer.is_self_attention:
-        parts = [(layer.projection, [keys, 2 * keys])]
+        parts = [(layer.projection, [queries, queries + keys])]
     else:
         parts = [(layer.query_projection, []), (layer.key_value_projection, [keys])]
     pairs = []
@@ -97,8 +98,12 @@ def projections(layer) -> list[tuple[np.ndarray, np.ndarray]]:
     return pairs
 
 
-def multi_head_attention(layer, query, value, mask=True, rotate=lambda head: head, bias=0.0):
+def multi_head_attention(
+    layer, query, value, mask=True, rotate=lambda head: head, bias=lambda number, query: 0.0
+):
     """Concat(head₁ … head_H) Wᴼ and the weights (H, T, S) for one sentence (section 3.2.2).
+
+    A head of queries whose number is h has the keys and values of head h · G // H.
 
     Args:
         layer: a `MultiHeadAttention`.
@@ -106,26 +111,46 @@ def multi_head_attention(layer, query, value, mask=True, rotate=lambda head: hea
         value: array (S, D).
         mask: bool array that broadcasts to (T, S).
         rotate: applied to the queries and to the keys of each head, (T, K).
-        bias: array that broadcasts to (T, S), added to the scores.
+        bias: the array (T, S) to add to the scores of a head, from its number and its rotated
+            queries (T, K).
     """
+    groups = layer.num_key_value_heads
     queries, keys, values = (
-        np.split(x @ kernel + bias_, layer.num_heads, axis=-1)
-        for (kernel, bias_), x in zip(projections(layer), (query, value, value), strict=True)
+        np.split(x @ kernel + bias_, count, axis=-1)
+        for (kernel, bias_), x, count in zip(
+            projections(layer),
+            (query, value, value),
+            (layer.num_heads, groups, groups),
+            strict=True,
+        )
     )
+    shared = [number * groups // layer.num_heads for number in range(layer.num_heads)]
+    keys, values = ([heads[number] for number in shared] for heads in (keys, values))
     weights = [
-        attention_weights(rotate(q), rotate(k), mask, bias)
-        for q, k in zip(queries, keys, strict=True)
+        attention_weights(rotate(q), rotate(k), mask, bias(number, rotate(q)))
+        for number, (q, k) in enumerate(zip(queries, keys, strict=True))
     ]
     heads = [w @ v for w, v in zip(weights, values, strict=True)]
     return linear(layer.output_projection, np.concatenate(heads, axis=-1)), np.stack(weights)
 
 
 def feed_forward(layer, x):
-    """max(0, x W₁ + b₁) W₂ + b₂ (equation 2)."""
-    return linear(layer.output_projection, np.maximum(0, linear(layer.hidden, x)))
+    """max(0, x W₁ + b₁) W₂ + b₂ (equation 2), or with another activation."""
+    hidden = linear(layer.hidden, x)
+    if layer.activation == "relu":
+        hidden = np.maximum(0, hidden)
+    elif layer.activation == "gelu":
+        hidden = hidden * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2))) / 2
+    else:
+        gate, factor = hidden[..., : layer.d_ff], hidden[..., layer.d_ff :]
+        hidden = gate / (1 + np.exp(-gate)) * factor
+    return linear(layer.output_projection, hidden)
 
 
 def layer_norm(layer, x):
+    """Layer normalisation, or RMSNorm for a layer without β."""
+    if not hasattr(layer, "beta"):
+        return array(layer.gamma) * x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPSILON)
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1, keepdims=True)
     return array(layer.gamma) * centred / np.sqrt(variance + EPSILON) + array(layer.beta)
@@ -138,19 +163,22 @@ def residual(layer, x, sublayer):
     return layer_norm(layer.norm, x + sublayer(x))
 
 
-def block(layer, x, memory=None, mask=True):
+def block(layer, x, memory=None, mask=True, position=None):
     """A layer of an encoder or decoder: its output, and the weights of both attentions.
 
     Without a memory there is no cross-attention, and its weights are ().
     """
     found = {"cross": ()}
 
-    def attend(name, attention_layer, query, value, mask=True):
-        output, found[name] = multi_head_attention(attention_layer, query, value, mask)
+    def attend(name, attention_layer, query, value, *more):
+        output, found[name] = multi_head_attention(attention_layer, query, value, *more)
         return output
 
+    hooks = position_hooks(position, layer.self_attention.num_heads)
     x = residual(
-        layer.attention_residual, x, lambda y: attend("own", layer.self_attention, y, y, mask)
+        layer.attention_residual,
+        x,
+        lambda y: attend("own", layer.self_attention, y, y, mask, *hooks),
     )
     if memory is not None:
         x = residual(
@@ -168,7 +196,7 @@ def stack(layer, x, memory=None, mask=True):
     """A whole encoder or decoder: its output, and lists of the weights of both attentions."""
     attention_of_layers, cross_attention = [], []
     for each in layer.layers:
-        x, own, cross = block(each, x, memory, mask)
+        x, own, cross = block(each, x, memory, mask, layer.position)
         attention_of_layers.append(own)
         cross_attention.append(cross)
     x = x if layer.final_norm is None else layer_norm(layer.final_norm, x)
@@ -186,15 +214,78 @@ def sinusoids(length, d_model):
     return encodings
 
 
+def rotary(head):
+    """Pairs of row m turned by m · 10000^(-2i/K) (Su et al. 2021, equation 15)."""
+    turned = np.zeros_like(head)
+    for m, row in enumerate(head):
+        for i in range(0, len(row), 2):
+            angle = m / 10_000 ** (i / len(row))
+            turn = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+            turned[m, i : i + 2] = turn @ row[i : i + 2]
+    return turned
+
+
+def shaw_bias(table, query):
+    """qᵢ · a(clip(j - i, k)) / √K (Shaw et al. 2018, equations 4 and 5), (T, T)."""
+    k, length = len(table) // 2, len(query)
+    distances = np.clip(np.arange(length) - np.arange(length)[:, None], -k, k)
+    return np.einsum("tk,tsk->ts", query, table[distances + k]) / np.sqrt(query.shape[-1])
+
+
+def t5_bucket(distance, is_causal, num_buckets, max_distance):
+    """The bucket of key position minus query position, in T5's published code."""
+    bucket, n = 0, -distance
+    if not is_causal:
+        num_buckets //= 2
+        bucket, n = (num_buckets if n < 0 else 0), abs(n)
+    n = max(n, 0)
+    exact = num_buckets // 2
+    if n < exact:
+        return bucket + n
+    grown = math.log(n / exact) / math.log(max_distance / exact) * (num_buckets - exact)
+    return bucket + min(exact + int(grown + 1e-9), num_buckets - 1)  # 1e-9: float64's rounding
+
+
+def alibi_slopes(count):
+    """As the code of Press et al. 2022 computes them."""
+    if math.log2(count).is_integer():
+        start = 2 ** (-(2 ** -(math.log2(count) - 3)))
+        return [start * start**i for i in range(count)]
+    lower = 2 ** math.floor(math.log2(count))
+    return alibi_slopes(lower) + alibi_slopes(2 * lower)[0::2][: count - lower]
+
+
+def position_hooks(position, num_heads):
+    """The rotation and the bias of an encoding that acts on scores, for positions 0 to T - 1."""
+    name = type(position).__name__
+
+    def rotate(head):
+        return rotary(head) if name == "RotaryPosition" else head
+
+    def bias(number, query):
+        distances = np.arange(len(query)) - np.arange(len(query))[:, None]  # key minus query
+        if name == "RelativePosition":
+            return shaw_bias(array(position.table), query)
+        if name == "T5Position":
+            sizes = position.is_causal, position.num_buckets, position.max_distance
+            buckets = [[t5_bucket(distance, *sizes) for distance in row] for row in distances]
+            return array(position.table)[np.array(buckets), number]
+        if name == "AlibiPosition":
+            return -alibi_slopes(num_heads)[number] * np.abs(distances)
+        return 0.0
+
+    return rotate, bias
+
+
 def embed(embedding, position, ids):
     """Embeddings times √D plus positions (sections 3.4 and 3.5)."""
     matrix = array(embedding.embeddings)
     d_model = matrix.shape[1]
-    if hasattr(position, "table"):
-        positions = array(position.table)[: len(ids)]
-    else:
-        positions = sinusoids(len(ids), d_model)
-    return matrix[ids] * np.sqrt(d_model) + positions
+    positions = {
+        "LearnedPosition": lambda: array(position.table)[: len(ids)],
+        "SinusoidalPosition": lambda: sinusoids(len(ids), d_model),
+    }.get(type(position).__name__, lambda: 0.0)
+    return matrix[ids] * np.sqrt(d_model) + positions()
 
 
 def forward(model, source, target) -> Output:

@@ -13,6 +13,7 @@ from tf_transformer.errors import InputError
 DERIVED = {"data.max_length": 0}
 
 DType = Literal["float32", "bfloat16"]
+Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
@@ -55,6 +56,7 @@ class StackConfig(NamedTuple):
     num_heads: int
     key_dim: int  # of a head's queries and keys
     value_dim: int  # of a head's values
+    num_key_value_heads: int  # heads of keys and values, which heads of queries share
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,15 @@ class ModelConfig:
         dropout_rate: on each sub-layer's output and on the sums of embeddings and positions.
         attention_dropout_rate: on attention weights.
         feed_forward_dropout_rate: inside the feed-forward network.
-        position: how positions are encoded.
-        max_length: size of the learned position table; sinusoids ignore it.
+        num_key_value_heads: heads of keys and values; 0: num_heads. Fewer is grouped-query
+            attention, with a smaller cache; 1 is multi-query attention.
+        position: how positions are encoded: added to embeddings (sinusoidal, the paper; learned),
+            in the scores of self-attention (rotary; relative; t5; alibi), or not at all (none).
+        max_length: size of the learned position table; the others ignore it.
+        max_relative_distance: distances that position relative tells apart, on either side.
+        activation: of the feed-forward network: relu (the paper), gelu, or swiglu, which has three
+            matrices of d_model · d_ff numbers instead of two.
+        normalization: around each sub-layer: layer_norm (the paper) or rms_norm.
         tie_embeddings: which embedding matrices are one: source, target and output (the paper);
             target and output; or none.
         norm_first: pre-norm instead of the paper's post-norm.
@@ -104,8 +113,12 @@ class ModelConfig:
     dropout_rate: float = 0.1
     attention_dropout_rate: float = 0.0
     feed_forward_dropout_rate: float = 0.0
-    position: Literal["sinusoidal", "learned"] = "sinusoidal"
+    num_key_value_heads: int = 0
+    position: Position = "sinusoidal"
     max_length: int = 1024
+    max_relative_distance: int = 16
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    normalization: Literal["layer_norm", "rms_norm"] = "layer_norm"
     tie_embeddings: Literal["all", "target", "none"] = "all"
     norm_first: bool = False
     attention_bias: bool = False
@@ -115,6 +128,8 @@ class ModelConfig:
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
         _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
         _require_not_negative(self, "encoder_d_ff", "encoder_num_heads", "key_dim", "value_dim")
+        _require_positive(self, "max_relative_distance")
+        _require_not_negative(self, "num_key_value_heads")
         _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
         for prefix, stack in (("", self.decoder), ("encoder_", self.encoder)):
             if stack.d_model % stack.num_heads and not (self.key_dim and self.value_dim):
@@ -127,6 +142,17 @@ class ModelConfig:
                 raise InputError(
                     f"model.{prefix}d_model must be even for sinusoidal positions, "
                     f"got {stack.d_model}."
+                )
+            if self.position == "rotary" and stack.key_dim % 2:
+                raise InputError(
+                    "rotary positions rotate pairs, so the size of a head must be even, but it is "
+                    f"{stack.key_dim}. Set model.key_dim and model.value_dim, or another "
+                    f"model.{prefix}num_heads ({stack.num_heads})."
+                )
+            if stack.num_heads % stack.num_key_value_heads:
+                raise InputError(
+                    f"model.{prefix}num_heads ({stack.num_heads}) must be a multiple of "
+                    f"model.num_key_value_heads ({stack.num_key_value_heads})."
                 )
         if self.tie_embeddings == "all" and self.encoder.d_model != self.d_model:
             raise InputError(
@@ -153,7 +179,8 @@ class ModelConfig:
     def _stack(self, num_layers: int, d_model: int, d_ff: int, num_heads: int) -> StackConfig:
         size = d_model // num_heads
         key_dim, value_dim = self.key_dim or size, self.value_dim or size
-        return StackConfig(num_layers, d_model, d_ff, num_heads, key_dim, value_dim)
+        groups = self.num_key_value_heads or num_heads
+        return StackConfig(num_layers, d_model, d_ff, num_heads, key_dim, value_dim, groups)
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ModelConfig":

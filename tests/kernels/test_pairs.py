@@ -204,6 +204,10 @@ CASES: dict[str, dict[str, Case]] = {
         for leading in [(), (5,), (2, 3)]
         for epsilon in (1e-6, 0.1)
     },
+    "rms_norm": {
+        f"{leading}": Case([2 * numbers(*leading, 7), numbers(7, seed=2)], {"epsilon": 0.1})
+        for leading in [(), (2, 3)]
+    },
     "cross_entropy": {
         f"{tokens} tokens of {size}, ε={epsilon}": Case(
             [numbers(tokens, 11), numbers(size, 11, seed=2)],

@@ -158,14 +158,38 @@ def test_dropout_on_attention_weights_only_in_training():
     )
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("shape", [(2, 1, 1, 5), (2, 1, 3, 5), (1, 6, 3, 5), (2, 6, 1, 5), (3, 5)])
+def test_heads_of_queries_share_keys_with_masks_and_biases_of_any_shape(groups, shape):
+    layer = MultiHeadAttention(6, KEY_DIM, VALUE_DIM, num_key_value_heads=groups)
+    query, value = inputs_of("cross")
+    layer.build(query.shape, value.shape)
+    key_value, queries = layer.project_key_value(value), layer.project_query(query)
+    assert key_value.key.shape == (BATCH, groups, SOURCE, KEY_DIM)
+    mask, bias = random_mask(*shape), normal(*shape, seed=7)
+    found = layer.attend(queries, key_value, mask, bias)
+    key, values = (np.repeat(reference.array(x), 6 // groups, axis=1) for x in key_value)
+    weights = reference.attention_weights(reference.array(queries), key, mask, bias)
+    heads = (weights @ values).transpose(0, 2, 1, 3).reshape(BATCH, TARGET, -1)
+    expected = reference.linear(layer.output_projection, heads)
+    np.testing.assert_allclose(reference.array(found.weights), weights, atol=1e-5)
+    np.testing.assert_allclose(reference.array(found.output), expected, atol=1e-5)
+
+
+def test_heads_that_cannot_share_keys_are_an_error():
+    with pytest.raises(ValueError, match=r"num_heads \(6\) must be a multiple of .* \(4\)"):
+        MultiHeadAttention(6, KEY_DIM, num_key_value_heads=4)
+
+
+@pytest.mark.parametrize("groups", [7, 1])
 @pytest.mark.parametrize("width", [100, 60])
-def test_initial_kernels_lie_within_the_bounds_of_glorot(width):
+def test_initial_kernels_lie_within_the_bounds_of_glorot(width, groups):
     # ±√(6 / (rows + columns)) of each matrix, not of one head's part or of the concatenation.
-    layer = MultiHeadAttention(num_heads=7, key_dim=11, value_dim=13)
+    layer = MultiHeadAttention(7, key_dim=11, value_dim=13, num_key_value_heads=groups)
     layer.build((None, None, 100), None if width == 100 else (None, None, width))
     kernels = [kernel for kernel, _ in reference.projections(layer)]
     kernels.append(reference.array(layer.output_projection.kernel))
-    sizes = [(100, 77), (width, 77), (width, 91), (91, 100)]
+    sizes = [(100, 77), (width, 11 * groups), (width, 13 * groups), (91, 100)]
     for kernel, (rows, columns) in zip(kernels, sizes, strict=True):
         assert kernel.shape == (rows, columns)
         bound = math.sqrt(6 / (rows + columns))

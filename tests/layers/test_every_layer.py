@@ -26,7 +26,8 @@ class Case(NamedTuple):
 
 attention = {"num_heads": 2, "key_dim": 3, "value_dim": 7}
 rates = {"dropout_rate": 0.1, "attention_dropout_rate": 0.2, "feed_forward_dropout_rate": 0.3}
-sizes = attention | rates | {"d_ff": 11, "attention_bias": True, "norm_first": True}
+variants = {"num_key_value_heads": 1, "activation": "swiglu", "normalization": "rms_norm"}
+sizes = attention | rates | variants | {"d_ff": 11, "attention_bias": True, "norm_first": True}
 stack = sizes | {"num_layers": 2, "remat": True}
 no_memory = {"has_cross_attention": False}
 CASES = [
@@ -34,7 +35,8 @@ CASES = [
     Case("LayerNorm", {"epsilon": 0.1}, [X]),
     Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X]),
     Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),
-    Case("FeedForward", {"d_ff": 11, "dropout_rate": 0.2}, [X]),
+    Case("RMSNorm", {"epsilon": 0.1}, [X]),
+    Case("FeedForward", {"d_ff": 11, "dropout_rate": 0.2, "activation": "gelu"}, [X]),
     Case("EncoderLayer", sizes, [X]),
     Case("Encoder", stack, [X]),
     Case("DecoderLayer", sizes, [X, MEMORY]),
@@ -44,6 +46,14 @@ CASES = [
     Case("TokenEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
     Case("SinusoidalPosition", {}, [X]),
     Case("LearnedPosition", {"max_length": 5}, [X]),
+    Case("RotaryPosition", {}, [X]),
+    Case("RelativePosition", {"key_dim": 4, "max_relative_distance": 2}, [X]),
+    Case(
+        "T5Position",
+        {"num_heads": 2, "is_causal": True, "num_buckets": 8, "max_distance": 9},
+        [X],
+    ),
+    Case("AlibiPosition", {}, [X]),
     Case("Residual", {"dropout_rate": 0.2, "norm_first": True}, [X, X[::-1]]),
 ]
 
@@ -170,16 +180,21 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
         layers.TokenEmbedding(7, 14),
         layers.SinusoidalPosition(),
         layers.LearnedPosition(5),
+        layers.RotaryPosition(),
+        layers.AlibiPosition(),
         layers.Dropout(0.1),
         layers.EncoderLayer(2, 3, 11, dropout_rate=0.1),
         layers.MultiHeadAttention(2, 3),
         layers.FeedForward(11),
         layers.LayerNorm(),
+        layers.RMSNorm(),
         layers.Encoder(2, num_heads=2, key_dim=3, d_ff=11, norm_first=True),
         layers.DecoderLayer(2, 3, 11, has_cross_attention=False),
         layers.Decoder(1, num_heads=2, key_dim=3, d_ff=11, has_cross_attention=False),
     ]
     of_one_input = {case.layer for case in CASES if len(case.inputs) == 1}
+    # Their weights act on scores, not on the output of the layer alone.
+    of_one_input -= {"RelativePosition", "T5Position"}
     assert {type(part).__name__ for part in parts} == of_one_input
     head = [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(3)]
     model = keras.Sequential([keras.Input((None,), dtype="int32"), *parts, *head])

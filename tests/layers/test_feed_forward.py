@@ -1,6 +1,7 @@
 """The feed-forward network by hand and against NumPy."""
 
 import numpy as np
+import pytest
 import reference
 from keras import ops
 
@@ -19,12 +20,22 @@ def test_feed_forward_worked_by_hand():
     np.testing.assert_array_equal(ops.convert_to_numpy(output), [[[35], [405]]])
 
 
-def test_feed_forward_equals_numpy():
-    layer = FeedForward(d_ff=11)
+@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+def test_feed_forward_equals_numpy(activation):
+    layer = FeedForward(d_ff=11, activation=activation)
     x = np.random.default_rng(1).normal(size=(2, 3, 5)).astype("float32")
     layer.build(x.shape)
     output = ops.convert_to_numpy(reference.randomize(layer)(x))
     np.testing.assert_allclose(output, reference.feed_forward(layer, x), atol=1e-5)
+
+
+def test_a_gate_and_its_factor_start_as_two_matrices():
+    """Glorot's limit √(6 / (fan in + fan out)) is that of each (5, 500) matrix alone."""
+    layer = FeedForward(d_ff=500, activation="swiglu")
+    layer.build((None, None, 5))
+    limit = np.sqrt(6 / (5 + 500))
+    for matrix in np.split(ops.convert_to_numpy(layer.hidden.kernel), 2, axis=1):
+        assert 0.99 * limit < np.abs(matrix).max() <= limit
 
 
 def test_dropout_on_the_hidden_layer_only_in_training():

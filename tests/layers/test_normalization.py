@@ -6,7 +6,7 @@ import pytest
 import reference
 from keras import ops
 
-from tf_transformer.layers import LayerNorm
+from tf_transformer.layers import LayerNorm, RMSNorm
 
 X = np.random.default_rng(1).normal(2.0, 3.0, size=(2, 3, 7)).astype("float32")
 
@@ -16,6 +16,16 @@ def test_layer_norm_equals_numpy_and_keras():
     layer.build(X.shape)
     theirs = keras.layers.LayerNormalization(epsilon=1e-6)
     theirs.build(X.shape)
+    theirs.set_weights(reference.randomize(layer).get_weights())
+    ours = ops.convert_to_numpy(layer(X))
+    np.testing.assert_allclose(ours, reference.layer_norm(layer, X), atol=1e-5)
+    np.testing.assert_allclose(ours, ops.convert_to_numpy(theirs(X)), atol=1e-5)
+
+
+def test_rms_norm_equals_numpy_and_keras():
+    layer, theirs = RMSNorm(), keras.layers.RMSNormalization(epsilon=1e-6)
+    for each in (layer, theirs):
+        each.build(X.shape)
     theirs.set_weights(reference.randomize(layer).get_weights())
     ours = ops.convert_to_numpy(layer(X))
     np.testing.assert_allclose(ours, reference.layer_norm(layer, X), atol=1e-5)

@@ -13,6 +13,7 @@ from tf_transformer.layers import (
     Encoder,
     EncoderLayer,
     Memory,
+    RelativePosition,
     causal_mask,
     padding_mask,
 )
@@ -38,7 +39,7 @@ def seeded(cls):
 
 def run(layer, inputs, is_recomputed, **options):
     if is_recomputed:
-        return recompute(layer, layer.run, *inputs, **options)
+        return recompute([layer], layer.run, *inputs, **options)
     return layer.run(*inputs, **options)
 
 
@@ -99,9 +100,26 @@ def test_gradients_are_the_same(cls, inputs_of):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+def test_gradients_of_a_position_encoding_are_the_same():
+    """Its weights belong to the stack, not to the layers that are recomputed."""
+    sizes = {"num_layers": 2, "num_heads": 2, "key_dim": 4, "d_ff": 12}
+    found = []
+    for remat in (False, True):
+        layer = Encoder(**sizes, remat=remat, position=RelativePosition(4, 2))
+        layer.build(X.shape)
+        layer = reference.randomize(layer)
+        found.append(
+            gradients_of_weights(layer, lambda: ops.sum(layer(X, training=True)[:, 0] ** 3))  # noqa: B023
+        )
+    assert len(found[1]) == len(layer.trainable_weights)
+    for one, other in zip(*found, strict=True):
+        assert np.abs(one).max() > 1e-3
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
 def test_two_calls_draw_different_noise():
     layer = seeded(EncoderLayer)
-    first, second = (reference.array(recompute(layer, layer, X, training=True)) for _ in range(2))
+    first, second = (reference.array(recompute([layer], layer, X, training=True)) for _ in range(2))
     assert np.abs(first - second).max() > 0.1
 
 
@@ -109,8 +127,8 @@ def test_a_stack_recomputes_its_layers_only_in_training(monkeypatch):
     stack = importlib.import_module("tf_transformer.layers.stack")
     recomputed = []
 
-    def recording(layer, function, *inputs, **options):
-        recomputed.append(layer)
+    def recording(layers, function, *inputs, **options):
+        recomputed.extend(layers)
         return function(*inputs, **options)
 
     monkeypatch.setattr(stack, "recompute", recording)

@@ -38,6 +38,10 @@ VARIANTS = {
         **{"encoder_d_model": 20, "encoder_num_heads": 5, "num_encoder_layers": 1},
         **{"num_decoder_layers": 3, "tie_embeddings": "target"},
     },
+    "grouped queries, rotary": {
+        **{"num_heads": 6, "num_key_value_heads": 2, "key_dim": 4, "value_dim": 5},
+        **{"position": "rotary", "activation": "swiglu", "normalization": "rms_norm"},
+    },
 }
 # XLA, and so JAX, has no tensors that grow.
 ON_JAX = keras.backend.backend() == "jax"
@@ -419,30 +423,33 @@ class RelativeToy(PositionEncoding):
         return -0.3 * slope * ops.cast(distance[:, None], "float32")  # (1 or B, H, T, S)
 
 
-@pytest.fixture
-def relative(monkeypatch):
-    """A model with the toy encoding, whose heads have an even size."""
+def with_position(name, monkeypatch):
+    """A model whose heads have an even size; its distances exceed `max_relative_distance`."""
     monkeypatch.setitem(position.ENCODINGS, "toy", RelativeToy)
-    return make_model(position="toy", num_layers=1, key_dim=6, value_dim=5)
+    sizes = {"num_layers": 1, "key_dim": 6, "value_dim": 5, "max_relative_distance": 3}
+    return make_model(position=name, **sizes)
 
 
 @each_layout
-def test_cached_decoding_is_exact_with_any_position_encoding(relative, static_shapes):
-    """Longer than two intervals after which rows of the cache are dropped."""
-    steps, beam = 2 * COMPACTION_INTERVAL + 2, 3
-    step = IncrementalDecoder(relative, SOURCE, beam, steps, static_shapes)
+@pytest.mark.parametrize("name", ["toy", "rotary", "relative", "t5", "alibi", "none"])
+def test_cached_decoding_is_exact_with_any_position_encoding(name, static_shapes, monkeypatch):
+    """Longer than three intervals after which rows of the cache are dropped."""
+    monkeypatch.setattr(cache_module, "COMPACTION_INTERVAL", 3)
+    model, steps, beam = with_position(name, monkeypatch), 11, 3
+    step = IncrementalDecoder(model, SOURCE, beam, steps, static_shapes)
     seen = random_search(step, beam, steps)
-    np.testing.assert_allclose(seen.logits, seen.decoded_whole(relative), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-4)
     if not static_shapes:
-        assert seen.caches[-1][0].shape[2] < steps * beam / 2
+        assert seen.caches[-1][0].shape[2] < 0.8 * steps * beam
 
 
-def test_a_position_encoding_changes_the_result(relative):
+@pytest.mark.parametrize("name", ["toy", "rotary", "relative", "t5", "alibi"])
+def test_a_position_encoding_changes_the_result(name, monkeypatch):
     """Guards the test above: without the hooks, the same weights give other logits."""
-    plain = make_model(num_layers=1, key_dim=6, value_dim=5)
-    tokens = random_tokens(2, 1, 9)
-    difference = whole_logits(relative, SOURCE, tokens) - whole_logits(plain, SOURCE, tokens)
-    assert np.abs(difference).max() > 0.1
+    model, tokens = with_position(name, monkeypatch), random_tokens(2, 1, 9)
+    encoded = whole_logits(model, SOURCE, tokens)
+    model.encoder.position = model.decoder.position = None
+    assert np.abs(whole_logits(model, SOURCE, tokens) - encoded).max() > 0.01
 
 
 # Compiled, and in bfloat16

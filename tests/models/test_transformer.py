@@ -35,6 +35,14 @@ VARIANTS = {
         **{"encoder_d_model": 20, "encoder_d_ff": 11, "encoder_num_heads": 5},
         **{"num_decoder_layers": 3, "tie_embeddings": "target", "source_vocabulary_size": 29},
     },
+    "rotary, grouped queries, gelu": {
+        **{"position": "rotary", "key_dim": 6, "value_dim": 5, "activation": "gelu"},
+        **{"num_heads": 6, "num_key_value_heads": 2, "attention_bias": True},
+    },
+    "t5, rms_norm, swiglu": {
+        **{"position": "t5", "normalization": "rms_norm", "norm_first": True},
+        **{"activation": "swiglu"},
+    },
 }
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
@@ -303,6 +311,7 @@ def test_impossible_sizes_of_an_encoder_are_an_error(changes, message):
 
 SAVED = VARIANTS | {
     "own source embedding": {"tie_embeddings": "target"},
+    "relative": {"position": "relative", "max_relative_distance": 2},
     "dropout": {
         "dropout_rate": 0.3,
         "attention_dropout_rate": 0.2,

@@ -31,6 +31,7 @@ class Kernels(NamedTuple):
     attention: Callable
     static_attention: Callable
     layer_norm: Callable
+    rms_norm: Callable
     dropout: Callable
     cross_entropy: Callable
     matmul_transposed: Callable
@@ -43,6 +44,7 @@ PLAIN = Kernels(
     attention=_attention.plain_attention,
     static_attention=_attention.plain_static_attention,
     layer_norm=_layer_norm.plain_layer_norm,
+    rms_norm=_layer_norm.plain_rms_norm,
     dropout=_dropout.plain_dropout,
     cross_entropy=_cross_entropy.plain_cross_entropy,
     matmul_transposed=_gradient.plain_matmul_transposed,
@@ -54,6 +56,7 @@ TUNED = Kernels(
     attention=_attention.attention,
     static_attention=_attention.static_attention,
     layer_norm=_layer_norm.layer_norm,
+    rms_norm=_layer_norm.rms_norm,
     dropout=_dropout.dropout,
     cross_entropy=_cross_entropy.cross_entropy,
     matmul_transposed=_gradient.matmul_transposed,

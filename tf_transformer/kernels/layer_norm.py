@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba et al. 2016; paper section 3.1)."""
+"""Layer normalisation (Ba et al. 2016; paper section 3.1), and RMSNorm (Zhang & Sennrich 2019)."""
 
 from keras import KerasTensor, ops
 
@@ -52,6 +52,43 @@ def layer_norm(
         return unit * gamma + beta, gradient
 
     return normalize(x, gamma, beta)
+
+
+def plain_rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasTensor:
+    """RMSNorm(x) = x / √(mean(x²) + ε) · γ over the last axis.
+
+    Args:
+        x: float tensor (..., D).
+        gamma: float tensor (D,).
+        epsilon: ε.
+
+    Returns:
+        float tensor (..., D).
+
+    Example:
+        >>> x = np.array([[1.0, 7.0]], "float32")
+        >>> np.asarray(plain_rms_norm(x, np.ones(2, "float32"), 1e-6)).round(3).tolist()
+        [[0.2, 1.4]]
+    """
+    return x / ops.sqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + epsilon) * gamma
+
+
+def rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasTensor:
+    """`plain_rms_norm` with a gradient of its own, as `layer_norm`."""
+
+    @with_gradient
+    def normalize(x, gamma):
+        scale = ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + epsilon)  # (..., 1)
+        unit = x * scale
+
+        def gradient(upstream):
+            by_unit = upstream * gamma
+            stretch = ops.mean(by_unit * unit, axis=-1, keepdims=True)
+            return (by_unit - unit * stretch) * scale, _sum_of_rows(upstream * unit)
+
+        return unit * gamma, gradient
+
+    return normalize(x, gamma)
 
 
 def _sum_of_rows(x: KerasTensor) -> KerasTensor:

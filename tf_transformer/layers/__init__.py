@@ -9,7 +9,7 @@ from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
-from tf_transformer.layers.normalization import LayerNorm
+from tf_transformer.layers.normalization import LayerNorm, RMSNorm
 from tf_transformer.layers.position import (
     LearnedPosition,
     PositionEncoding,
@@ -17,10 +17,17 @@ from tf_transformer.layers.position import (
     SinusoidalPosition,
     sinusoids,
 )
+from tf_transformer.layers.relative_position import (
+    AlibiPosition,
+    RelativePosition,
+    RotaryPosition,
+    T5Position,
+)
 from tf_transformer.layers.residual import Residual
 from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
 
 __all__ = [
+    "AlibiPosition",
     "Attended",
     "BlockOutput",
     "Decoder",
@@ -36,9 +43,13 @@ __all__ = [
     "MultiHeadAttention",
     "PositionEncoding",
     "Positions",
+    "RMSNorm",
+    "RelativePosition",
     "Residual",
+    "RotaryPosition",
     "SinusoidalPosition",
     "StackOutput",
+    "T5Position",
     "TokenEmbedding",
     "causal_mask",
     "combine_masks",

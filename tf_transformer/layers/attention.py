@@ -1,6 +1,7 @@
 """Multi-head attention (paper section 3.2.2)."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,26 +11,44 @@ from keras import KerasTensor, ops
 from tf_transformer.layers.cache import Attended, KeyValue, StaticKeyValue
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.flatten import flatten_positions
-from tf_transformer.layers.position import Positions
+from tf_transformer.layers.initializers import ConcatenatedInitializer
+from tf_transformer.layers.position_encoding import Positions
 
 
-class ConcatenatedInitializer(keras.initializers.Initializer):
-    """Fills matrices that are concatenated in one variable, each as if it were alone.
+class HeadGroups:
+    """The H heads of queries in G groups, each of which shares one head of keys and values.
+
+    The queries of a group are those of one head with H / G times as many positions, so no key and
+    no value is repeated. With H = G nothing changes.
 
     Args:
-        sizes: columns of each matrix.
-        initializers: one per matrix.
+        query: float tensor (B, H, T, K).
+        count: G.
     """
 
-    def __init__(
-        self, sizes: Sequence[int], initializers: Sequence[keras.initializers.Initializer]
-    ):
-        self.sizes = sizes
-        self.initializers = initializers
+    def __init__(self, query: KerasTensor, count: int):
+        _, self.heads, self.length, _ = ops.shape(query)
+        self.count = count
 
-    def __call__(self, shape, dtype=None):
-        blocks = zip(self.sizes, self.initializers, strict=True)
-        return ops.concatenate([fill((shape[0], size), dtype) for size, fill in blocks], axis=1)
+    def join(self, x: KerasTensor | None) -> KerasTensor | None:
+        """Queries, mask or bias (B, H or 1, T or 1, N) to (B, G or 1, H/G·T or 1, N)."""
+        if x is None or self.count == self.heads:
+            return x
+        while len(x.shape) < 4:
+            x = x[None]
+        if x.shape[1] == 1:
+            return x if x.shape[2] == 1 else ops.tile(x, (1, 1, self.heads // self.count, 1))
+        batch, heads, _, size = ops.shape(x)
+        if x.shape[2] == 1:
+            x = ops.broadcast_to(x, (batch, heads, self.length, size))
+        rows = self.heads // self.count * self.length
+        return ops.reshape(x, (-1, self.count, rows, size))
+
+    def split(self, x: KerasTensor) -> KerasTensor:
+        """The inverse: (B, G, H/G·T, N) to (B, H, T, N)."""
+        if self.count == self.heads:
+            return x
+        return ops.reshape(x, (-1, self.heads, self.length, ops.shape(x)[-1]))
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -50,6 +69,9 @@ class MultiHeadAttention(keras.layers.Layer):
         value_dim: size of a head's values (paper: d_v); `key_dim` when None.
         use_bias: whether the four projections have biases. The paper has none.
         dropout_rate: dropout on the attention weights (an option; the paper has none).
+        num_key_value_heads: number of heads of keys and values, G; `num_heads` when None. Fewer is
+            grouped-query attention (Ainslie et al. 2023): H / G heads of queries share one head of
+            keys and values, and a cache holds G heads.
 
     Call arguments:
         query: float tensor (B, T, D).
@@ -80,10 +102,17 @@ class MultiHeadAttention(keras.layers.Layer):
         value_dim: int | None = None,
         use_bias: bool = False,
         dropout_rate: float = 0.0,
+        num_key_value_heads: int | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
+        self.num_key_value_heads = num_key_value_heads or num_heads
+        if num_heads % self.num_key_value_heads:
+            raise ValueError(
+                f"num_heads ({num_heads}) must be a multiple of num_key_value_heads "
+                f"({num_key_value_heads})."
+            )
         self.key_dim = key_dim
         self.value_dim = value_dim or key_dim
         self.use_bias = use_bias
@@ -106,23 +135,26 @@ class MultiHeadAttention(keras.layers.Layer):
         return dense
 
     def build(self, query_shape, value_shape=None):
-        keys, values = self.num_heads * self.key_dim, self.num_heads * self.value_dim
+        queries, concatenated = self.num_heads * self.key_dim, self.num_heads * self.value_dim
+        keys, values = (self.num_key_value_heads * size for size in (self.key_dim, self.value_dim))
         self.is_self_attention = value_shape is None
         if self.is_self_attention:
             fill = ConcatenatedInitializer(
-                (keys, keys, values), (self._fill_query, self._fill_key, self._fill_value)
+                (queries, keys, values), (self._fill_query, self._fill_key, self._fill_value)
             )
             self.projection = self._projection(
-                "query_key_value", query_shape, 2 * keys + values, fill
+                "query_key_value", query_shape, queries + keys + values, fill
             )
         else:
-            self.query_projection = self._projection("query", query_shape, keys, self._fill_query)
+            self.query_projection = self._projection(
+                "query", query_shape, queries, self._fill_query
+            )
             fill = ConcatenatedInitializer((keys, values), (self._fill_key, self._fill_value))
             self.key_value_projection = self._projection(
                 "key_value", value_shape, keys + values, fill
             )
         self.output_projection = self._projection(
-            "output", (*query_shape[:-1], values), query_shape[-1], "glorot_uniform"
+            "output", (*query_shape[:-1], concatenated), query_shape[-1], "glorot_uniform"
         )
 
     def call(
@@ -190,7 +222,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Args:
             query: float tensor (B, H, T, K).
-            key_value: keys and values of S positions.
+            key_value: keys and values of S positions, with G heads.
             attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
             bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
             training: whether dropout is on.
@@ -198,44 +230,56 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout = None
         if training and self.dropout_rate:
             dropout = functools.partial(self.dropout.__call__, training=training)
-        heads, weights = key_value.attend(query, attention_mask, bias, dropout)
-        return Attended(self._concatenate(heads), weights, key_value)
+        groups = HeadGroups(query, self.num_key_value_heads)
+        heads, weights = key_value.attend(*map(groups.join, (query, attention_mask, bias)), dropout)
+        return Attended(self._concatenate(groups.split(heads)), groups.split(weights), key_value)
 
     def project(self, x: KerasTensor) -> tuple[KerasTensor, KeyValue]:
-        """Self-attention's queries, keys and values of (B, T, D), each (B, H, T, K)."""
+        """Self-attention's queries (B, H, T, K), keys and values (B, G, T, K) of (B, T, D)."""
         rows = self.projection(flatten_positions(x))
-        query, key, value = self._split_heads(rows, x, (self.key_dim, self.key_dim, self.value_dim))
+        query, key, value = self._split_heads(rows, x, (self._queries, *self._keys_and_values))
         return query, KeyValue(key, value)
 
     def project_query(self, query: KerasTensor) -> KerasTensor:
         """Cross-attention's queries: (B, T, D) to (B, H, T, K)."""
         rows = self.query_projection(flatten_positions(query))
-        return self._split_heads(rows, query, (self.key_dim,))[0]
+        return self._split_heads(rows, query, (self._queries,))[0]
 
     def project_key_value(self, value: KerasTensor) -> KeyValue:
-        """Cross-attention's keys and values: (B, S, D) to (B, H, S, K) each."""
+        """Cross-attention's keys and values: (B, S, D) to (B, G, S, K) each."""
         rows = self.key_value_projection(flatten_positions(value))
-        return KeyValue(*self._split_heads(rows, value, (self.key_dim, self.value_dim)))
+        return KeyValue(*self._split_heads(rows, value, self._keys_and_values))
+
+    @property
+    def _queries(self) -> tuple[int, int]:
+        """Number of heads and size of a head."""
+        return self.num_heads, self.key_dim
+
+    @property
+    def _keys_and_values(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Number of heads and size of a head, each."""
+        count = self.num_key_value_heads
+        return (count, self.key_dim), (count, self.value_dim)
 
     def _split_heads(
-        self, rows: KerasTensor, like: KerasTensor, sizes: Sequence[int]
+        self, rows: KerasTensor, like: KerasTensor, sizes: Sequence[tuple[int, int]]
     ) -> list[KerasTensor]:
         """Splits concatenated matrices (B·T, Σ H·K) by head: (B, H, T, K) each.
 
-        `sizes` has one K per matrix; T is that of `like` (B, T, D). Matrices of equal size are
-        moved together, by `einsum`: TensorFlow starts it in a seventh of the time that oneDNN's
+        `sizes` has H and K of each matrix; T is that of `like` (B, T, D). Matrices of equal size
+        are moved together, by `einsum`: TensorFlow starts it in a seventh of the time that oneDNN's
         transposition takes.
         """
-        length, heads = ops.shape(like)[1], self.num_heads
+        length = ops.shape(like)[1]
         if len(set(sizes)) == 1 and like.shape[1] != 1:
-            together = ops.reshape(rows, (-1, length, len(sizes), heads, sizes[0]))
+            together = ops.reshape(rows, (-1, length, len(sizes), *sizes[0]))
             return ops.unstack(ops.einsum("btnhk->nbhtk", together), len(sizes))
-        ends = [heads * sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
-        parts = ops.split(rows, ends, axis=-1) if ends else [rows]
+        ends = list(itertools.accumulate(heads * size for heads, size in sizes))[:-1]
+        parts = zip(ops.split(rows, ends, axis=-1) if ends else [rows], sizes, strict=True)
         if like.shape[1] == 1:  # nothing to move
-            return [ops.reshape(part, (-1, heads, 1, part.shape[-1] // heads)) for part in parts]
-        parts = [ops.reshape(part, (-1, length, heads, part.shape[-1] // heads)) for part in parts]
-        return [ops.einsum("bthk->bhtk", part) for part in parts]
+            return [ops.reshape(part, (-1, heads, 1, size)) for part, (heads, size) in parts]
+        by_position = [ops.reshape(part, (-1, length, *of_head)) for part, of_head in parts]
+        return [ops.einsum("bthk->bhtk", part) for part in by_position]
 
     def _concatenate(self, heads: KerasTensor) -> KerasTensor:
         """Heads (B, H, T, K), concatenated and projected: (B, T, D)."""
@@ -255,4 +299,5 @@ class MultiHeadAttention(keras.layers.Layer):
             "value_dim": self.value_dim,
             "use_bias": self.use_bias,
             "dropout_rate": self.dropout_rate,
+            "num_key_value_heads": self.num_key_value_heads,
         }

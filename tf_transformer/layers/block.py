@@ -7,8 +7,9 @@ from keras import KerasTensor
 
 from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.cache import Memory
-from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.position import Positions
+from tf_transformer.layers.feed_forward import Activation, FeedForward
+from tf_transformer.layers.normalization import Normalization
+from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.residual import Residual
 
 
@@ -38,6 +39,9 @@ class Block(keras.layers.Layer):
         attention_bias: whether attention projections have biases.
         norm_first: pre-norm instead of the paper's post-norm.
         has_cross_attention: whether there is a memory to attend to.
+        num_key_value_heads: heads of keys and values; `num_heads` when None.
+        activation: of the feed-forward network, `relu` (the paper), `gelu` or `swiglu`.
+        normalization: `layer_norm` (the paper) or `rms_norm`.
     """
 
     def __init__(
@@ -52,6 +56,9 @@ class Block(keras.layers.Layer):
         attention_bias: bool = False,
         norm_first: bool = False,
         has_cross_attention: bool = False,
+        num_key_value_heads: int | None = None,
+        activation: Activation = "relu",
+        normalization: Normalization = "layer_norm",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -65,18 +72,23 @@ class Block(keras.layers.Layer):
             "feed_forward_dropout_rate": feed_forward_dropout_rate,
             "attention_bias": attention_bias,
             "norm_first": norm_first,
+            "num_key_value_heads": num_key_value_heads,
+            "activation": activation,
+            "normalization": normalization,
         }
         policy = self.dtype_policy
-        attention = (num_heads, key_dim, value_dim, attention_bias, attention_dropout_rate)
+        rate = attention_dropout_rate
+        attention = (num_heads, key_dim, value_dim, attention_bias, rate, num_key_value_heads)
+        residual = (dropout_rate, norm_first, normalization)
         self.has_cross_attention = has_cross_attention
         self.self_attention = MultiHeadAttention(*attention, dtype=policy)
         if has_cross_attention:
             self.cross_attention = MultiHeadAttention(*attention, dtype=policy)
-        self.feed_forward = FeedForward(d_ff, feed_forward_dropout_rate, dtype=policy)
-        self.attention_residual = Residual(dropout_rate, norm_first, dtype=policy)
+        self.feed_forward = FeedForward(d_ff, feed_forward_dropout_rate, activation, dtype=policy)
+        self.attention_residual = Residual(*residual, dtype=policy)
         if has_cross_attention:
-            self.cross_residual = Residual(dropout_rate, norm_first, dtype=policy)
-        self.feed_forward_residual = Residual(dropout_rate, norm_first, dtype=policy)
+            self.cross_residual = Residual(*residual, dtype=policy)
+        self.feed_forward_residual = Residual(*residual, dtype=policy)
 
     def _build(self, x_shape, memory_shape=None) -> None:
         self.self_attention.build(x_shape)

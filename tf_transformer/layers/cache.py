@@ -49,8 +49,8 @@ class Attended(NamedTuple):
 class KeyValue(NamedTuple):
     """Keys and values as they are projected. They grow by concatenation."""
 
-    key: KerasTensor  # (B, H, S, K)
-    value: KerasTensor  # (B, H, S, K)
+    key: KerasTensor  # (B, G, S, K), G heads of keys and values
+    value: KerasTensor  # (B, G, S, K)
 
     def append(self, new: KeyValue) -> KeyValue:
         """With `new` (B, H, T, K) after them: (B, H, S + T, K)."""
@@ -130,7 +130,7 @@ class AbsorbedKeyValue(NamedTuple):
 
     @classmethod
     def of(cls, key_value: KeyValue, attention: MultiHeadAttention) -> AbsorbedKeyValue:
-        """Keys and values (1, H, S, K) with the weights of a cross-attention layer.
+        """Keys and values (1, G, S, K) with the weights of a cross-attention layer.
 
         Raises:
             ValueError: when the layer has biases, which would have to be added in between.
@@ -144,11 +144,13 @@ class AbsorbedKeyValue(NamedTuple):
             ops.cast(projection.kernel, attention.compute_dtype)
             for projection in (attention.query_projection, attention.output_projection)
         )
-        key, value = (x[0] for x in key_value)  # (H, S, K)
-        by_head = ops.reshape(query, (-1, attention.num_heads, attention.key_dim))
-        key = ops.einsum("dhk,hsk->dhs", by_head * attention.key_dim**-0.5, key)
-        by_head = ops.reshape(output, (attention.num_heads, attention.value_dim, -1))
-        value = ops.einsum("hsk,hkd->hsd", value, by_head)
+        key, value = (x[0] for x in key_value)  # (G, S, K)
+        groups = attention.num_key_value_heads
+        each = attention.num_heads // groups  # heads of queries that share keys and values
+        by_head = ops.reshape(query, (-1, groups, each, attention.key_dim))
+        key = ops.einsum("dgek,gsk->dges", by_head * attention.key_dim**-0.5, key)
+        by_head = ops.reshape(output, (groups, each, attention.value_dim, -1))
+        value = ops.einsum("gsk,gekd->gesd", value, by_head)
         return cls(
             ops.reshape(key, (query.shape[0], -1)), ops.reshape(value, (-1, output.shape[1]))
         )
@@ -164,7 +166,7 @@ class AbsorbedKeyValue(NamedTuple):
 class LayerSize(NamedTuple):
     """Sizes and dtype of the keys and values of one layer."""
 
-    num_heads: int
+    num_heads: int  # of keys and values
     key_dim: int
     value_dim: int
     dtype: str

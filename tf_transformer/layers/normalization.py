@@ -1,4 +1,6 @@
-"""Layer normalisation (Ba et al. 2016), as the paper uses it around every sub-layer."""
+"""Layer normalisation (Ba et al. 2016), which the paper uses, and RMSNorm in its place."""
+
+from typing import Literal
 
 import keras
 from keras import KerasTensor, ops
@@ -46,3 +48,48 @@ class LayerNorm(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {"epsilon": self.epsilon}
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class RMSNorm(keras.layers.Layer):
+    """RMSNorm(x) = x / √(mean(x²) + ε) · γ over the last axis (Zhang & Sennrich 2019).
+
+    Layer normalisation without the mean and without β. Computed in float32 for every input dtype.
+
+    Args:
+        epsilon: ε.
+
+    Call arguments:
+        x: float tensor (..., D).
+
+    Returns:
+        float tensor (..., D).
+
+    Example:
+        >>> ops.convert_to_numpy(RMSNorm()(np.array([[1.0, 7.0]], "float32"))).round(3).tolist()
+        [[0.2, 1.4]]
+    """
+
+    def __init__(self, epsilon: float = 1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def build(self, input_shape):
+        self.gamma = self.add_weight(name="gamma", shape=(input_shape[-1],), initializer="ones")
+
+    def call(self, x: KerasTensor) -> KerasTensor:
+        x, gamma = (ops.cast(y, "float32") for y in (x, self.gamma))
+        return ops.cast(kernels.current().rms_norm(x, gamma, self.epsilon), self.compute_dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {"epsilon": self.epsilon}
+
+
+Normalization = Literal["layer_norm", "rms_norm"]
+NORMALIZATIONS: dict[str, type[LayerNorm] | type[RMSNorm]] = {
+    "layer_norm": LayerNorm,
+    "rms_norm": RMSNorm,
+}

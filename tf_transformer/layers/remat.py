@@ -1,13 +1,15 @@
 """Rematerialisation: the inside of a layer is computed again for the backward pass, not kept."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import KerasTensor, ops, tree
 
 
-def recompute(layer: keras.layers.Layer, function: Callable, *inputs: Any, **options: Any) -> Any:
+def recompute(
+    layers: Sequence[keras.layers.Layer], function: Callable, *inputs: Any, **options: Any
+) -> Any:
     """`function(*inputs, **options)`, keeping only the inputs for the backward pass.
 
     Memory falls from everything that a layer computes to its inputs, and an update takes one more
@@ -15,8 +17,8 @@ def recompute(layer: keras.layers.Layer, function: Callable, *inputs: Any, **opt
     random state is an input and an output, so that the second pass draws the same numbers.
 
     Args:
-        layer: the built layer whose weights `function` uses.
-        function: a method of the layer, returning a tensor or a nest whose first leaf is the
+        layers: the built layers whose weights `function` uses.
+        function: a method of a layer, returning a tensor or a nest whose first leaf is the
             output. Gradients flow through the first leaf only.
         *inputs: tensors, nests of them, or None.
         **options: other arguments.
@@ -26,15 +28,17 @@ def recompute(layer: keras.layers.Layer, function: Callable, *inputs: Any, **opt
 
     Example:
         >>> layer = keras.layers.Dropout(0.5)
-        >>> recompute(layer, layer, np.ones((2, 3), "float32"), training=False).shape
+        >>> recompute([layer], layer, np.ones((2, 3), "float32"), training=False).shape
         TensorShape([2, 3])
     """
-    weights = {id(weight) for weight in layer.weights}
-    state = [variable for variable in layer.variables if id(variable) not in weights]
+    weights = [weight for layer in layers for weight in layer.weights]
+    known = {id(weight) for weight in weights}
+    variables = [variable for layer in layers for variable in layer.variables]
+    state = [variable for variable in variables if id(variable) not in known]
     # A scope hides the one around it, where Keras' `fit` on JAX has the weights. TensorFlow's
     # recomputation finds gradients of variables only, not of the values of a scope.
     on_tensorflow = keras.backend.backend() == "tensorflow"
-    fixed = [] if on_tensorflow else [(weight, weight.value) for weight in layer.weights]
+    fixed = [] if on_tensorflow else [(weight, weight.value) for weight in weights]
     leaves = tree.flatten(inputs)
     # Gradients flow to float tensors; TensorFlow's recomputation refuses boolean masks.
     floats = [i for i, leaf in enumerate(leaves) if _is_float(leaf)]

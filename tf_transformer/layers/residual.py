@@ -4,7 +4,7 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.normalization import LayerNorm
+from tf_transformer.layers.normalization import NORMALIZATIONS, Normalization
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -20,6 +20,7 @@ class Residual(keras.layers.Layer):
     Args:
         dropout_rate: dropout on the sub-layer's output.
         norm_first: pre-norm instead of the paper's post-norm.
+        normalization: `layer_norm` (the paper), or `rms_norm` in its place.
 
     Call arguments:
         x: float tensor (B, T, D).
@@ -30,11 +31,18 @@ class Residual(keras.layers.Layer):
         float tensor (B, T, D).
     """
 
-    def __init__(self, dropout_rate: float = 0.0, norm_first: bool = False, **kwargs):
+    def __init__(
+        self,
+        dropout_rate: float = 0.0,
+        norm_first: bool = False,
+        normalization: Normalization = "layer_norm",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.dropout_rate = dropout_rate
         self.norm_first = norm_first
-        self.norm = LayerNorm(dtype=self.dtype_policy)
+        self.normalization = normalization
+        self.norm = NORMALIZATIONS[normalization](dtype=self.dtype_policy)
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
 
     def build(self, x_shape, output_shape=None):
@@ -58,4 +66,5 @@ class Residual(keras.layers.Layer):
         return super().get_config() | {
             "dropout_rate": self.dropout_rate,
             "norm_first": self.norm_first,
+            "normalization": self.normalization,
         }

@@ -8,8 +8,8 @@ from keras import KerasTensor, ops
 
 from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
 from tf_transformer.layers.cache import Memory
-from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.position import PositionEncoding, Positions
+from tf_transformer.layers.normalization import NORMALIZATIONS
+from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.remat import recompute
 
 
@@ -52,9 +52,8 @@ class Stack(keras.layers.Layer):
             self.layer_class(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
             for i in range(num_layers)
         ]
-        self.final_norm = (
-            LayerNorm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
-        )
+        norm = NORMALIZATIONS[layer_options.get("normalization", "layer_norm")]
+        self.final_norm = norm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
         self.position: PositionEncoding | None = (
             keras.saving.deserialize_keras_object(position)
             if isinstance(position, dict)  # as in `get_config`
@@ -100,7 +99,8 @@ class Stack(keras.layers.Layer):
             inputs = (x, memory, attention_mask, cross_attention_mask)
             options = {"positions": positions, "cache": cache, "training": training}
             if self.remat and training:
-                outputs.append(recompute(layer, layer.run, *inputs, **options))
+                used = [layer] if self.position is None else [layer, self.position]
+                outputs.append(recompute(used, layer.run, *inputs, **options))
             else:
                 outputs.append(layer.run(*inputs, **options))
             x = outputs[-1].output

@@ -118,7 +118,9 @@ class IncrementalDecoder:
         elif static_shapes:
             memory = list(map(StaticKeyValue.of, memory))
         layout = StaticCache if static_shapes else GrowingCache
-        layer = LayerSize(sizes.num_heads, sizes.key_dim, sizes.value_dim, model.compute_dtype)
+        layer = LayerSize(
+            sizes.num_key_value_heads, sizes.key_dim, sizes.value_dim, model.compute_dtype
+        )
         rows = capacity * self._beam_size
         cache = layout.empty(source, sizes.num_layers, layer, rows)
         batch, source_length = ops.shape(source)

@@ -72,8 +72,13 @@ class Transformer(keras.Model):
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
         _check_sizes(self.source_vocabulary_size, vocabulary_size, config)
-        source_position = self._position("source_position")
-        target_position = self._position("target_position")
+        source_position, target_position = (
+            make_position(config, stack, is_causal, dtype=self.dtype_policy, name=name)
+            for stack, is_causal, name in (
+                (config.encoder, False, "source_position"),
+                (config.decoder, True, "target_position"),
+            )
+        )
         encoder, decoder = (
             stack_options(config, stack, position, self.dtype_policy)
             for stack, position in (
@@ -103,10 +108,6 @@ class Transformer(keras.Model):
 
     def _embedding(self, name: str, vocabulary_size: int, d_model: int) -> TokenEmbedding:
         return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
-
-    def _position(self, name: str) -> PositionEncoding:
-        make = ENCODINGS[self.config.position]
-        return make(max_length=self.config.max_length, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape=None):
         """Makes all weights; they do not depend on the shapes of inputs."""
@@ -226,8 +227,32 @@ def stack_options(
         "feed_forward_dropout_rate": config.feed_forward_dropout_rate,
         "attention_bias": config.attention_bias,
         "norm_first": config.norm_first,
+        "num_key_value_heads": stack.num_key_value_heads,
+        "activation": config.activation,
+        "normalization": config.normalization,
         "dtype": dtype,
     }
+
+
+def make_position(
+    config: ModelConfig, stack: StackConfig, is_causal: bool, **layer_options
+) -> PositionEncoding:
+    """The encoding that `config.position` names.
+
+    Args:
+        config: of the model.
+        stack: sizes of the encoder or decoder that uses it.
+        is_causal: whether no position attends to later ones.
+        **layer_options: Keras' own, such as `name`.
+    """
+    sizes = {
+        "relative": {
+            "key_dim": stack.key_dim,
+            "max_relative_distance": config.max_relative_distance,
+        },
+        "t5": {"num_heads": stack.num_heads, "is_causal": is_causal},
+    }.get(config.position, {})
+    return ENCODINGS[config.position](max_length=config.max_length, **sizes, **layer_options)
 
 
 def _check_sizes(source_size: int, target_size: int, config: ModelConfig) -> None:

@@ -1,0 +1,25 @@
+"""The initial values of matrices that are concatenated in one variable."""
+
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+
+class ConcatenatedInitializer(keras.initializers.Initializer):
+    """Fills matrices that are concatenated in one variable, each as if it were alone.
+
+    Args:
+        sizes: columns of each matrix.
+        initializers: one per matrix.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], initializers: Sequence[keras.initializers.Initializer]
+    ):
+        self.sizes = sizes
+        self.initializers = initializers
+
+    def __call__(self, shape, dtype=None):
+        blocks = zip(self.sizes, self.initializers, strict=True)
+        return ops.concatenate([fill((shape[0], size), dtype) for size, fill in blocks], axis=1)

@@ -1,0 +1,83 @@
+"""The interface of a position encoding, and the positions of one call of self-attention."""
+
+from typing import NamedTuple
+
+import keras
+from keras import KerasTensor, ops
+
+
+class PositionEncoding(keras.layers.Layer):
+    """Lets attention distinguish positions. The base class encodes nothing.
+
+    An encoding overrides one or more of three hooks. Models, stacks and cached decoding call all
+    three, so a new encoding needs nothing else but a name in `position.ENCODINGS`.
+
+    Call arguments:
+        x: float tensor (B, T, D), embeddings of positions 0 to T - 1.
+
+    Returns:
+        float tensor (B, T, D): x plus `encodings`.
+
+    Attributes:
+        max_length: number of positions that can be encoded; None: any number.
+    """
+
+    max_length: int | None = None
+
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor | None:
+        """Vectors (T, D) to add to the embeddings at int `positions` (T,); None adds nothing."""
+        return None
+
+    def rotate(self, heads: KerasTensor, positions: KerasTensor) -> KerasTensor:
+        """Queries or keys (B, H, T, K) of self-attention as they enter the scores.
+
+        Args:
+            heads: float tensor (B, H, T, K).
+            positions: int tensor (T,).
+        """
+        return heads
+
+    def bias(
+        self, query: KerasTensor, query_positions: KerasTensor, key_positions: KerasTensor
+    ) -> KerasTensor | None:
+        """Numbers to add to the scores of self-attention, (1 or B, 1 or H, T, S); None: zeros.
+
+        Args:
+            query: float tensor (B, H, T, K), rotated.
+            query_positions: int tensor (T,).
+            key_positions: int tensor (1 or B, S). In a cache, sentences may have different rows.
+        """
+        return None
+
+    @property
+    def acts_on_scores(self) -> bool:
+        """Whether `rotate` or `bias` is overridden; if not, layers need not call them."""
+        own, base = type(self), PositionEncoding
+        return own.rotate is not base.rotate or own.bias is not base.bias
+
+    def call(self, x: KerasTensor) -> KerasTensor:
+        length = x.shape[1] if x.shape[1] is not None else ops.shape(x)[1]
+        encodings = self.encodings(ops.arange(length), x.shape[-1])
+        return x if encodings is None else x + ops.cast(encodings, x.dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):  # Keras does not save a layer with a policy object without this
+        return super().get_config()
+
+
+class Positions(NamedTuple):
+    """The positions of queries and keys in one call of self-attention, with their encoding."""
+
+    encoding: PositionEncoding  # `rotate` and `bias` apply
+    queries: KerasTensor  # int (T,): positions of the queries and of the new keys
+    keys: KerasTensor  # int (1 or B, S): positions of all keys
+
+    def rotate(self, heads: KerasTensor) -> KerasTensor:
+        """Queries or new keys (B, H, T, K), rotated."""
+        return self.encoding.rotate(heads, self.queries)
+
+    def bias(self, query: KerasTensor) -> KerasTensor | None:
+        """The numbers to add to the scores of rotated queries (B, H, T, K)."""
+        return self.encoding.bias(query, self.queries, self.keys)
