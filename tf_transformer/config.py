@@ -241,9 +241,11 @@ class DataConfig:
         shard_pairs: pairs in a shard of tokenised text. Memory holds a few shards, for a text
             of any length. An epoch goes through four shards at a time, so shuffle the lines of a
             text that is sorted by topic and has more pairs than that.
-        max_length: longest sentence in tokens, on either side; longer pairs are skipped. 0: 256,
-            or batch_tokens when that is smaller.
-        vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few.
+        max_length: longest sentence in tokens, on either side; longer pairs are skipped (a
+            language model learns from all windows of a longer line). 0: 256, or batch_tokens when
+            that is smaller.
+        vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few. 261:
+            each byte is a token, and nothing is learned.
         normalization: the SentencePiece rule by which the tokenizer rewrites text first.
         batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
             padding included.
@@ -395,11 +397,11 @@ class DecodeConfig:
         distinct: whether the predictions for a sentence are different texts. Of hypotheses with
             equal texts, which differ in their tokens or were drawn twice, the best is kept, so
             there may be fewer than num_hypotheses.
-        max_extra_length: longest prediction: source tokens · max_length_ratio + this.
+        max_extra_length: longest prediction: input tokens · max_length_ratio + this.
         max_length_ratio: see max_extra_length.
-        max_length: longest prediction for any source; 0: no such limit.
+        max_length: longest prediction for any input; 0: no such limit.
         min_length: shortest prediction.
-        min_length_ratio: shortest prediction: source tokens times this.
+        min_length_ratio: shortest prediction: input tokens times this.
         no_repeat_ngram_size: no sequence of this many tokens occurs twice; 0: any may.
         repetition_penalty: multiplies log-probabilities of tokens that a prediction already has.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
@@ -409,9 +411,11 @@ class DecodeConfig:
         top_k: for sampling; draw from this many of the likeliest tokens only; 0: all.
         top_p: for sampling; draw from the likeliest tokens that reach this probability only.
         seed: for sampling; equal seeds draw equal predictions for a sentence in any batch.
-        max_source_length: longest source in tokens; the rest is cut off.
+        max_source_length: longest input in tokens; the rest is cut off. Of a language model's
+            prompt the last tokens are kept; this is also the size of the windows in which it
+            scores long texts.
         batch_size: most sentences in a batch.
-        batch_tokens: most source tokens in a batch, padding included.
+        batch_tokens: most input tokens in a batch, padding included.
         average: number of the newest checkpoints whose weights are averaged; best: the checkpoint
             with the best score in training; ema: the moving average of all updates.
     """

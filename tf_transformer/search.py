@@ -218,6 +218,26 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) 
     return Score(total / length_penalty(token_counts(target), alpha), total)
 
 
+def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
+    """Log-probabilities of rows of ids under a language model, each summed from an index on.
+
+    Args:
+        model: from ids (B, T) to logits of the next ids.
+        before: int32 tensor (B,), the id before each row.
+        ids: int32 tensor (B, T), padded at the end.
+        start: int32 tensor (B,), the index of the first id that counts.
+
+    Returns:
+        float64 tensor (B,), nats.
+    """
+    logits = model(ops.concatenate([before[:, None], ids[:, :-1]], axis=1))  # (B, T, V)
+    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    of_tokens = ops.cast(tf.gather(log_p, ids, batch_dims=2), "float64")  # (B, T)
+    counted = ops.arange(ops.shape(ids)[1], dtype="int32")[None] >= start[:, None]
+    counted = ops.logical_and(counted, ops.not_equal(ids, PAD_ID))
+    return ops.sum(ops.where(counted, of_tokens, 0.0), axis=1)
+
+
 def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
     """Options of a search that finds `num_hypotheses` distinct texts if its beam holds so many."""
     if config.distinct and config.num_hypotheses > 1 and not config.sampling:

@@ -148,12 +148,13 @@ class TextPredictor:
         if prefixes is not None:
             prefix_rows = [self.encode_target(prefix)[:-1] for prefix in prefixes]
         result = [[Prediction("", 0.0, is_cut)] for is_cut in cut]
-        for indices in self._batches([len(row) if len(row) > 1 else 0 for row in rows]):
-            source = _pad([rows[i] for i in indices])
+        shortest = self.model.shortest_source
+        for indices in self._batches([len(row) if len(row) >= shortest else 0 for row in rows]):
+            source = pad([rows[i] for i in indices])
             if prefix_rows is None:
                 found = self._search(source)
             else:
-                found = self._continue(source, _pad([prefix_rows[i] for i in indices]))
+                found = self._continue(source, pad([prefix_rows[i] for i in indices]))
             ids, lengths, scores = (
                 np.asarray(field) for field in (found.ids, found.lengths, found.scores)
             )
@@ -266,7 +267,7 @@ class TextPredictor:
         targets, _ = self._cut(map(self.encode_target, predictions))
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
-            yield indices, _pad([sources[i] for i in indices]), _pad([targets[i] for i in indices])
+            yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Indices of rows that have a length, longest first.
@@ -290,7 +291,7 @@ class TextPredictor:
             yield batch
 
 
-def _pad(rows: list[list[int]]) -> np.ndarray:
+def pad(rows: list[list[int]]) -> np.ndarray:
     """Rows of ids as one int32 array (B, L), padded at the end."""
     array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
     for target, row in zip(array, rows, strict=True):

@@ -1,4 +1,4 @@
-"""SentencePiece BPE with one vocabulary for both languages and byte fallback.
+"""SentencePiece BPE with one vocabulary for all texts and byte fallback; or bytes alone.
 
 Python code uses the `sentencepiece` package; an exported graph uses tensorflow-text's op on the
 same model file. Both give the same ids.
@@ -8,7 +8,7 @@ U+2581, SentencePiece's own sign for a blank, is decoded as a blank. With the no
 `identity`, the default, every other Unicode string is decoded unchanged: characters outside the
 vocabulary are encoded as UTF-8 bytes. `nmt_nfkc` rewrites text first: compatibility characters are
 unified (½ becomes 1⁄2, ﬁ becomes fi), tabs and zero-width spaces become blanks, control characters
-are removed.
+are removed. With a vocabulary of bytes no blank is removed.
 """
 
 import io
@@ -24,6 +24,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files import write_whole
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
+BYTES = 261  # size of the vocabulary without pieces: 4 special ids, 256 bytes, the blank
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
 # Differs from the paper: BPE on raw text, with bytes for characters outside the vocabulary; the
 # paper has BPE on tokenised text.
@@ -57,6 +58,10 @@ class Tokenizer:
     def __init__(self, model: bytes):
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        # A character without a piece is encoded as bytes, which no piece reaches across.
+        private_use = map(chr, range(0xE000, 0xF900))
+        self.boundary = next(c for c in private_use if self._processor.piece_to_id(c) == UNK_ID)
+        self.boundary_ids = self._processor.encode(self.boundary)
 
     @classmethod
     def train(
@@ -66,11 +71,12 @@ class Tokenizer:
         normalization: str = "identity",
         max_lines: int = 2_000_000,
     ) -> "Tokenizer":
-        """Learns the vocabulary from lines of both languages.
+        """Learns the vocabulary from lines.
 
         Args:
-            lines: the training text, source and target mixed.
-            vocabulary_size: largest number of ids; a small text gives fewer.
+            lines: the training text, of both languages for translation.
+            vocabulary_size: largest number of ids; a small text gives fewer. `BYTES`: nothing is
+                learned, and each byte of a text is a token.
             normalization: a SentencePiece rule: identity, nfkc or nmt_nfkc.
             max_lines: number of lines used; a random sample of a longer text.
 
@@ -78,10 +84,13 @@ class Tokenizer:
             InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
                 the characters of the text.
         """
+        if vocabulary_size == BYTES:
+            return cls(_model_of_bytes(normalization))
         if vocabulary_size < _SMALLEST_VOCABULARY:
             raise InputError(
                 f"data.vocabulary_size must be at least {_SMALLEST_VOCABULARY} (256 bytes, "
-                f"4 special tokens and some pieces), got {vocabulary_size}."
+                f"4 special tokens and some pieces), or {BYTES} for bytes alone, got "
+                f"{vocabulary_size}."
             )
         model = io.BytesIO()
         try:
@@ -144,6 +153,20 @@ class Tokenizer:
         """Ids of a line, with the end-of-sentence id."""
         return [*self._processor.encode(well_formed(text)), EOS_ID]
 
+    def encode_continuation(self, text: str) -> list[int]:
+        """Ids of a text that continues a line, with the end-of-sentence id.
+
+        SentencePiece begins a line with a blank; here is none that the text does not have.
+
+        Example:
+            >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
+            >>> start, rest = tokenizer.encode("a ho")[:-1], tokenizer.encode_continuation("use")
+            >>> tokenizer.decode([*start, *rest])
+            'a house'
+        """
+        ids = self._processor.encode(self.boundary + well_formed(text))
+        return [*ids[len(self.boundary_ids) :], EOS_ID]
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many lines, on all cores."""
         rows = self._processor.encode(
@@ -175,6 +198,21 @@ class Tokenizer:
                 "begins with U+2581 (▁), as in ▁house."
             )
         return token
+
+
+def _model_of_bytes(normalization: str) -> bytes:
+    """A SentencePiece model without pieces but the blank's own."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([" "]),
+        model_writer=model,
+        vocab_size=BYTES,
+        normalization_rule_name=normalization,
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        **_TRAINER_OPTIONS,
+    )
+    return model.getvalue()
 
 
 def well_formed(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_aligned
+from tf_transformer.files import read_aligned, read_lines
 
 FIELDS = ("source", "target")
 
@@ -31,6 +31,15 @@ def stream_files(source_path: str | os.PathLike, target_path: str | os.PathLike)
         return clean(lines, [str(source_path), str(target_path)], skipped)
 
     return ExampleStream(FIELDS, start, f"files {_stamp(source_path)} {_stamp(target_path)}")
+
+
+def stream_lines(path: str | os.PathLike, field: str = "text") -> ExampleStream:
+    """The lines of a file, as examples of one field; skips and errors as in `stream_files`."""
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        return clean(((line,) for line in read_lines(path)), [str(path)], skipped)
+
+    return ExampleStream((field,), start, f"lines {_stamp(path)}")
 
 
 def _stamp(path: str | os.PathLike) -> str:

@@ -144,7 +144,7 @@ class ServingGraph(tf.Module):
             return self._max_rows(length)
 
         lengths = _lengths(sources)
-        with_text = tf.where(lengths > 1, lengths, 0)
+        with_text = tf.where(lengths >= self.model.shortest_source, lengths, 0)
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         batch = tf.shape(text)[0]
         of_none = (

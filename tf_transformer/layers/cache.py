@@ -16,10 +16,12 @@ hypotheses of a sentence share the rows of that sentence, and an ancestor mask (
 rows of each hypothesis. When a beam is reordered, masks move and rows stay.
 
     layers                                  keys and values of each layer
-    positions(beam_size)                    the position of each row
-    open(ancestors, index)                  makes room for the W rows of a step
+    positions(beam_size, filled)            the position of each row
+    open(ancestors, index, filled)          makes room for the W rows of a step
     mask(ancestors)                         the attention mask of the step
     resize(ancestors, rows)                 changes the capacity (static layout only)
+
+The rows of a prompt, one per column, may come first (`of_prompt`); `filled` is their number.
 
 A new layout implements one of these two interfaces; no layer needs to change.
 """
@@ -196,12 +198,24 @@ class GrowingCache(NamedTuple):
         empty = KeyValue(*layer.zeros(batch, none))
         return cls([empty] * num_layers, ops.zeros((batch, none), "int32"))
 
-    def positions(self, beam_size: int) -> KerasTensor:
+    @classmethod
+    def of_prompt(cls, layers: list[KeyValue], batch) -> GrowingCache:
+        """A cache with keys and values (B, H, P, K) of a prompt's columns."""
+        columns = ops.shape(layers[0].key)[2]
+        rows = ops.broadcast_to(ops.arange(columns, dtype="int32"), (batch, columns))
+        none = 0 * ops.sum(rows)  # computed, as in `empty`
+        empty = [KeyValue(*(field[:, :, :none] for field in layer)) for layer in layers]
+        layers = [layer.append(no_rows) for layer, no_rows in zip(layers, empty, strict=True)]
+        return cls(layers, ops.concatenate([rows, rows[:, :none]], axis=1))
+
+    def positions(self, beam_size: int, filled: int | KerasTensor = 0) -> KerasTensor:
         """The position of each row, int32 (B, R)."""
         return self.rows
 
-    def open(self, ancestors: KerasTensor, index: KerasTensor) -> tuple[KerasTensor, GrowingCache]:
-        """Ancestor mask (B, W, R + W) and cache for the step at position `index`."""
+    def open(
+        self, ancestors: KerasTensor, index: KerasTensor, filled: int | KerasTensor = 0
+    ) -> tuple[KerasTensor, GrowingCache]:
+        """Ancestor mask (B, W, R + W) and cache for step `index`, at position `filled + index`."""
         batch, beam_size, _ = ops.shape(ancestors)
         cache = self
         if beam_size > 1:
@@ -211,7 +225,7 @@ class GrowingCache(NamedTuple):
                 lambda: (ancestors, self),
             )
         own_rows = ops.broadcast_to(ops.eye(beam_size, dtype="bool"), (batch, *[beam_size] * 2))
-        positions = ops.broadcast_to(index, (batch, beam_size))
+        positions = ops.broadcast_to(index + filled, (batch, beam_size))
         return (
             ops.concatenate([ancestors, own_rows], axis=2),
             cache._replace(rows=ops.concatenate([cache.rows, positions], axis=1)),
@@ -244,15 +258,23 @@ class StaticCache(NamedTuple):
         empty = KeyValue(*layer.zeros(ops.shape(source)[0], rows))
         return cls([StaticKeyValue.of(empty) for _ in range(num_layers)])
 
-    def positions(self, beam_size: int) -> KerasTensor:
-        """The position of each row, int32 (1, R)."""
-        return (ops.arange(ops.shape(self.layers[0].value)[1], dtype="int32") // beam_size)[None]
+    @classmethod
+    def of_prompt(cls, layers: list[KeyValue], batch) -> StaticCache:
+        """A cache with keys and values (B, H, P, K) of a prompt's columns and no free rows."""
+        return cls(list(map(StaticKeyValue.of, layers)))
 
-    def open(self, ancestors: KerasTensor, index: KerasTensor) -> tuple[KerasTensor, StaticCache]:
-        """Ancestor mask (B, W, R) and cache for the step at position `index`."""
+    def positions(self, beam_size: int, filled: int | KerasTensor = 0) -> KerasTensor:
+        """The position of each row, int32 (1, R)."""
+        rows = ops.arange(ops.shape(self.layers[0].value)[1], dtype="int32") - filled
+        return (filled + ops.where(rows < 0, rows, rows // beam_size))[None]
+
+    def open(
+        self, ancestors: KerasTensor, index: KerasTensor, filled: int | KerasTensor = 0
+    ) -> tuple[KerasTensor, StaticCache]:
+        """Ancestor mask (B, W, R) and cache for step `index`, at position `filled + index`."""
         batch, beam_size, _ = ops.shape(ancestors)
         own_rows = ops.broadcast_to(ops.eye(beam_size, dtype="bool"), (batch, *[beam_size] * 2))
-        start = index * beam_size
+        start = index * beam_size + filled
         layers = [layer._replace(start=start) for layer in self.layers]
         return ops.slice_update(ancestors, (0, 0, start), own_rows), StaticCache(layers)
 

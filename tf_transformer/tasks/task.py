@@ -107,6 +107,16 @@ class Task(ABC):
             formed by the lengths of the last one first.
         """
 
+    def encode_examples(
+        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer, max_length: int
+    ) -> dict[str, list[list[int]]]:
+        """The rows of ids that training reads; by default `encode`.
+
+        A task may divide long examples into rows of at most `max_length` ids; examples with a row
+        of more are skipped.
+        """
+        return self.encode(texts, tokenizer)
+
     @abstractmethod
     def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
         """A new model with all its weights; `dtype` may be a policy like mixed_bfloat16."""

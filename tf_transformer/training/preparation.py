@@ -164,7 +164,9 @@ def _tokenizer_of(init_from: str) -> Tokenizer:
 def _encoder(config: Config, task: Task, tokenizer: Tokenizer) -> Encoder:
     vocabulary = hashlib.sha256(tokenizer.model).hexdigest()
     return Encoder(
-        functools.partial(task.encode, tokenizer=tokenizer),
+        functools.partial(
+            task.encode_examples, tokenizer=tokenizer, max_length=config.data.max_length
+        ),
         tokenizer.vocabulary_size,
         identity=f"{config.task} {vocabulary}",
     )

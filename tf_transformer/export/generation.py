@@ -1,0 +1,81 @@
+"""The graph of a language model: prompts in, continuations out; texts in, log-probabilities out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tf_transformer.decoding import Hypotheses
+from tf_transformer.export.graph import ServingGraph, _valid_utf8
+from tf_transformer.export.micro_batches import run_in_micro_batches
+from tf_transformer.search import Search, log_probabilities
+from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
+from tf_transformer.tokenizer import Tokenizer
+
+
+class GenerationGraph(ServingGraph):
+    """A language model as one graph on string tensors; see `ServingGraph`.
+
+    Of a long prompt the last `max_source_length` tokens count. `score` has no longest text.
+    """
+
+    def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
+        super().__init__(search, tokenizer, *options)
+        self._boundary, self._boundary_tokens = tokenizer.boundary, len(tokenizer.boundary_ids)
+
+    def endpoints(self) -> dict[str, tuple[Callable[..., dict[str, tf.Tensor]], list[str]]]:
+        return {
+            "serving_default": (self.predict, ["text"]),
+            "generate": (self.predict, ["text"]),
+            "n_best": (self.n_best, ["text"]),
+            "score": (self.score_text, ["text"]),
+        }
+
+    def decode(self, found: Hypotheses, text: tf.Tensor) -> tf.Tensor:
+        """The strings (B, N) that follow the prompts (B,): whole texts without the prompts."""
+        batch, count, length = tf.unstack(tf.shape(found.ids))
+        prompts = tf.gather(self.encode(text), tf.repeat(tf.range(batch), count))
+        ids = tf.reshape(found.ids, (batch * count, length))
+        inside = tf.sequence_mask(tf.reshape(found.lengths, [-1]), length)
+        new = tf.ragged.boolean_mask(ids, tf.logical_and(inside, tf.not_equal(ids, EOS_ID)))
+        whole = self._tokenizer.detokenize(tf.concat([prompts, new], axis=1))
+        start = tf.strings.length(self._tokenizer.detokenize(prompts))
+        strings = tf.strings.substr(whole, start, tf.strings.length(whole) - start)
+        return tf.reshape(strings, (batch, count))
+
+    def score_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Strings (B,) to `log_probability`, float32 (B,), and `tokens`, int32 (B,)."""
+        ids = self.encode(_valid_utf8(text))
+        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
+        ids = tf.concat([ids, end], axis=1)
+        size, stride = self._max_source_length, max(1, self._max_source_length // 2)
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        counts = 1 + tf.maximum(0, -(-(lengths - size) // stride))  # windows of each text
+        texts = tf.repeat(tf.range(tf.size(counts)), counts)
+        number = tf.ragged.range(counts).flat_values
+        begin = tf.cast(ids.row_starts(), tf.int32)
+        starts, limit = number * stride, tf.gather(lengths, texts)
+        first = tf.gather(begin, texts)
+        places = tf.ragged.range(first + starts, first + tf.minimum(starts + size, limit))
+        windows = tf.gather(ids.flat_values, places)
+        before = tf.gather(ids.flat_values, tf.maximum(first + starts - 1, 0))
+        before = tf.where(number > 0, before, BOS_ID)
+        scored_from = tf.where(number > 0, size - stride, 0)
+
+        def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            inputs = (tf.gather(before, rows), tf.gather(windows, rows).to_tensor(PAD_ID))
+            return (log_probabilities(self.model, *inputs, tf.gather(scored_from, rows)),)
+
+        window_lengths = tf.cast(windows.row_lengths(), tf.int32)
+        nothing = tf.zeros(tf.shape(texts), tf.float64)
+        (totals,) = run_in_micro_batches(run, window_lengths, self._max_rows, (nothing,))
+        total = tf.math.unsorted_segment_sum(totals, texts, tf.size(counts))
+        return {"log_probability": tf.cast(total, tf.float32), "tokens": lengths}
+
+    def _cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """The last `max_source_length` ids with the end token, and whether ids were cut (B,)."""
+        room = self._max_source_length - 1
+        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
+        return tf.concat([ids[:, -room:] if room else ids[:, :0], end], axis=1), (
+            ids.row_lengths() > room
+        )

@@ -1,0 +1,139 @@
+"""A decoder-only language model: ids to the logits of each next id (Radford et al. 2018)."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.config import ModelConfig
+from tf_transformer.errors import InputError
+from tf_transformer.layers.dropout import Dropout
+from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.masks import causal_mask
+from tf_transformer.layers.position import ENCODINGS
+from tf_transformer.layers.stack import Decoder
+from tf_transformer.models.prompt_decoder import PromptDecoder
+from tf_transformer.models.transformer import stack_options
+
+
+class LanguageModelOutput(NamedTuple):
+    """The results of a forward pass; the list has one entry per layer."""
+
+    states: KerasTensor  # (B, T, D), from which logits are made
+    attention: list[KerasTensor]  # (B, H, T, T), rows sum to 1
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class LanguageModel(keras.Model):
+    """p(text) = Π p(token | the tokens before it), as logits of each next token.
+
+    The paper's decoder without cross-attention (Liu et al. 2018, Radford et al. 2018). Ids are
+    integers in [0, V); id 0 is padding, at the end of a row. Texts are shifted right: position t
+    predicts the token that follows it.
+
+    Args:
+        vocabulary_size: number of token ids, V.
+        config: sizes and variants of the decoder; a `ModelConfig`, or its fields as a dict. With
+            `tie_embeddings` "all" or "target", embeddings and output share one matrix.
+
+    Call arguments:
+        ids: int tensor (B, T).
+        training: whether dropout is on.
+
+    Returns:
+        float tensor (B, T, V) of logits. `run` has the same arguments and returns
+        `LanguageModelOutput`, with the attention weights of all layers and heads.
+
+    Raises:
+        ValueError: for a vocabulary size that is not positive.
+
+    Example:
+        >>> model = LanguageModel(vocabulary_size=11)
+        >>> model(np.array([[1, 8, 9]])).shape
+        TensorShape([1, 3, 11])
+    """
+
+    shortest_source = 1  # an empty prompt has a continuation
+    absorbable_length = 0  # there is no memory
+
+    def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
+        super().__init__(**kwargs)
+        if vocabulary_size <= 0:
+            raise ValueError(f"vocabulary_size must be positive, got {vocabulary_size}.")
+        if isinstance(config, dict):
+            config = ModelConfig(**config)
+        self.config = config = config or ModelConfig()
+        self.vocabulary_size = vocabulary_size
+        policy = self.dtype_policy
+        self.position = ENCODINGS[config.position](
+            max_length=config.max_length, dtype=policy, name="position"
+        )
+        options = stack_options(config, config.decoder, self.position, policy)
+        self.decoder = Decoder(**options, has_cross_attention=False, name="decoder")
+        self.embedding = self._embedding("embedding")
+        self.output_embedding = (
+            self._embedding("output_embedding")
+            if config.tie_embeddings == "none"
+            else self.embedding
+        )
+        self.dropout = Dropout(config.dropout_rate, dtype=policy)
+
+    def _embedding(self, name: str) -> TokenEmbedding:
+        sizes = (self.vocabulary_size, self.config.d_model)
+        return TokenEmbedding(*sizes, dtype=self.dtype_policy, name=name)
+
+    def build(self, input_shape=None):
+        """Makes all weights; they do not depend on the shapes of inputs."""
+        states = (None, None, self.config.d_model)
+        for embedding in (self.embedding, self.output_embedding):
+            if not embedding.built:
+                embedding.build((None, None))
+        self.position.build(states)
+        self.dropout.build(states)
+        self.decoder.build(states)
+
+    def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        return self.output_embedding.logits(self.run(ids, training).states)
+
+    def run(self, ids: KerasTensor, training: bool | None = None) -> LanguageModelOutput:
+        """A call without the logits, which `output_embedding` makes of `states`."""
+        x = self.dropout(self.position(self.embedding(ids)), training=training)
+        # Padding is at the end only, so the causal mask hides it from real tokens.
+        causal = causal_mask(ops.shape(ids)[1])
+        found = self.decoder.run(x, attention_mask=causal, training=training)
+        return LanguageModelOutput(found.output, found.attention)
+
+    def max_target_length(self, source_length):
+        """The most tokens that can follow a prompt; see `SearchModel`.
+
+        The tokens that a prediction reads have positions, and the last one is not read.
+        """
+        most = self.position.max_length
+        return None if most is None else most - source_length + 1
+
+    def step_function(
+        self,
+        source: KerasTensor,
+        beam_size: int,
+        max_length,
+        track_coverage: bool = False,
+        absorb_memory: bool = False,
+        **options: Any,
+    ) -> PromptDecoder:
+        """The step function of a search for continuations of the prompts `source`.
+
+        Raises:
+            InputError: for `track_coverage`: there is no attention to a source.
+        """
+        if track_coverage:
+            raise InputError(
+                "decode.coverage_penalty needs a model that attends to a source; for a language "
+                "model it must be 0."
+            )
+        return PromptDecoder(self, source, beam_size, max_length, **options)
+
+    def get_config(self):
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "config": {name: getattr(self.config, name) for name in ModelConfig.__match_args__},
+        }

@@ -1,0 +1,195 @@
+"""Language modelling: lines of text, a decoder-only model, perplexity."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.readers import stream_lines
+from tf_transformer.errors import InputError
+from tf_transformer.files import read_texts
+from tf_transformer.losses import TokenLosses, token_losses
+from tf_transformer.predictor import Predictor, Progress, no_progress
+from tf_transformer.special_ids import BOS_ID, PAD_ID
+from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.text_generator import TextGenerator, TextScore, build_language_model
+from tf_transformer.tokenizer import Tokenizer
+
+_CHARACTERS = 1000  # SentencePiece learns from lines of at most 4,192 bytes
+
+
+class LanguageModeling(Task):
+    """Predicts each token of a line from those before it. Each line is a text of its own.
+
+    Attributes:
+        fields: the line.
+        labels: all its tokens, with the end token.
+        metrics: none: the validation loss chooses the best weights.
+    """
+
+    fields: tuple[str, ...] = ("text",)
+    labels: str = "text"
+    metrics: tuple[str, ...] = ()
+
+    def complete(self, config: Config) -> Config:
+        """Contexts are at most as long as in training, and validation is the loss alone."""
+        longest = min(config.decode.max_source_length, config.data.max_length)
+        return replace(
+            config,
+            train=replace(config.train, valid_score_examples=0),
+            decode=replace(config.decode, max_source_length=longest),
+        )
+
+    def load_splits(self, config: Config) -> Splits:
+        """The lines of `data.train_file`, and of `data.valid_file` or held out."""
+        data = config.data
+        if not data.train_file:
+            raise InputError(
+                "a language model learns from one text: give data.train_file, and data.valid_file "
+                "if there is a text for validation."
+            )
+        train = stream_lines(data.train_file)
+        if data.valid_file:
+            return Splits(train, stream_lines(data.valid_file).read())
+        return Splits(*train.hold_out(data.held_out, config.train.seed))
+
+    def load_test(self, config: Config, source: str, reference: str) -> TestSet:
+        """A file with all its lines."""
+        if source or not reference:
+            raise InputError("give --reference, the text to test on; there is no --source.")
+        (texts,) = read_texts(reference)
+        return TestSet(texts, texts)
+
+    def test_set(self, examples: Examples) -> TestSet:
+        return TestSet(examples["text"], examples["text"])
+
+    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
+        """Learned from all text: long lines are divided, because SentencePiece skips them."""
+
+        def parts() -> Iterator[str]:
+            for (line,) in stream:
+                for start in range(0, len(line), _CHARACTERS):
+                    yield line[start : start + _CHARACTERS]
+
+        return Tokenizer.train(parts(), config.data.vocabulary_size, config.data.normalization)
+
+    def encode(
+        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+    ) -> dict[str, list[list[int]]]:
+        """The ids of lines, each ending with the end id, and the id that comes before them."""
+        rows = tokenizer.encode_batch(texts["text"])
+        return {"before": [[BOS_ID]] * len(rows), "text": rows}
+
+    def encode_examples(
+        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer, max_length: int
+    ) -> dict[str, list[list[int]]]:
+        """`encode`, with longer lines in windows one after another: every token is learned once."""
+        windows = [
+            ([row[start - 1] if start else BOS_ID], row[start : start + max_length])
+            for row in self.encode(texts, tokenizer)["text"]
+            for start in range(0, len(row), max_length)
+        ]
+        before, rows = map(list, zip(*windows, strict=True))
+        return {"before": before, "text": rows}
+
+    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+        return build_language_model(config, vocabulary_size, dtype)
+
+    def losses(
+        self,
+        model: keras.Model,
+        batch: Mapping[str, KerasTensor],
+        label_smoothing: float,
+        training: bool,
+    ) -> TokenLosses:
+        """Cross-entropy of every token, given those before it."""
+        labels = batch["text"]
+        inputs = ops.concatenate([batch["before"], labels[:, :-1]], axis=1)
+        states = model.run(inputs, training=training).states
+        embeddings = model.output_embedding.embeddings
+        return token_losses(labels, states, embeddings, label_smoothing, PAD_ID)
+
+    def predictor(
+        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
+    ) -> TextGenerator:
+        return TextGenerator(model, tokenizer, decode)
+
+    def evaluate(
+        self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
+    ) -> Evaluation:
+        """Perplexities of the lines that are not blank.
+
+        The predictions are the log-probability and the number of tokens of each line.
+        """
+        assert isinstance(predictor, TextGenerator)
+        texts = [text for text in test.references if text.strip()]
+        found = iter(predictor.score_texts(texts, progress))
+        scores = [next(found) if text.strip() else TextScore(0.0, 0) for text in test.references]
+        lines = [f"{score.log_probability:.6f}\t{score.tokens}" for score in scores]
+        return Evaluation(lines, perplexities(texts, scores))
+
+    def score(
+        self, predictions: Sequence[str], references: Sequence[str]
+    ) -> dict[str, float | str]:
+        raise InputError(
+            "a language model is tested by the probability of a text, not by its predictions: "
+            "give --reference without --hypotheses."
+        )
+
+    def default_metric(self, references: Sequence[str]) -> str:
+        return "loss"
+
+    def describe(self, scores: Mapping[str, Any]) -> str:
+        return (
+            "{lines:,} lines, {tokens:,} tokens: perplexity {perplexity:.2f} per token, "
+            "{word_perplexity:.2f} per word, {bits_per_byte:.3f} bits per byte"
+        ).format(**scores)
+
+
+LANGUAGE_MODELING = LanguageModeling()
+
+
+def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str, Any]:
+    """exp(-ln p / N) of texts, with N the number of tokens, of words or of bytes.
+
+    The end of a line is a token, and counts as a word and as a byte: its newline.
+
+    Args:
+        texts: lines that are not blank.
+        scores: theirs; others with 0 tokens do not count.
+
+    Raises:
+        InputError: when there is no text.
+
+    Example:
+        >>> found = perplexities(["a bc"], [TextScore(-6.0 * math.log(2.0), 4)])
+        >>> found["tokens"], found["words"], found["bytes"], round(found["word_perplexity"], 6)
+        (4, 3, 5, 4.0)
+    """
+    if not texts:
+        raise InputError("expected at least one line with text to score, got none.")
+    nats = -math.fsum(score.log_probability for score in scores)
+    counts = {
+        "tokens": sum(score.tokens for score in scores),
+        "words": sum(len(text.split()) + 1 for text in texts),
+        "bytes": sum(len(text.encode()) + 1 for text in texts),
+    }
+    return {
+        "perplexity": _exp(nats / counts["tokens"]),
+        "word_perplexity": _exp(nats / counts["words"]),
+        "byte_perplexity": _exp(nats / counts["bytes"]),
+        "bits_per_byte": nats / counts["bytes"] / math.log(2.0),
+        **counts,
+        "lines": len(texts),
+        "blank_lines": len(scores) - len(texts),
+    }
+
+
+def _exp(x: float) -> float:
+    """exp(x), at most the largest float: JSON has no infinity."""
+    return math.exp(min(x, 709.0))
