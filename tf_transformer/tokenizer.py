@@ -65,6 +65,7 @@ class Tokenizer:
         vocabulary_size: int,
         normalization: str = "identity",
         max_lines: int = 2_000_000,
+        symbols: Sequence[str] = (),
     ) -> "Tokenizer":
         """Learns the vocabulary from lines of both languages.
 
@@ -73,6 +74,7 @@ class Tokenizer:
             vocabulary_size: largest number of ids; a small text gives fewer.
             normalization: a SentencePiece rule: identity, nfkc or nmt_nfkc.
             max_lines: number of lines used; a random sample of a longer text.
+            symbols: pieces with an id each, in the order of their ids.
 
         Raises:
             InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
@@ -92,6 +94,7 @@ class Tokenizer:
                 normalization_rule_name=normalization,
                 input_sentence_size=max_lines,
                 num_threads=os.cpu_count() or 1,
+                user_defined_symbols=list(symbols),
                 **_TRAINER_OPTIONS,
             )
         except RuntimeError as error:

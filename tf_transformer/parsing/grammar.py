@@ -86,8 +86,7 @@ class TreeGrammar:
     Call arguments:
         ids: int32 tensor (B, W, L), valid actions so far.
         index: int32 scalar, their number.
-        sizes: int32 tensor (B,), numbers of words.
-        limits: int32 tensor (B,), largest numbers of actions.
+        facts: int32 tensor (B, 2): numbers of words, and largest numbers of actions.
 
     Returns:
         bool tensor (B, W, V): the allowed next ids.
@@ -96,14 +95,13 @@ class TreeGrammar:
     def __init__(self, actions: Actions):
         self.actions = actions
 
-    def sizes(self, source: KerasTensor) -> KerasTensor:
-        """The numbers of words (B,) of sources (B, S)."""
+    def facts(self, source: KerasTensor, limits: KerasTensor) -> KerasTensor:
+        """The facts (B, 2) of sources (B, S), given the limits (B,)."""
         starts = ops.convert_to_tensor(self.actions.starts_word)
-        return ops.sum(ops.take(starts, source, axis=0), axis=1)
+        words = ops.sum(ops.take(starts, source, axis=0), axis=1)
+        return ops.stack([words, limits], axis=1)
 
-    def __call__(
-        self, ids: KerasTensor, index: KerasTensor, sizes: KerasTensor, limits: KerasTensor
-    ) -> KerasTensor:
+    def __call__(self, ids: KerasTensor, index: KerasTensor, facts: KerasTensor) -> KerasTensor:
         table = ops.convert_to_tensor(self.actions.kinds)  # (V,)
         positions = ops.arange(ops.shape(ids)[2], dtype="int32")
         kinds = ops.where(positions < index, ops.take(table, ids, axis=0), START)  # (B, W, L)
@@ -114,8 +112,8 @@ class TreeGrammar:
             last=_at(kinds, index - 1, START),
             run=self._run(kinds, index),
         )
-        room = limits[:, None] - index
-        found = allowed(state, sizes[:, None], room, self.actions.in_order)
+        words, room = facts[:, :1], facts[:, 1:] - index  # (B, 1)
+        found = allowed(state, words, room, self.actions.in_order)
         mask = ops.zeros((*ops.shape(state.words), table.shape[0]), "bool")
         for kind, is_allowed in ((WORD, found.word), (OPEN, found.open), (END, found.end)):
             mask = mask | (is_allowed[..., None] & (table == kind))

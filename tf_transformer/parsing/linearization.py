@@ -94,3 +94,12 @@ class Actions:
         """The id of the bracket around words that no action encloses: S, if there is one."""
         opening_ids = np.flatnonzero(self.kinds == OPEN)
         return int(next((i for i in opening_ids if self.labels[i] == "S"), opening_ids[0]))
+
+
+def _kind(piece: str) -> int:
+    """The kind of a piece."""
+    if piece == WORD_PIECE:
+        return WORD
+    if len(piece) > 2 and piece.endswith(">"):
+        return {"<(": OPEN, "<)": CLOSE}.get(piece[:2], OTHER)
+    return OTHER
