@@ -215,6 +215,8 @@ class DataConfig:
             or batch_tokens when that is smaller.
         vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few.
         normalization: the SentencePiece rule by which the tokenizer rewrites text first.
+        linearization: for parsing, the form of trees in which the model writes them: brackets as in
+            the paper, or in_order shift-reduce actions.
         batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
             padding included.
         bucket_width: sentence lengths are rounded up to multiples of this to form batches.
@@ -240,6 +242,7 @@ class DataConfig:
     max_length: int = 0
     vocabulary_size: int = 8000
     normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
+    linearization: Literal["brackets", "in_order"] = "in_order"
     batch_tokens: int = 2048
     bucket_width: int = 2
 
@@ -374,6 +377,8 @@ class DecodeConfig:
         repetition_penalty: multiplies log-probabilities of tokens that a prediction already has.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
         avoid_unknown: whether the unknown token is one of them.
+        grammar: for parsing, search among valid trees only; without it, output that is not a tree
+            is repaired.
         sampling: draw tokens at random instead of searching for the likeliest.
         temperature: for sampling; below 1 likely tokens become likelier.
         top_k: for sampling; draw from this many of the likeliest tokens only; 0: all.
@@ -400,6 +405,7 @@ class DecodeConfig:
     repetition_penalty: float = 1.0
     excluded_tokens: tuple[str, ...] = ()
     avoid_unknown: bool = False
+    grammar: bool = True
     sampling: bool = False
     temperature: float = 1.0
     top_k: int = 0

@@ -6,41 +6,12 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.tree import Tree
+from parsing.small_actions import END_ID, LABELS, ids_of, small_actions
 
 from tf_transformer.parsing.grammar import MAX_OPENED
-from tf_transformer.parsing.linearization import (
-    CLOSE,
-    OPEN,
-    WORD,
-    Actions,
-    closing,
-    linearize,
-    opening,
-)
+from tf_transformer.parsing.linearization import linearize
 from tf_transformer.parsing.restore import restore, restore_in_graph
 from tf_transformer.parsing.trees import is_word, one_line
-
-LABELS = ["NP", "S", "X"]
-
-
-def actions_of(in_order, others=5) -> Actions:
-    """Actions after `others` ids, of which 2 ends a sentence."""
-    names = ["<word>", *map(opening, LABELS), *(["<)>"] if in_order else map(closing, LABELS))]
-    kinds = [WORD, *[OPEN] * 3, *[CLOSE] * (len(names) - 4)]
-    labels = [""] * others + [name[2:-1] for name in names]
-    labels[others] = ""
-    kinds = np.array([0] * others + kinds, np.int32)
-    kinds[2] = 1
-    closings = np.zeros(len(kinds), np.int32)
-    for i in range(3):
-        closings[others + 1 + i] = others + 4 + (0 if in_order else i)
-    return Actions(kinds, labels, closings, np.zeros_like(kinds), in_order)
-
-
-def ids_of(tree, actions):
-    names = [None] * 5 + ["<word>", *map(opening, LABELS)]
-    names += ["<)>"] if actions.in_order else map(closing, LABELS)
-    return [names.index(action) for action in linearize(tree, actions.in_order)]
 
 
 def node(children):
@@ -57,16 +28,18 @@ both = pytest.mark.parametrize("in_order", [False, True], ids=["brackets", "in_o
 @settings(max_examples=150, deadline=None)
 @given(tree=trees)
 def test_a_tree_comes_back_from_its_actions(in_order, tree):
-    actions = actions_of(in_order)
+    actions = small_actions(in_order)
     assert tree.height() <= MAX_OPENED
-    assert restore([*ids_of(tree, actions), 2, 7], tree.leaves(), actions) == one_line(tree)
+    assert restore(
+        [*ids_of(linearize(tree, in_order), in_order), END_ID, 7], tree.leaves(), actions
+    ) == one_line(tree)
 
 
 @both
 @settings(max_examples=150, deadline=None)
 @given(ids=st.lists(st.integers(0, 9), max_size=20), words=st.lists(st.just("a"), min_size=1))
 def test_any_ids_give_a_tree_over_the_words(in_order, ids, words):
-    actions = actions_of(in_order)
+    actions = small_actions(in_order)
     ids = [i for i in ids if i < len(actions.kinds)]
     tree = Tree.fromstring(restore(ids, words, actions))
     assert tree.leaves() == words
@@ -76,7 +49,7 @@ def test_any_ids_give_a_tree_over_the_words(in_order, ids, words):
 
 @both
 def test_the_graph_restores_what_python_does(in_order):
-    actions = actions_of(in_order)
+    actions = small_actions(in_order)
     draw = np.random.default_rng(1)
     likely = draw.choice(len(actions.kinds), size=(300, 24)).astype(np.int32)
     likely = np.where(likely < 5, np.where(draw.random(likely.shape) < 0.1, likely, 5), likely)

@@ -17,7 +17,7 @@ from tf_transformer.errors import InputError
 EXCLUDED_AFTER_RANKING = 3  # tokens per hypothesis: padding, start and end
 
 Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor], KerasTensor]
-"""grammar(ids (B, W, L) so far, their number, facts (B, X)) -> allowed next tokens, bool (B, W, V)."""
+"""grammar(ids (B, W, L) so far, their number, facts (B, X)) -> allowed next ids, bool (B, W, V)."""
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,7 @@ class BracketCounts(NamedTuple):
         }
 
 
-def score_trees(
-    predictions: Sequence[str], references: Sequence[str]
-) -> dict[str, float | int]:
+def score_trees(predictions: Sequence[str], references: Sequence[str]) -> dict[str, float | int]:
     """Scores predicted trees against one reference each.
 
     Args:

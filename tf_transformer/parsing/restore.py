@@ -116,7 +116,9 @@ def _valid_in_graph(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> _Repa
         kind = tf.where(is_given, kind, missing)
         kind = tf.where(tf.where(is_given, fits, ~may.end) & (counts > 0), kind, OTHER)
         token = tf.where(is_given, ids[:, column], actions.root)
-        is_word, is_open, is_close = (tf.cast(kind == each, tf.int32) for each in (WORD, OPEN, CLOSE))
+        is_word, is_open, is_close = (
+            tf.cast(kind == each, tf.int32) for each in (WORD, OPEN, CLOSE)
+        )
         begin = tf.gather(now.starts, state.depth, batch_dims=1) if actions.in_order else index
         # Of the brackets that begin with the same word, the last one is the outermost.
         order = 2 * length * tf.where(kind == OPEN, begin, index)

@@ -30,9 +30,7 @@ def normalize_in_graph(sentences: tf.Tensor) -> tf.Tensor:
     """`normalize` for strings (B,)."""
     for pattern, word in _ESCAPES.items():
         sentences = tf.strings.regex_replace(sentences, pattern, word)
-    return tf.strings.regex_replace(
-        tf.strings.regex_replace(sentences, _BLANKS, " "), "^ | $", ""
-    )
+    return tf.strings.regex_replace(tf.strings.regex_replace(sentences, _BLANKS, " "), "^ | $", "")
 
 
 def leaf(word: str) -> str:

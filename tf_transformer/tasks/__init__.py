@@ -35,6 +35,7 @@ def register(name: str, task: Task | str) -> None:
 
 
 register("translation", "tf_transformer.tasks.translation:TRANSLATION")
+register("parsing", "tf_transformer.tasks.parsing:PARSING")
 
 
 def get(name: str) -> Task:
