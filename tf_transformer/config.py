@@ -247,6 +247,8 @@ class DataConfig:
         vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few. 261:
             each byte is a token, and nothing is learned.
         normalization: the SentencePiece rule by which the tokenizer rewrites text first.
+        linearization: for parsing, the form of trees in which the model writes them: brackets as in
+            the paper, or in_order shift-reduce actions.
         batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
             padding included.
         bucket_width: sentence lengths are rounded up to multiples of this to form batches.
@@ -272,6 +274,7 @@ class DataConfig:
     max_length: int = 0
     vocabulary_size: int = 8000
     normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
+    linearization: Literal["brackets", "in_order"] = "in_order"
     batch_tokens: int = 2048
     bucket_width: int = 2
 
@@ -406,6 +409,8 @@ class DecodeConfig:
         repetition_penalty: multiplies log-probabilities of tokens that a prediction already has.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
         avoid_unknown: whether the unknown token is one of them.
+        grammar: for parsing, search among valid trees only; without it, output that is not a tree
+            is repaired.
         sampling: draw tokens at random instead of searching for the likeliest.
         temperature: for sampling; below 1 likely tokens become likelier.
         top_k: for sampling; draw from this many of the likeliest tokens only; 0: all.
@@ -434,6 +439,7 @@ class DecodeConfig:
     repetition_penalty: float = 1.0
     excluded_tokens: tuple[str, ...] = ()
     avoid_unknown: bool = False
+    grammar: bool = True
     sampling: bool = False
     temperature: float = 1.0
     top_k: int = 0

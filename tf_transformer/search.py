@@ -96,6 +96,8 @@ class Search:
         config: options of the search.
         excluded: ids that no translation contains, besides padding and start.
         static_shapes: whether every tensor keeps its shape from step to step, as XLA needs it.
+        grammar: the tokens that may follow others, with the method `facts`, from sources (B, S) and
+            limits (B,) to the facts of each sentence; None: all may.
 
     Call arguments:
         source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
@@ -113,6 +115,7 @@ class Search:
     config: DecodeConfig
     excluded: tuple[int, ...] = ()
     static_shapes: bool = False
+    grammar: Any = None
 
     def __call__(
         self,
@@ -137,6 +140,8 @@ class Search:
             excluded=self.excluded,
             no_repeat_ngram_size=config.no_repeat_ngram_size,
             repetition_penalty=config.repetition_penalty,
+            grammar=self.grammar,
+            facts=None if self.grammar is None else self.grammar.facts(source, limits),
         )
 
         def run(absorb_memory: bool) -> Hypotheses:

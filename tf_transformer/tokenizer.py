@@ -70,6 +70,7 @@ class Tokenizer:
         vocabulary_size: int,
         normalization: str = "identity",
         max_lines: int = 2_000_000,
+        symbols: Sequence[str] = (),
     ) -> "Tokenizer":
         """Learns the vocabulary from lines.
 
@@ -79,6 +80,7 @@ class Tokenizer:
                 learned, and each byte of a text is a token.
             normalization: a SentencePiece rule: identity, nfkc or nmt_nfkc.
             max_lines: number of lines used; a random sample of a longer text.
+            symbols: pieces with an id each, in the order of their ids.
 
         Raises:
             InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
@@ -101,6 +103,7 @@ class Tokenizer:
                 normalization_rule_name=normalization,
                 input_sentence_size=max_lines,
                 num_threads=os.cpu_count() or 1,
+                user_defined_symbols=list(symbols),
                 **_TRAINER_OPTIONS,
             )
         except RuntimeError as error:
@@ -184,6 +187,14 @@ class Tokenizer:
     def piece(self, token: int) -> str:
         """The piece of text of an id; U+2581 stands for a blank."""
         return self._processor.id_to_piece(int(token))
+
+    def has_piece(self, piece: str) -> bool:
+        """Whether the vocabulary has a piece."""
+        return self.piece_to_id_or_unknown(piece) != UNK_ID
+
+    def piece_to_id_or_unknown(self, piece: str) -> int:
+        """The id of a piece; that of the unknown piece if the vocabulary does not have it."""
+        return self._processor.piece_to_id(piece)
 
     def piece_to_id(self, piece: str) -> int:
         """The id of a piece of the vocabulary.

@@ -20,6 +20,7 @@ def main(
     source: str = "",
     reference: str = "",
     hypotheses: str = "",
+    task: str = "",
     output: str = "",
     dtype: DType = "float32",
     **decode_options: Any,
@@ -31,6 +32,7 @@ def main(
         source: file of inputs; without it a run on the generated corpus takes its test pairs.
         reference: their references, line by line.
         hypotheses: file of outputs to score; nothing is predicted then.
+        task: whose scores these are, such as parsing; by default the run's, or translation.
         output: file for the predictions.
         dtype: of weights and computation.
         **decode_options: fields of DecodeConfig; null: as configured in the run.
@@ -43,30 +45,25 @@ def main(
 
     from tf_transformer import tasks
 
-    task = tasks.get(config.task if config else "translation")
+    kind = tasks.get(task or (config.task if config else "translation"))
     if hypotheses or config is None:
-        scores = task.score(*_given(hypotheses, source, reference, output))
+        _check_given(source, reference, output)
+        scores = kind.score(*kind.read_outputs(hypotheses, reference))
     else:
-        test = task.load_test(config, source, reference)
-        predictions, scores = _evaluate(task, run_dir, test, dtype, decode_options)
+        test = kind.load_test(config, source, reference)
+        predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)
         _write(output, predictions)
-    print(task.describe(scores))
+    print(kind.describe(scores))
     print(json.dumps(scores))
 
 
-def _given(
-    hypotheses: str, source: str, reference: str, output: str
-) -> tuple[list[str], list[str]]:
-    """The lines of given outputs and of their references."""
-    from tf_transformer.files import read_texts
-
+def _check_given(source: str, reference: str, output: str) -> None:
+    """Raises an `InputError` for options that do not belong to given outputs."""
     if source or output or not reference:
         raise InputError(
             "--hypotheses needs --reference; nothing is predicted, so --source and --output have "
             "no meaning."
         )
-    predictions, references = read_texts(hypotheses, reference)
-    return predictions, references
 
 
 def _evaluate(

@@ -30,7 +30,7 @@ def stream_files(source_path: str | os.PathLike, target_path: str | os.PathLike)
         lines = read_aligned(source_path, target_path)
         return clean(lines, [str(source_path), str(target_path)], skipped)
 
-    return ExampleStream(FIELDS, start, f"files {_stamp(source_path)} {_stamp(target_path)}")
+    return ExampleStream(FIELDS, start, f"files {stamp(source_path)} {stamp(target_path)}")
 
 
 def stream_lines(path: str | os.PathLike, field: str = "text") -> ExampleStream:
@@ -39,10 +39,10 @@ def stream_lines(path: str | os.PathLike, field: str = "text") -> ExampleStream:
     def start(skipped: Counter[str]) -> Iterator[Texts]:
         return clean(((line,) for line in read_lines(path)), [str(path)], skipped)
 
-    return ExampleStream((field,), start, f"lines {_stamp(path)}")
+    return ExampleStream((field,), start, f"lines {stamp(path)}")
 
 
-def _stamp(path: str | os.PathLike) -> str:
+def stamp(path: str | os.PathLike) -> str:
     """The path, size and time of a file; a missing file is an error only when it is read."""
     path = pathlib.Path(path).absolute()
     state = path.stat() if path.exists() else None
@@ -84,7 +84,7 @@ def stream_tfds(name: str, split: str, reverse: bool = False, data_dir: str = ""
         return clean(rows, [f"{name} ({split})"] * 2, skipped)
 
     folder = pathlib.Path(name if pathlib.Path(name).is_dir() else builder.data_dir)
-    state = " ".join(_stamp(path) for path in sorted(folder.glob("*")))
+    state = " ".join(stamp(path) for path in sorted(folder.glob("*")))
     return ExampleStream(FIELDS, start, f"tfds {name} {split} {source} {target} {state}")
 
 

@@ -4,6 +4,7 @@ Log-probabilities are normalised before tokens are excluded, so that the score o
 that of the model. The exception is the repetition penalty, whose purpose is to change scores.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from tf_transformer.decoding.hypotheses import NEG_INF, SpecialIds
 from tf_transformer.errors import InputError
 
 EXCLUDED_AFTER_RANKING = 3  # tokens per hypothesis: padding, start and end
+
+Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor], KerasTensor]
+"""grammar(ids (B, W, L) so far, their number, facts (B, X)) -> allowed next ids, bool (B, W, V)."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Constraints:
         repetition_penalty: multiplies the log-probabilities of tokens that a hypothesis already
             contains (after Keskar et al. 2019, section 4.1, who divide logits); 1: none. Scores
             include it.
+        grammar: the tokens that may follow those of a hypothesis; None: all.
+        facts: int32 tensor (B, X): the grammar's facts of each sentence.
 
     Raises:
         InputError: for a number out of range.
@@ -41,6 +47,8 @@ class Constraints:
     excluded: tuple[int, ...] = ()
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
+    grammar: Grammar | None = None
+    facts: KerasTensor | None = None
 
     def __post_init__(self):
         if self.no_repeat_ngram_size < 0:
@@ -54,10 +62,13 @@ class Constraints:
             )
 
     def for_sentences(
-        self, min_lengths: KerasTensor | None, prefix: KerasTensor | None
+        self,
+        min_lengths: KerasTensor | None,
+        prefix: KerasTensor | None,
+        facts: KerasTensor | None,
     ) -> "Constraints":
         """The same constraints with other values per sentence."""
-        return replace(self, min_lengths=min_lengths, prefix=prefix)
+        return replace(self, min_lengths=min_lengths, prefix=prefix, facts=facts)
 
 
 class Ranked(NamedTuple):
@@ -162,6 +173,7 @@ def _changes_all(constraints: Constraints) -> bool:
         or constraints.excluded
         or constraints.no_repeat_ngram_size
         or constraints.repetition_penalty != 1
+        or constraints.grammar is not None
     )
 
 
@@ -183,6 +195,8 @@ def constrained(
         free = ops.where(_mark(ids, repeats, log_p.shape[-1]), NEG_INF, free)
     for token in constraints.excluded:
         free = ops.where(ops.equal(tokens, token), NEG_INF, free)
+    if constraints.grammar is not None:
+        free = ops.where(constraints.grammar(ids, index, constraints.facts), free, NEG_INF)
     if constraints.prefix is None:
         return free
     forced = _forced(constraints.prefix, index)[:, None, None]  # (B, 1, 1)

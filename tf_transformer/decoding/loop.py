@@ -18,22 +18,23 @@ class SentenceConstraints(NamedTuple):
     limits: KerasTensor  # int32 (B,): the largest number of tokens
     min_lengths: KerasTensor | tuple  # int32 (B,)
     prefix: KerasTensor | tuple  # int32 (B, P)
+    facts: KerasTensor | tuple  # int32 (B, X)
 
     @classmethod
     def of(cls, limits: KerasTensor, constraints: Constraints) -> "SentenceConstraints":
         """Those of `constraints`, with the limits."""
-        min_lengths, prefix = constraints.min_lengths, constraints.prefix
+        min_lengths, prefix, facts = constraints.min_lengths, constraints.prefix, constraints.facts
         return cls(
             limits,
             () if min_lengths is None else ops.minimum(min_lengths, limits),
             () if prefix is None else prefix,
+            () if facts is None else facts,
         )
 
     def apply_to(self, constraints: Constraints) -> Constraints:
         """The constraints for the sentences that remain in the batch."""
-        optional = (self.min_lengths, self.prefix)
-        min_lengths, prefix = (None if isinstance(f, tuple) else f for f in optional)
-        return constraints.for_sentences(min_lengths, prefix)
+        optional = (self.min_lengths, self.prefix, self.facts)
+        return constraints.for_sentences(*(None if isinstance(f, tuple) else f for f in optional))
 
 
 def run_search(

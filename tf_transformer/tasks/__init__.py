@@ -36,6 +36,7 @@ def register(name: str, task: Task | str) -> None:
 
 register("translation", "tf_transformer.tasks.translation:TRANSLATION")
 register("language_modeling", "tf_transformer.tasks.language_modeling:LANGUAGE_MODELING")
+register("parsing", "tf_transformer.tasks.parsing:PARSING")
 
 
 def get(name: str) -> Task:

@@ -14,6 +14,7 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses
 from tf_transformer.predictor import Prediction, Predictor, Progress, no_progress
 from tf_transformer.tokenizer import Tokenizer
@@ -86,6 +87,14 @@ class Task(ABC):
     @abstractmethod
     def test_set(self, examples: Examples) -> TestSet:
         """The inputs and references that examples hold."""
+
+    def read_outputs(self, hypotheses: str, reference: str) -> TestSet:
+        """Given outputs in place of inputs, and their references; by default line by line.
+
+        Raises:
+            InputError: for files that cannot be read or do not belong together.
+        """
+        return TestSet(*read_texts(hypotheses, reference))
 
     def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
         """A new tokenizer, learned from the training examples; by default from all their texts."""

@@ -1,0 +1,119 @@
+"""The task parsing from bracket files to an export, with two hundred trees made here."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_transformer.commands import evaluate
+from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.data.examples import Examples
+from tf_transformer.errors import InputError
+from tf_transformer.export import manifest
+from tf_transformer.parser import Parser
+from tf_transformer.parsing.trees import parse
+from tf_transformer.tasks.parsing import PARSING
+from tf_transformer.training import trainer
+
+SENTENCES = ["an old dog (saw) a cat .", "", " a\tcat  saw\u00a0the dog", "日本 ▁words", "."]
+WORDS = ["an old dog -LRB-saw-RRB- a cat .", "", "a cat saw the dog", "日本 _words", "."]
+
+
+def random_tree(draw) -> str:
+    def phrase(label):
+        adjective = "(ADJP (JJ old)) " * draw.integers(0, 2)
+        determiner, noun = draw.choice(["the", "a"]), draw.choice(["dog", "cat"])
+        return f"({label} (DT {determiner}) {adjective}(NN {noun}))"
+
+    return f"( (S {phrase('NP-SBJ')} (VP (VBD saw) {phrase('NP')}) (. .)))\n"
+
+
+def config_of(folder, linearization="in_order") -> Config:
+    return Config(
+        task="parsing",
+        model=ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2),
+        data=DataConfig(
+            train_file=f"{folder}/train_*.mrg",
+            held_out=5,
+            linearization=linearization,
+            vocabulary_size=320,
+            batch_tokens=600,
+        ),
+        train=TrainConfig(steps=4, warmup_steps=5, valid_score_examples=0, threads=1),
+        decode=DecodeConfig(beam_size=3, max_extra_length=30),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Bracket files, and a run that was trained on them."""
+    folder, draw = tmp_path_factory.mktemp("parsing"), np.random.default_rng(1)
+    for name, count in (("train_1", 100), ("train_2", 100), ("test", 5)):
+        (folder / f"{name}.mrg").write_text("".join(random_tree(draw) for _ in range(count)))
+    trainer.train(config_of(folder), folder / "run")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def parser(folder):
+    return Parser.from_run(folder / "run")
+
+
+def test_each_text_gives_a_line_with_a_tree_over_its_words(parser):
+    trees = [found.text for found in parser(SENTENCES)]
+    assert "\n" not in "".join(trees)
+    assert [" ".join(parse(t, "here").leaves()) if t else "" for t in trees] == WORDS
+
+
+def test_the_export_gives_the_same_trees_on_the_oldest_server(parser, tmp_path):
+    import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
+
+    parser.save(tmp_path / "1")
+    assert manifest.check(tmp_path / "1", jit_compile=False).lowest_server == "2.12"
+    signatures = tf.saved_model.load(str(tmp_path / "1")).signatures
+    assert set(signatures) == {"serving_default", "n_best"}
+    found = signatures["n_best"](text=tf.constant(SENTENCES))["trees"].numpy()
+    assert [[tree.decode() for tree in row if tree] or [""] for row in found] == [
+        [each.text for each in row] for row in parser.n_best(SENTENCES)
+    ]
+
+
+def test_a_run_and_its_trees_in_a_file_have_the_same_scores(parser, folder, capsys):
+    path = str(folder / "test.mrg")
+    test = PARSING.load_test(Config(), "", path)
+    predictions, scores = PARSING.evaluate(parser, test)
+    assert {"f1", "precision", "recall", "complete_match"} < set(scores)
+    assert (scores["sentences"], scores["errors"]) == (5, 0)
+    (folder / "predicted").write_text("\n".join(predictions))
+    evaluate.main(hypotheses=str(folder / "predicted"), reference=path, task="parsing")
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == scores
+    evaluate.main(hypotheses=path, reference=path, task="parsing")
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["complete_match"] == 100
+
+
+def test_an_unrestricted_search_gives_trees_too_and_given_trees_are_scored(folder):
+    """With the other linearization, and a reference with a label that no training tree has."""
+    config = config_of(folder, "brackets")
+    tokenizer = PARSING.train_tokenizer(PARSING.load_splits(config).train, config)
+    model = PARSING.build_model(config, tokenizer.vocabulary_size, "float32")
+    parser = PARSING.predictor(model, tokenizer, DecodeConfig(beam_size=2, grammar=False))
+    found = parser(SENTENCES[:1])[0].text
+    assert " ".join(parse(found, "here").leaves()) == WORDS[0]
+    new = "(S (NEW (NN dog)) (VP (VBD saw)))"
+    assert PARSING.score([new], [new])["f1"] == 100
+    texts = PARSING.test_set(Examples({"sentence": ["dog saw"], "tree": [new]}))
+    ids = PARSING.encode({"sentence": texts.inputs, "tree": texts.references}, tokenizer)
+    assert [tokenizer.piece(i) for i in ids["tree"][0]] == [
+        *("<(S>", "<unk>", "<word>", "<unk>", "<(VP>", "<word>", "<)VP>", "<)S>", "</s>")
+    ]
+    assert parser.score(["dog saw"], [new])[0].log_probability < 0
+
+
+def test_options_that_do_not_fit_are_errors(folder):
+    with pytest.raises(InputError, match="leave out --prefixes"):
+        Parser.n_best(None, ["a"], ["(S"])
+    with pytest.raises(InputError, match="give --reference, bracket files"):
+        PARSING.load_test(Config(), "", "")
+    with pytest.raises(InputError, match=r"give data\.train_file"):
+        PARSING.load_splits(Config())

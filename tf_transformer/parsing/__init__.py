@@ -1,0 +1,1 @@
+"""Constituency trees: Penn bracket files, trees as sequences of actions, bracket scores."""

@@ -1,0 +1,128 @@
+"""Labelled bracket scores by EVALB's rules with COLLINS.prm (Sekine and Collins 1997).
+
+A bracket counts by its label and the words it spans. Punctuation is deleted first, brackets of TOP
+and of no word do not count, ADVP equals PRT, and hyphens end a label. Sentences whose words differ
+from the reference count as errors, empty predictions as skipped; neither adds to the scores.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tf_transformer.errors import InputError
+from tf_transformer.parsing.trees import Tree, clean, is_word, parse, without_function
+
+DELETED_TAGS = {",", ":", "``", "''", "."}
+DELETED_LABELS = {"TOP", "-NONE-"}
+EQUAL_LABELS = {"PRT": "ADVP"}
+
+
+class BracketCounts(NamedTuple):
+    """The counts of one or more sentences."""
+
+    matched: int = 0  # brackets
+    predicted: int = 0
+    reference: int = 0
+    complete: int = 0  # sentences whose brackets all match
+    valid: int = 0  # sentences that are compared
+    errors: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: "BracketCounts") -> "BracketCounts":  # type: ignore[override]
+        return BracketCounts(*map(sum, zip(self, other, strict=True)))
+
+    def scores(self) -> dict[str, float | int]:
+        """F1, precision, recall and complete match in percent, and numbers of sentences."""
+        precision = 100.0 * self.matched / max(self.predicted, 1)
+        recall = 100.0 * self.matched / max(self.reference, 1)
+        both = precision + recall
+        return {
+            "f1": 2 * precision * recall / both if both else 0.0,
+            "precision": precision,
+            "recall": recall,
+            "complete_match": 100.0 * self.complete / max(self.valid, 1),
+            "sentences": self.valid + self.errors + self.skipped,
+            "errors": self.errors,
+            "skipped": self.skipped,
+        }
+
+
+def score_trees(predictions: Sequence[str], references: Sequence[str]) -> dict[str, float | int]:
+    """Scores predicted trees against one reference each.
+
+    Args:
+        predictions: trees as lines; an empty line is skipped.
+        references: trees as lines.
+
+    Raises:
+        InputError: when there is nothing to score, the numbers of trees differ, or a line is not a
+            tree.
+
+    Example:
+        >>> score_trees(["(S (NP (XX it)) (XX is))"], ["(S (NP (PRP it)) (VP (VBZ is)))"])["f1"]
+        80.0
+    """
+    if len(predictions) != len(references) or not references:
+        raise InputError(
+            f"expected one tree for each reference and at least one, got {len(predictions)} trees "
+            f"and {len(references)} references."
+        )
+    total = BracketCounts()
+    for number, (prediction, reference) in enumerate(zip(predictions, references, strict=True), 1):
+        gold = clean(parse(reference, f"reference {number:,}"), f"reference {number:,}")
+        total += _compare(prediction, gold, f"tree {number:,}")
+    return total.scores()
+
+
+def _compare(prediction: str, gold: Tree, place: str) -> BracketCounts:
+    if not prediction.strip():
+        return BracketCounts(skipped=1)
+    tree = parse(prediction, place)
+    if not tree.leaves():
+        return BracketCounts(skipped=1)
+    tree = clean(tree, place)
+    keep = [tag not in DELETED_TAGS for _, tag in gold.pos()]
+    own = keep
+    if len(tree.leaves()) != len(keep):  # without the punctuation of one of them
+        own = [tag not in DELETED_TAGS for _, tag in tree.pos()]
+    words = [_kept(each.leaves(), flags) for each, flags in ((gold, keep), (tree, own))]
+    if words[0] != words[1]:
+        return BracketCounts(errors=1)
+    expected, found = brackets(gold, keep), brackets(tree, own)
+    return BracketCounts(
+        matched=(expected & found).total(),
+        predicted=found.total(),
+        reference=expected.total(),
+        complete=int(expected == found),
+        valid=1,
+    )
+
+
+def _kept(words: Sequence[str], keep: Sequence[bool]) -> list[str]:
+    return [word for word, is_kept in zip(words, keep, strict=True) if is_kept]
+
+
+def brackets(tree: Tree, keep: Sequence[bool]) -> Counter[tuple[str, int, int]]:
+    """The counted brackets: label, first word and the word after the last one.
+
+    Args:
+        tree: a cleaned tree.
+        keep: for each word whether it counts.
+    """
+    found: Counter[tuple[str, int, int]] = Counter()
+    is_kept = iter(keep)
+
+    def visit(node: Tree, start: int) -> int:
+        """Adds the brackets of a node and gives the number of the word after it."""
+        if is_word(node):
+            return start + next(is_kept)
+        end = start
+        for child in node:
+            end = visit(child, end)
+        label = without_function(node.label())
+        if end > start and label not in DELETED_LABELS:
+            found[EQUAL_LABELS.get(label, label), start, end] += 1
+        return end
+
+    visit(tree, 0)
+    return found

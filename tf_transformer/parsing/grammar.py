@@ -1,0 +1,145 @@
+"""The rules of valid sequences of actions.
+
+`State` summarises the actions so far, `allowed` gives the kinds of the next one. The fields may be
+Python numbers, arrays or tensors: repair of unrestricted output and the search share these rules.
+Whatever is allowed can be completed to a tree over all words within the limit.
+"""
+
+from typing import Any, NamedTuple
+
+from keras import KerasTensor, ops
+
+from tf_transformer.parsing.linearization import CLOSE, END, OPEN, WORD, Actions
+
+START = -1  # the kind of the last action before the first one
+# Unary chains end. Trees of the WSJ open at most 6 brackets in a row and have at most 3 unary
+# brackets above one another.
+MAX_OPENED = 8  # brackets opened in a row, in `brackets`
+MAX_UNARY = 4  # unary brackets in a row, in `in_order`
+UNLIMITED = 2**30
+
+
+class State(NamedTuple):
+    """What the next action depends on."""
+
+    words: Any  # actions `WORD` so far
+    depth: Any  # open brackets
+    last: Any  # kind of the last action
+    run: Any  # brackets: the last actions that are `OPEN`; in_order: that are unary brackets
+
+
+class Allowed(NamedTuple):
+    """Whether the next action may be of each kind."""
+
+    word: Any
+    open: Any
+    close: Any
+    end: Any
+
+
+FIRST = State(0, 0, START, 0)
+
+
+def allowed(state: State, words: Any, room: Any, in_order: bool) -> Allowed:
+    """The kinds of the next action.
+
+    Args:
+        state: the actions so far.
+        words: number of words of the sentence.
+        room: number of actions until the limit, with the end.
+        in_order: the linearization.
+    """
+    depth, last = state.depth, state.last
+    left = words - state.words
+    started = last != START
+    end = (depth == 0) & (last == CLOSE) & (left == 0)
+    # An opened bracket costs two actions; then `left` words, the brackets and the end must fit.
+    fits = room >= left + depth + 3
+    if not in_order:
+        inside = depth > 0
+        return Allowed(
+            word=inside & (left > 0),
+            open=(inside | (last == START)) & (left > 0) & (state.run < MAX_OPENED) & fits,
+            close=inside & (last != OPEN) & ((depth > 1) | (left == 0)),
+            end=end,
+        )
+    in_run = state.run < 2 * MAX_UNARY
+    has_child = (last == WORD) | (last == CLOSE)
+    needed = (depth == 0) & ((left > 0) | (last == WORD))  # a root
+    return Allowed(
+        word=(left > 0) & ((depth > 0) | (last == START)),
+        open=started & has_child & (needed | fits) & ((left > 0) | in_run),
+        # After the outermost bracket, more words need another one.
+        close=(depth > 0)
+        & ((last != OPEN) | in_run)
+        & ((depth > 1) | (left == 0) | (room >= left + 4)),
+        end=end,
+    )
+
+
+class TreeGrammar:
+    """Restricts a search to sequences of actions that are trees over the words of a sentence.
+
+    Args:
+        actions: the actions of the tokenizer.
+
+    Call arguments:
+        ids: int32 tensor (B, W, L), valid actions so far.
+        index: int32 scalar, their number.
+        facts: int32 tensor (B, 2): numbers of words, and largest numbers of actions.
+
+    Returns:
+        bool tensor (B, W, V): the allowed next ids.
+    """
+
+    def __init__(self, actions: Actions):
+        self.actions = actions
+
+    def facts(self, source: KerasTensor, limits: KerasTensor) -> KerasTensor:
+        """The facts (B, 2) of sources (B, S), given the limits (B,)."""
+        starts = ops.convert_to_tensor(self.actions.starts_word)
+        words = ops.sum(ops.take(starts, source, axis=0), axis=1)
+        return ops.stack([words, limits], axis=1)
+
+    def __call__(self, ids: KerasTensor, index: KerasTensor, facts: KerasTensor) -> KerasTensor:
+        table = ops.convert_to_tensor(self.actions.kinds)  # (V,)
+        positions = ops.arange(ops.shape(ids)[2], dtype="int32")
+        kinds = ops.where(positions < index, ops.take(table, ids, axis=0), START)  # (B, W, L)
+        depths = ops.cumsum(_count(kinds, OPEN) - _count(kinds, CLOSE), axis=2)
+        state = State(
+            words=ops.sum(_count(kinds, WORD), axis=2),
+            depth=depths[:, :, -1],
+            last=_at(kinds, index - 1, START),
+            run=self._run(kinds, index),
+        )
+        words, room = facts[:, :1], facts[:, 1:] - index  # (B, 1)
+        found = allowed(state, words, room, self.actions.in_order)
+        mask = ops.zeros((*ops.shape(state.words), table.shape[0]), "bool")
+        for kind, is_allowed in ((WORD, found.word), (OPEN, found.open), (END, found.end)):
+            mask = mask | (is_allowed[..., None] & (table == kind))
+        # The innermost open bracket is the last one that reached the present depth.
+        opens = (kinds == OPEN) & (depths == state.depth[..., None])
+        innermost = _at(ids, ops.max(ops.where(opens, positions, -1), axis=2)[..., None], 0)
+        closing = ops.take(ops.convert_to_tensor(self.actions.closings), innermost, axis=0)
+        tokens = ops.arange(table.shape[0], dtype="int32")
+        return mask | (found.close[..., None] & (tokens == closing[..., None]))
+
+    def _run(self, kinds: KerasTensor, index: KerasTensor) -> KerasTensor:
+        """`State.run` of kinds (B, W, L)."""
+        part = kinds == OPEN
+        if self.actions.in_order:
+            after_open = ops.roll(part, 1, axis=2)
+            part = part | ((kinds == CLOSE) & after_open)
+        positions = ops.arange(ops.shape(kinds)[2], dtype="int32")
+        others = ops.where(part, -1, positions)
+        return index - 1 - ops.max(ops.where(positions < index, others, -1), axis=2)
+
+
+def _count(kinds: KerasTensor, kind: int) -> KerasTensor:
+    return ops.cast(kinds == kind, "int32")
+
+
+def _at(values: KerasTensor, position: KerasTensor, default: int) -> KerasTensor:
+    """values[..., position]; `default` where there is no such position."""
+    here = ops.arange(ops.shape(values)[-1], dtype="int32") == position
+    return ops.sum(ops.where(here, values - default, 0), axis=-1) + default

@@ -1,0 +1,105 @@
+"""Trees as sequences of actions, without words (Vinyals et al. 2015).
+
+`brackets` writes a node before its children and names it again after them; `in_order` writes it
+after its first child (Liu and Zhang 2017; Fernández-González and Gómez-Rodríguez 2020):
+
+    (S (NP (DT the) (NN dog)) (VP (VBZ barks)))
+    brackets  <(S> <(NP> <word> <word> <)NP> <(VP> <word> <)VP> <)S>
+    in_order  <word> <(NP> <word> <)> <(S> <word> <(VP> <)> <)>
+
+An action is one piece of the run's tokenizer.
+"""
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tf_transformer.parsing.trees import Tree, is_word
+from tf_transformer.special_ids import EOS_ID
+from tf_transformer.tokenizer import Tokenizer
+
+WORD_PIECE = "<word>"
+UNNAMED_CLOSING = "<)>"
+OTHER, END, WORD, OPEN, CLOSE = range(5)  # kinds of ids
+BLANK = "\u2581"  # SentencePiece's sign for a blank, with which the first piece of a word begins
+
+
+def opening(label: str) -> str:
+    """The action that opens a bracket."""
+    return f"<({label}>"
+
+
+def closing(label: str) -> str:
+    """The action that closes a bracket, in `brackets`."""
+    return f"<){label}>"
+
+
+def linearize(tree: Tree, in_order: bool) -> list[str]:
+    """The actions of a cleaned tree."""
+    if is_word(tree):
+        return [WORD_PIECE]
+    label = tree.label()
+    first, *others = (linearize(child, in_order) for child in tree)
+    rest = [action for actions in others for action in actions]
+    if in_order:
+        return [*first, opening(label), *rest, UNNAMED_CLOSING]
+    return [opening(label), *first, *rest, closing(label)]
+
+
+def pieces(labels: Iterable[str], in_order: bool) -> list[str]:
+    """All actions of trees with these labels."""
+    labels = sorted(labels)
+    closings = [UNNAMED_CLOSING] if in_order else [closing(label) for label in labels]
+    return [WORD_PIECE, *(opening(label) for label in labels), *closings]
+
+
+@dataclass(frozen=True)
+class Actions:
+    """The actions among the ids of a tokenizer.
+
+    Attributes:
+        kinds: int32 array (V,): `OTHER`, `END`, `WORD`, `OPEN` or `CLOSE`.
+        labels: for each id the label of the bracket that it opens or closes; else "".
+        closings: int32 array (V,): for an id that opens a bracket, the id that closes it.
+        starts_word: int32 array (V,): 1 for the first pieces of words.
+        in_order: the linearization; see the module.
+    """
+
+    kinds: np.ndarray
+    labels: list[str]
+    closings: np.ndarray
+    starts_word: np.ndarray
+    in_order: bool
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> "Actions":
+        """The actions of a run's tokenizer."""
+        names = [tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)]
+        ids = {name: i for i, name in enumerate(names)}
+        kinds = np.array([_kind(name) for name in names], np.int32)
+        kinds[EOS_ID] = END
+        brackets = np.isin(kinds, (OPEN, CLOSE))
+        labels = [name[2:-1] if each else "" for name, each in zip(names, brackets, strict=True)]
+        in_order = UNNAMED_CLOSING in ids
+        closings = np.zeros(len(names), np.int32)
+        for i in np.flatnonzero(kinds == OPEN):
+            closings[i] = ids[UNNAMED_CLOSING if in_order else closing(labels[i])]
+        starts = np.array([name.startswith(BLANK) for name in names], np.int32)
+        return cls(kinds, labels, closings, starts, in_order)
+
+    @functools.cached_property
+    def root(self) -> int:
+        """The id of the bracket around words that no action encloses: S, if there is one."""
+        opening_ids = np.flatnonzero(self.kinds == OPEN)
+        return int(next((i for i in opening_ids if self.labels[i] == "S"), opening_ids[0]))
+
+
+def _kind(piece: str) -> int:
+    """The kind of a piece."""
+    if piece == WORD_PIECE:
+        return WORD
+    if len(piece) > 2 and piece.endswith(">"):
+        return {"<(": OPEN, "<)": CLOSE}.get(piece[:2], OTHER)
+    return OTHER

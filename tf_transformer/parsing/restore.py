@@ -1,0 +1,145 @@
+"""Sequences of ids as trees over the words of a sentence, in Python and in a graph.
+
+Ids that the grammar does not allow are left out; at the end, the missing words are added and the
+brackets closed. A valid sequence is not changed.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tf_transformer.decoding.hypotheses import set_column
+from tf_transformer.parsing.grammar import FIRST, START, UNLIMITED, State, allowed
+from tf_transformer.parsing.linearization import CLOSE, OPEN, OTHER, WORD, Actions
+from tf_transformer.parsing.words import leaf, leaf_in_graph
+from tf_transformer.special_ids import EOS_ID
+
+
+def restore(ids: Sequence[int], words: Sequence[str], actions: Actions) -> str:
+    """The tree of ids as one line; "" without words.
+
+    Args:
+        ids: any ids; those after the first end-of-sentence id do not count.
+        words: of the sentence.
+        actions: of the tokenizer.
+    """
+    parts: list[str] = []  # finished children
+    brackets: list[tuple[int, str]] = []  # the first child and the label of each open one
+    remaining = iter(words)
+    for kind, token in _valid(ids, len(words), actions):
+        if kind == WORD:
+            parts.append(leaf(next(remaining)))
+        elif kind == OPEN:
+            brackets.append((len(parts) - actions.in_order, actions.labels[token]))
+        else:
+            first, label = brackets.pop()
+            parts[first:] = [f"({label} {' '.join(parts[first:])})"]
+    return "".join(parts)
+
+
+def _valid(ids: Sequence[int], words: int, actions: Actions) -> Iterator[tuple[int, int]]:
+    """A valid sequence of (kind, id) made from ids."""
+    state = FIRST
+    given = iter([int(i) for i in ids])
+    while words:
+        may = allowed(state, words, UNLIMITED, actions.in_order)
+        token = next(given, EOS_ID)
+        if token == EOS_ID:  # the given ids are used up
+            given = iter(())
+            if may.end:
+                return
+            kind, token = WORD if may.word else CLOSE if may.close else OPEN, actions.root
+        else:
+            kind = int(actions.kinds[token])
+            if not {WORD: may.word, OPEN: may.open, CLOSE: may.close}.get(kind, False):
+                continue
+        yield kind, token
+        in_run = kind == OPEN or (actions.in_order and kind == CLOSE and state.last == OPEN)
+        state = State(
+            words=state.words + (kind == WORD),
+            depth=state.depth + (kind == OPEN) - (kind == CLOSE),
+            last=kind,
+            run=state.run + 1 if in_run else 0,
+        )
+
+
+class _Repair(NamedTuple):
+    """The loop that makes sequences valid; T is the largest length of a result."""
+
+    index: tf.Tensor  # int32 scalar
+    state: State  # int32 (R,)
+    starts: tf.Tensor  # int32 (R, T): where the newest part of each depth begins
+    kinds: tf.Tensor  # int32 (R, T): `OTHER` where nothing stands
+    tokens: tf.Tensor  # int32 (R, T)
+    order: tf.Tensor  # int32 (R, T): sorted by it, brackets open before their first child
+
+
+def restore_in_graph(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.Tensor:
+    """`restore` for ids (R, L) and words (R, M), padded with ""; strings (R,)."""
+    valid = _valid_in_graph(ids, words, actions)
+    order = tf.argsort(valid.order, axis=1)
+    kinds, tokens = (tf.gather(f, order, batch_dims=1) for f in (valid.kinds, valid.tokens))
+    numbers = tf.cumsum(tf.cast(kinds == WORD, tf.int32), axis=1) - 1
+    leaves = tf.gather(leaf_in_graph(words), tf.maximum(numbers, 0), batch_dims=1)  # (R, T)
+    openings = tf.gather([f" ({label}" for label in actions.labels], tokens)
+    closings = tf.where(kinds == CLOSE, ")", "")
+    texts = tf.where(kinds == WORD, tf.strings.join([" ", leaves]), closings)
+    texts = tf.where(kinds == OPEN, openings, texts)
+    return tf.strings.strip(tf.strings.reduce_join(texts, axis=1))
+
+
+def _valid_in_graph(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> _Repair:
+    counts = tf.reduce_sum(tf.cast(words != "", tf.int32), axis=1)
+    rows, given = tf.unstack(tf.shape(ids))
+    length = 2 * given + tf.shape(words)[1] + 2
+    ended = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), axis=1) > 0
+    ids = tf.where(ended, 0, ids)
+    given_kinds = tf.gather(tf.constant(actions.kinds), ids)
+    zero = tf.zeros((rows,), tf.int32)
+    table = tf.zeros((rows, length), tf.int32)
+    start = _Repair(
+        tf.constant(0), State(zero, zero, zero + START, zero), table, table, table, table
+    )
+
+    def continues(now: _Repair) -> tf.Tensor:
+        may = allowed(now.state, counts, UNLIMITED, actions.in_order)
+        return (now.index < given) | tf.reduce_any(~may.end & (counts > 0))
+
+    def extend(now: _Repair) -> tuple[_Repair]:
+        state, index = now.state, now.index
+        may = allowed(state, counts, UNLIMITED, actions.in_order)
+        is_given, column = index < given, tf.minimum(index, given - 1)
+        kind = given_kinds[:, column]
+        fits = (kind == WORD) & may.word | (kind == OPEN) & may.open | (kind == CLOSE) & may.close
+        missing = tf.where(may.word, WORD, tf.where(may.close, CLOSE, OPEN))
+        kind = tf.where(is_given, kind, missing)
+        kind = tf.where(tf.where(is_given, fits, ~may.end) & (counts > 0), kind, OTHER)
+        token = tf.where(is_given, ids[:, column], actions.root)
+        is_word, is_open, is_close = (
+            tf.cast(kind == each, tf.int32) for each in (WORD, OPEN, CLOSE)
+        )
+        begin = tf.gather(now.starts, state.depth, batch_dims=1) if actions.in_order else index
+        # Of the brackets that begin with the same word, the last one is the outermost.
+        order = 2 * length * tf.where(kind == OPEN, begin, index)
+        order += tf.where(kind == OPEN, length - index, length + 1)
+        here = tf.range(length) == state.depth[:, None]
+        starts = tf.where(here & (kind == WORD)[:, None], index, now.starts)
+        in_run = kind == OPEN
+        if actions.in_order:
+            in_run |= (kind == CLOSE) & (state.last == OPEN)
+        after = State(
+            state.words + is_word,
+            state.depth + is_open - is_close,
+            kind,
+            tf.where(in_run, state.run + 1, 0),
+        )
+        after = State(*(tf.where(kind == OTHER, b, a) for b, a in zip(state, after, strict=True)))
+        columns = (
+            set_column(table, index, values)
+            for table, values in zip(now[3:], (kind, token, order), strict=True)
+        )
+        return (_Repair(index + 1, after, starts, *columns),)
+
+    (final,) = tf.while_loop(continues, extend, (start,))
+    return final

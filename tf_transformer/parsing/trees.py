@@ -1,0 +1,185 @@
+"""Penn bracket files: reads them, removes what parsers are not trained on, writes trees as lines.
+
+A cleaned tree has no traces, no function tags, no indices and no outer bracket without a label.
+NLTK reads the text of a tree.
+"""
+
+import glob
+import os
+import pathlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tf_transformer.errors import InputError
+from tf_transformer.files import decode, read_lines
+
+Tree = Any  # nltk.Tree, which is imported when trees are read
+
+TRACE = "-NONE-"
+OUTER_LABELS = {"", "TOP", "ROOT", "S1"}  # of the bracket around a whole tree
+OUTER = "TOP"
+_TOKEN = re.compile(r"[()]|[^\s()]+")
+_FUNCTION_TAG = re.compile(r"[-=|]")
+
+
+class TreeText(NamedTuple):
+    """The text of a tree, with the place in a file where it begins."""
+
+    text: str
+    place: str  # like "wsj_0001.mrg, line 12"
+
+
+def tree_files(paths: str) -> list[pathlib.Path]:
+    """The bracket files that an option names.
+
+    Args:
+        paths: files, folders and patterns like wsj/0[2-9], separated by commas. A folder means all
+            its .mrg files; files of a folder or pattern are ordered by the numbers in their paths.
+
+    Raises:
+        InputError: when a part names no file.
+    """
+    found: list[pathlib.Path] = []
+    for part in filter(None, map(str.strip, paths.split(","))):
+        named = [pathlib.Path(path) for path in glob.glob(part)]
+        files = [file for path in named for file in _files_of(path)]
+        if not files:
+            raise InputError(
+                f"{part} is no file, no folder with .mrg files and no pattern of them. Check the "
+                "path; several are separated by commas."
+            )
+        found += sorted(files, key=_by_number)
+    return found
+
+
+def _files_of(path: pathlib.Path) -> list[pathlib.Path]:
+    return list(path.rglob("*.mrg")) if path.is_dir() else [path]
+
+
+def _by_number(path: pathlib.Path) -> list[tuple[int, str]]:
+    """Orders wsj_9 before wsj_10."""
+    parts = re.split(r"(\d+)", str(path))
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+
+
+def read_trees(paths: str) -> Iterator[tuple[Tree, str]]:
+    """The cleaned trees of `tree_files(paths)`, each with its place.
+
+    Raises:
+        InputError: with file and line, for brackets that do not match, text outside of trees, and
+            trees without words.
+    """
+    for path in tree_files(paths):
+        for text, place in split_trees(decode(read_lines(path), path), path):
+            yield clean(parse(text, place), place), place
+
+
+def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeText]:
+    """The texts of the trees in the lines of a file.
+
+    Raises:
+        InputError: for brackets that do not match and text outside of trees.
+    """
+    tokens: list[str] = []
+    depth = first = 0
+    for number, line in enumerate(lines, 1):
+        for token in _TOKEN.findall(line):
+            if depth == 0:
+                first = number
+                if token != "(":
+                    found = "a closing bracket that opens nowhere" if token == ")" else repr(token)
+                    raise InputError(
+                        f"{name}, line {number:,}: expected '(', the start of a tree, got {found}."
+                    )
+            depth += {"(": 1, ")": -1}.get(token, 0)
+            tokens.append(token)
+            if depth == 0:
+                yield TreeText(" ".join(tokens), f"{name}, line {first:,}")
+                tokens = []
+    if depth:
+        raise InputError(
+            f"{name}, line {first:,}: the tree that begins here is not closed; {depth} closing "
+            "brackets are missing."
+        )
+
+
+def parse(text: str, place: str) -> Tree:
+    """The tree of a bracket string.
+
+    Raises:
+        InputError: with `place`, when the string is not a tree whose brackets hold other brackets,
+            or a tag and a word.
+    """
+    try:
+        from nltk.tree import Tree
+    except ImportError as error:
+        raise InputError(
+            "NLTK, which reads trees, is not installed: pip install 'tf_transformer[parsing]'."
+        ) from error
+
+    try:
+        tree = Tree.fromstring(text)
+    except ValueError as error:
+        reason = str(error).split("\n")[0]
+        raise InputError(f"{place}: expected a tree in brackets: {reason}") from error
+    for node in tree.subtrees():
+        words = [child for child in node if isinstance(child, str)]
+        if words and len(node) > 1:
+            raise InputError(
+                f"{place}: expected brackets of a tag and a word, like (NN house), got "
+                f"{' '.join(words)!r} among {len(node)} parts of a bracket."
+            )
+    return tree
+
+
+def clean(tree: Tree, place: str) -> Tree:
+    """The tree without traces, empty brackets, function tags, indices and the outer bracket.
+
+    Raises:
+        InputError: with `place`, when no word remains.
+    """
+    found = _clean(tree)
+    if found is None:
+        raise InputError(f"{place}: expected a tree with words, got one without.")
+    while found.label() in OUTER_LABELS and len(found) == 1 and not is_word(found):
+        found = found[0]
+    if is_word(found) or found.label() in OUTER_LABELS:  # the root of a sentence is a bracket
+        found = type(tree)(OUTER, [found] if is_word(found) else list(found))
+    return found
+
+
+def _clean(tree: Tree) -> Tree | None:
+    if is_word(tree):
+        return None if tree.label() == TRACE else tree
+    children = [child for child in map(_clean, filter(_is_tree, tree)) if child is not None]
+    return type(tree)(without_function(tree.label()), children) if children else None
+
+
+def _is_tree(node: Tree | str) -> bool:
+    return not isinstance(node, str)
+
+
+def without_function(label: str) -> str:
+    """NP-SBJ-1 → NP; labels that begin with a hyphen, like -LRB-, stay."""
+    return _FUNCTION_TAG.split(label, maxsplit=1)[0] or label
+
+
+def is_word(tree: Tree) -> bool:
+    """Whether a node is a tag with its word."""
+    return len(tree) == 1 and isinstance(tree[0], str)
+
+
+def one_line(tree: Tree) -> str:
+    """A tree as one line of a bracket file."""
+    if is_word(tree):
+        return f"({tree.label()} {tree[0]})"
+    return f"({tree.label()} {' '.join(map(one_line, tree))})"
+
+
+def map_words(tree: Tree, change: Callable[[str, str], Sequence[str]]) -> Tree:
+    """The tree with another tag and word for each tag and word."""
+    if is_word(tree):
+        tag, word = change(tree.label(), tree[0])
+        return type(tree)(tag, [word])
+    return type(tree)(tree.label(), [map_words(child, change) for child in tree])

@@ -1,0 +1,153 @@
+"""English constituency parsing: sentences, trees, labelled bracket F1 (paper section 6.1)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+from keras import KerasTensor
+
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.data.examples import Examples, ExampleStream, Texts
+from tf_transformer.data.readers import stamp
+from tf_transformer.errors import InputError
+from tf_transformer.files import read_texts
+from tf_transformer.losses import TokenLosses, token_losses
+from tf_transformer.parser import Parser, encode_tree
+from tf_transformer.parsing.bracket_scores import score_trees
+from tf_transformer.parsing.linearization import UNNAMED_CLOSING, pieces
+from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
+from tf_transformer.sequences import shift_right
+from tf_transformer.special_ids import PAD_ID
+from tf_transformer.tasks.task import Splits, Task, TestSet
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.translator import build_transformer
+
+_LABEL = re.compile(r"\((\S+) \(")  # in a tree as one line
+
+
+class Parsing(Task):
+    """Parses sentences.
+
+    Attributes:
+        fields: the words of a sentence, and its cleaned tree as one line.
+        labels: the actions of the tree are predicted.
+        metrics: scores of labelled brackets, 0 to 100.
+    """
+
+    fields: tuple[str, ...] = ("sentence", "tree")
+    labels: str = "tree"
+    metrics: tuple[str, ...] = ("f1", "precision", "recall", "complete_match")
+
+    def load_splits(self, config: Config) -> Splits:
+        """Trees of bracket files; see `tree_files` for the files that an option names."""
+        data = config.data
+        if not data.train_file:
+            raise InputError(
+                "parsing learns from trees: give data.train_file, bracket files or folders of them."
+            )
+        train = stream_trees(data.train_file)
+        if data.valid_file:
+            return Splits(train, stream_trees(data.valid_file).read())
+        return Splits(*train.hold_out(data.held_out, config.train.seed))
+
+    def load_test(self, config: Config, source: str, reference: str) -> TestSet:
+        """The sentences of reference trees, and these trees."""
+        if source or not reference:
+            raise InputError(
+                "give --reference, bracket files; the sentences are taken from them, without "
+                "--source."
+            )
+        return self.test_set(stream_trees(reference).read())
+
+    def test_set(self, examples: Examples) -> TestSet:
+        return TestSet(examples["sentence"], examples["tree"])
+
+    def read_outputs(self, hypotheses: str, reference: str) -> TestSet:
+        """Trees of two bracket files; a file with a line per reference may have empty ones.
+
+        Raises:
+            InputError: for a file that holds something else than trees.
+        """
+        references = stream_trees(reference).read()["tree"]
+        (lines,) = read_texts(hypotheses)
+        if len(lines) != len(references):
+            lines = [text for text, _ in split_trees(lines, hypotheses)]
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                parse(line, f"{hypotheses}, tree {number:,}")
+        return TestSet(lines, references)
+
+    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
+        """Pieces of the sentences' words, and one piece for each action."""
+        labels = {label for _, tree in stream for label in _LABEL.findall(tree)}
+        return Tokenizer.train(
+            (sentence for sentence, _ in stream),
+            config.data.vocabulary_size,
+            config.data.normalization,
+            symbols=pieces(labels, in_order=config.data.linearization == "in_order"),
+        )
+
+    def encode(
+        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+    ) -> dict[str, list[list[int]]]:
+        """Sentences as pieces, trees as actions; both end with the end-of-sentence id."""
+        in_order = tokenizer.has_piece(UNNAMED_CLOSING)
+        return {
+            "sentence": tokenizer.encode_batch(texts["sentence"]),
+            "tree": [encode_tree(tree, tokenizer, in_order) for tree in texts["tree"]],
+        }
+
+    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+        return build_transformer(config, vocabulary_size, dtype)
+
+    def losses(
+        self,
+        model: keras.Model,
+        batch: Mapping[str, KerasTensor],
+        label_smoothing: float,
+        training: bool,
+    ) -> TokenLosses:
+        """Label-smoothed cross-entropy of the actions."""
+        labels = batch["tree"]
+        states = model.run((batch["sentence"], shift_right(labels)), training=training).states
+        embeddings = model.output_embedding.embeddings
+        return token_losses(labels, states, embeddings, label_smoothing, PAD_ID)
+
+    def predictor(self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig) -> Parser:
+        return Parser(model, tokenizer, decode)
+
+    def score(
+        self, predictions: Sequence[str], references: Sequence[str]
+    ) -> dict[str, float | str]:
+        """Labelled bracket scores; see `score_trees`."""
+        return dict(score_trees(predictions, references))
+
+    def default_metric(self, references: Sequence[str]) -> str:
+        return "f1"
+
+    def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
+        """The linearization."""
+        return {"parsing": {"linearization": config.data.linearization}}
+
+    def describe(self, scores: Mapping[str, Any]) -> str:
+        return (
+            "{sentences:,} sentences: F1 {f1:.2f}, precision {precision:.2f}, recall {recall:.2f}, "
+            "complete match {complete_match:.1f}%; {errors} with other words, {skipped} without "
+            "a tree"
+        ).format(**scores)
+
+
+PARSING = Parsing()
+
+
+def stream_trees(paths: str) -> ExampleStream:
+    """The sentences and trees of `tree_files(paths)`."""
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        for tree, _ in read_trees(paths):
+            yield " ".join(tree.leaves()), one_line(tree)
+
+    files = " ".join(map(stamp, tree_files(paths)))
+    return ExampleStream(PARSING.fields, start, f"trees {files}")
