@@ -1,4 +1,4 @@
-"""Pairs of texts from two files or from a TFDS corpus, as streams of examples."""
+"""Texts from files, columns of a table, or a TFDS corpus, as streams of examples."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_aligned
+from tf_transformer.files import read_aligned, read_lines
 
 FIELDS = ("source", "target")
 
@@ -31,6 +31,75 @@ def stream_files(source_path: str | os.PathLike, target_path: str | os.PathLike)
         return clean(lines, [str(source_path), str(target_path)], skipped)
 
     return ExampleStream(FIELDS, start, f"files {_stamp(source_path)} {_stamp(target_path)}")
+
+
+def stream_lines(path: str | os.PathLike, field: str = "text") -> ExampleStream:
+    """The lines of a file, as examples of one field; skips and errors as in `stream_files`."""
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        return clean(((line,) for line in read_lines(path)), [str(path)], skipped)
+
+    return ExampleStream((field,), start, f"lines {_stamp(path)}")
+
+
+def stream_table(path: str | os.PathLike, columns: Mapping[str, str]) -> ExampleStream:
+    """Columns of a file of tab-separated values. There are no quotes: a tab ends a value.
+
+    A pass raises an `InputError` that names file and line when a row has too few columns, a value
+    is blank or not UTF-8; and one that names the file when it is missing, holds no rows, or has
+    no such column.
+
+    Args:
+        path: the file, plain or .gz.
+        columns: by field, a column: its name in the first line; or its number, from 1 on, if all
+            are numbers. Then the first line is a row like the others.
+    """
+    columns = dict(columns)
+    identity = f"table {_stamp(path)} {columns}"
+    return ExampleStream(tuple(columns), lambda skipped: _rows(str(path), columns), identity)
+
+
+def _rows(path: str, columns: Mapping[str, str]) -> Iterator[Texts]:
+    """The values of these columns in each row."""
+    lines = enumerate(read_lines(path), 1)
+    has_header = not all(column.isdecimal() for column in columns.values())
+    if has_header:
+        header = next(lines, (0, b""))[1].decode("utf-8", "replace").split("\t")
+        places = {name: _place(name, header, path) for name in columns.values()}
+    else:
+        places = {number: int(number) - 1 for number in columns.values()}
+    width = max(places.values()) + 1
+    number = 0
+    for number, line in lines:
+        try:
+            row = line.decode("utf-8").split("\t")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not UTF-8 in line {number:,}: {error}.") from error
+        if len(row) < width:
+            raise InputError(
+                f"line {number:,} of {path} has {len(row)} columns; expected at least {width}, "
+                "separated by tabs."
+            )
+        texts = tuple(row[places[column]] for column in columns.values())
+        for text, column in zip(texts, columns.values(), strict=True):
+            if not text.strip():
+                raise InputError(
+                    f"line {number:,} of {path} has no text in column {column!r}. Fill it, or "
+                    "remove the line."
+                )
+        yield texts
+    if not number:
+        raise InputError(f"{path} holds no rows" + " after its header" * has_header + ".")
+
+
+def _place(name: str, header: Sequence[str], path: str) -> int:
+    """The place of a column, counted from 0."""
+    if name not in header:
+        raise InputError(
+            f"{path} has no column {name!r}; its first line names {', '.join(map(repr, header))}. "
+            "Give names of that line, or numbers from 1 on for a file without names."
+        )
+    return header.index(name)
 
 
 def _stamp(path: str | os.PathLike) -> str:
