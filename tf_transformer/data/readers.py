@@ -3,7 +3,7 @@
 import os
 import pathlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
@@ -42,54 +42,60 @@ def stream_lines(path: str | os.PathLike, field: str = "text") -> ExampleStream:
     return ExampleStream((field,), start, f"lines {_stamp(path)}")
 
 
-def stream_table(path: str | os.PathLike, columns: Mapping[str, str]) -> ExampleStream:
-    """Columns of a file of tab-separated values. There are no quotes: a tab ends a value.
+def stream_table(
+    path: str | os.PathLike,
+    columns: Sequence[str],
+    fields: Sequence[str],
+    convert: Callable[[Texts], Texts],
+) -> ExampleStream:
+    """Examples from a file of tab-separated values. There are no quotes: a tab ends a value.
 
-    A pass raises an `InputError` that names file and line when a row has too few columns, a value
-    is blank or not UTF-8; and one that names the file when it is missing, holds no rows, or has
-    no such column.
+    A pass raises an `InputError` that names file and line when a row has too few columns, is not
+    UTF-8 or cannot be converted; and one that names the file when it is missing, holds no rows, or
+    has no such column.
 
     Args:
         path: the file, plain or .gz.
-        columns: by field, a column: its name in the first line; or its number, from 1 on, if all
-            are numbers. Then the first line is a row like the others.
+        columns: names in the first line; or numbers from 1 on, and the first line is a row.
+        fields: names of the texts of an example.
+        convert: from the values of a row in these columns to the texts of an example; raises a
+            `ValueError` for values that are not valid.
     """
-    columns = dict(columns)
-    identity = f"table {_stamp(path)} {columns}"
-    return ExampleStream(tuple(columns), lambda skipped: _rows(str(path), columns), identity)
+    columns = tuple(columns)
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        for number, row in _rows(str(path), columns):
+            try:
+                yield convert(row)
+            except ValueError as error:
+                raise InputError(f"line {number:,} of {path}: {error}") from error
+
+    return ExampleStream(tuple(fields), start, f"table {_stamp(path)} {columns}")
 
 
-def _rows(path: str, columns: Mapping[str, str]) -> Iterator[Texts]:
-    """The values of these columns in each row."""
+def _rows(path: str, columns: Sequence[str]) -> Iterator[tuple[int, Texts]]:
+    """The number of each line with a row, and the row's values in these columns."""
     lines = enumerate(read_lines(path), 1)
-    has_header = not all(column.isdecimal() for column in columns.values())
+    has_header = not all(column.isdecimal() and int(column) for column in columns)
     if has_header:
         header = next(lines, (0, b""))[1].decode("utf-8", "replace").split("\t")
-        places = {name: _place(name, header, path) for name in columns.values()}
+        places = [_place(name, header, path) for name in columns]
     else:
-        places = {number: int(number) - 1 for number in columns.values()}
-    width = max(places.values()) + 1
+        places = [int(number) - 1 for number in columns]
     number = 0
     for number, line in lines:
         try:
             row = line.decode("utf-8").split("\t")
         except UnicodeDecodeError as error:
-            raise InputError(f"{path} is not UTF-8 in line {number:,}: {error}.") from error
-        if len(row) < width:
+            raise InputError(f"line {number:,} of {path} is not UTF-8: {error}.") from error
+        if len(row) <= max(places):
             raise InputError(
-                f"line {number:,} of {path} has {len(row)} columns; expected at least {width}, "
-                "separated by tabs."
+                f"line {number:,} of {path} has too few columns: expected at least "
+                f"{max(places) + 1}, separated by tabs, got {len(row)}."
             )
-        texts = tuple(row[places[column]] for column in columns.values())
-        for text, column in zip(texts, columns.values(), strict=True):
-            if not text.strip():
-                raise InputError(
-                    f"line {number:,} of {path} has no text in column {column!r}. Fill it, or "
-                    "remove the line."
-                )
-        yield texts
+        yield number, tuple(row[place] for place in places)
     if not number:
-        raise InputError(f"{path} holds no rows" + " after its header" * has_header + ".")
+        raise InputError(f"{path} holds no rows" + " after its first line" * has_header + ".")
 
 
 def _place(name: str, header: Sequence[str], path: str) -> int:

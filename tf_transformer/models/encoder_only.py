@@ -1,4 +1,4 @@
-"""Models of the encoder alone: one restores masked words, the other classifies (Devlin et al. 2019).
+"""Models of the encoder alone: for masked words, and for labels (Devlin et al. 2019).
 
 Both hold the same `TextEncoder` under the name `encoder`, so that a classifier can start with the
 weights of a masked language model.
@@ -75,6 +75,13 @@ class TextEncoder(keras.layers.Layer):
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         return self.stack.run(x, attention_mask=padding_mask(ids), training=training)
 
+    def mean(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        """The mean of the states of a row's tokens, float32 (B, D)."""
+        states = ops.cast(self(ids, training=training), "float32")
+        real = ops.cast(ops.not_equal(ids, PAD_ID), "float32")[:, :, None]  # (B, S, 1)
+        count = ops.maximum(ops.sum(real, axis=1), 1.0)  # a row of padding has no token
+        return ops.sum(states * real, axis=1) / count
+
     def compute_output_shape(self, ids_shape):
         return (*ids_shape, self.config.encoder.d_model)
 
@@ -145,8 +152,9 @@ class Classifier(keras.Model):
         vocabulary_size: number of token ids, V.
         labels: names of the labels, in the order of the logits.
         config: as of `TextEncoder`. `dropout_rate` is also that of the mean.
-        multi_label: whether a text may have any number of labels, each with a probability of its
-            own (sigmoid of its logit), instead of exactly one (softmax).
+        separator: separates the labels of a text if it may have any number of them, each with a
+            probability of its own, the sigmoid of its logit. Empty: each text has exactly one
+            label, and the probabilities are a softmax.
         texts: number of texts that are classified together, 1 or 2; each ends with the
             end-of-sentence id.
 
@@ -158,8 +166,7 @@ class Classifier(keras.Model):
         float32 tensor (B, C), C the number of labels.
 
     Example:
-        >>> model = Classifier(11, ["no", "yes"], {"num_layers": 1, "d_model": 8})
-        >>> model.probabilities(np.array([[5, 6, 2]])).shape
+        >>> Classifier(11, ["no", "yes"], {"num_layers": 1, "d_model": 8})(np.array([[5, 2]])).shape
         TensorShape([1, 2])
     """
 
@@ -168,7 +175,7 @@ class Classifier(keras.Model):
         vocabulary_size: int,
         labels: Sequence[str],
         config: ModelConfig | dict | None = None,
-        multi_label: bool = False,
+        separator: str = "",
         texts: int = 1,
         **kwargs,
     ):
@@ -177,7 +184,7 @@ class Classifier(keras.Model):
         self.encoder = TextEncoder(vocabulary_size, config, dtype=policy, name="encoder")
         self.config, self.vocabulary_size = self.encoder.config, vocabulary_size
         self.labels = tuple(labels)
-        self.multi_label = multi_label
+        self.separator = separator
         self.texts = texts
         self.dropout = Dropout(self.config.dropout_rate, dtype="float32")
         self.head = keras.layers.Dense(len(self.labels), dtype="float32", name="head")
@@ -190,19 +197,11 @@ class Classifier(keras.Model):
         self.head.build(mean)
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        states = ops.cast(self.encoder(ids, training=training), "float32")
-        real = ops.cast(ops.not_equal(ids, PAD_ID), "float32")[:, :, None]  # (B, S, 1)
-        count = ops.maximum(ops.sum(real, axis=1), 1.0)  # a row of padding has no token
-        mean = ops.sum(states * real, axis=1) / count  # (B, D)
+        mean = self.encoder.mean(ids, training)
         return self.head(self.dropout(mean, training=training))
 
-    def probabilities(self, ids: KerasTensor) -> KerasTensor:
-        """Ids (B, S) to the probability of each label, float32 (B, C)."""
-        logits = self(ids)
-        return ops.sigmoid(logits) if self.multi_label else ops.softmax(logits, axis=-1)
-
     def get_config(self):
-        more = {"labels": self.labels, "multi_label": self.multi_label, "texts": self.texts}
+        more = {"labels": self.labels, "separator": self.separator, "texts": self.texts}
         return super().get_config() | _config_of(self) | more
 
 

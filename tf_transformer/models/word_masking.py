@@ -59,9 +59,7 @@ class WordMasking(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
 
-    def call(
-        self, ids: KerasTensor, words: KerasTensor, training: bool | None = None
-    ) -> MaskedIds:
+    def call(self, ids: KerasTensor, words: KerasTensor, training: bool | None = None) -> MaskedIds:
         ids, words = (ops.cast(x, "int32") for x in (ids, words))
         if training:
             numbers = keras.random.uniform((2, *ops.shape(ids)), seed=self.seed_generator)
@@ -82,7 +80,7 @@ class WordMasking(keras.layers.Layer):
 
 
 def _numbers_of(ids: KerasTensor) -> KerasTensor:
-    """Two numbers for each place, float32 (2, B, T) in [0, 1), that depend on the ids of its row."""
+    """Two numbers in [0, 1) for each place, float32 (2, B, T): functions of the ids of its row."""
     places = ops.arange(ops.shape(ids)[1], dtype="int32")  # (T,)
     summands = ops.where(ids == PAD_ID, 0, _mix(ids + _mix(places * _WEYL)))
     rows = ops.sum(summands, axis=1)[:, None]  # (B, 1)

@@ -35,6 +35,11 @@ def register(name: str, task: Task | str) -> None:
 
 
 register("translation", "tf_transformer.tasks.translation:TRANSLATION")
+register(
+    "masked_language_model",
+    "tf_transformer.tasks.masked_language_modeling:MASKED_LANGUAGE_MODELING",
+)
+register("classification", "tf_transformer.tasks.classification:CLASSIFICATION")
 
 
 def get(name: str) -> Task:
