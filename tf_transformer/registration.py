@@ -1,9 +1,9 @@
-"""Registers the model and all layers with Keras, without importing Keras.
+"""Registers the models and all layers with Keras, without importing Keras.
 
 Keras takes seconds to import. The commands check their options first.
 
-The import of Keras may come from a package that the model needs, such as `layers`. These packages
-import Keras before their own modules, and the model imports their modules, not the packages, which
+The import of Keras may come from a package that the models need, such as `layers`. These packages
+import Keras before their own modules, and the models import their modules, not the packages, which
 are half imported at that moment.
 """
 
@@ -14,19 +14,25 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-MODEL = "tf_transformer.models.transformer"  # imports, and so registers, all layers
+# They import, and so register, all layers.
+MODELS = ("tf_transformer.models.transformer", "tf_transformer.models.encoder_only")
 
 
 def register_with_keras() -> None:
-    """Imports the model: now if Keras is imported, else when Keras has been imported."""
+    """Imports the models: now if Keras is imported, else when Keras has been imported."""
     if "keras" in sys.modules:
-        importlib.import_module(MODEL)
+        _import_models()
     else:
         sys.meta_path.insert(0, _AfterKeras())
 
 
+def _import_models() -> None:
+    for model in MODELS:
+        importlib.import_module(model)
+
+
 class _AfterKeras(importlib.abc.MetaPathFinder):
-    """Finds Keras as usual, and imports the model after it."""
+    """Finds Keras as usual, and imports the models after it."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -38,7 +44,7 @@ class _AfterKeras(importlib.abc.MetaPathFinder):
             def execute_and_register(module: ModuleType) -> None:
                 sys.meta_path.remove(self)
                 execute(module)
-                importlib.import_module(MODEL)
+                _import_models()
 
             spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
         return spec
