@@ -1,5 +1,6 @@
 """The words of a row of ids, for a model that masks whole words."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,7 +38,7 @@ class WordNumbers:
         pieces = [tokenizer.piece(token) for token in range(tokenizer.vocabulary_size)]
         self._after_blank = np.array([piece.startswith(BLANK) for piece in pieces])
         self._is_blank = np.array([piece == BLANK for piece in pieces])
-        self._has_letters = np.array([any(map(str.isalnum, piece)) for piece in pieces])
+        self._has_letters = np.array(list(map(_has_letters, pieces)))
 
     def __call__(self, ids: Sequence[int]) -> list[int]:
         row = np.asarray(ids, np.int64)
@@ -46,3 +47,11 @@ class WordNumbers:
         starts[1:] |= (letters[1:] != letters[:-1]) & ~self._is_blank[before]
         starts[:1] = True
         return np.where(row > UNK_ID, np.cumsum(starts), 0).tolist()
+
+
+def _has_letters(piece: str) -> bool:
+    """Whether a piece has a letter or digit; bytes of a character beyond ASCII count as letters."""
+    if byte := re.fullmatch("<0x(..)>", piece):
+        value = int(byte[1], 16)
+        return value >= 128 or chr(value).isalnum()
+    return any(map(str.isalnum, piece))

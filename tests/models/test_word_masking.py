@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from tf_transformer.models.word_masking import MASK_ID, WordMasking
+from tf_transformer.losses import token_losses
+from tf_transformer.models.word_masking import MASK_ID, WordMasking, at_masks
 
 VOCABULARY = 500
 RANDOM = np.random.default_rng(1)
@@ -70,6 +71,17 @@ def test_otherwise_masks_are_a_function_of_the_ids_of_a_row():
     other[:, 0] = 4 + (other[:, 0] - 3) % (VOCABULARY - 4)  # another first id
     _, others = masked(other, WORDS, False)
     assert 0.2 < ((labels != 0) != (others != 0)).mean() < 0.3
+
+
+def test_losses_of_masked_positions_are_those_of_all():
+    _, labels = masked(IDS[:40], WORDS[:40], True)
+    states = RANDOM.normal(size=(*labels.shape, 6)).astype("float32")
+    embeddings = RANDOM.normal(size=(VOCABULARY, 6)).astype("float32")
+    some, their_states = at_masks(labels, states)
+    assert len(some) == labels.size // 4 + 64
+    expected = token_losses(labels, states, embeddings)
+    found = token_losses(some, their_states, embeddings)
+    np.testing.assert_allclose(list(map(float, found)), list(map(float, expected)), rtol=1e-5)
 
 
 def test_masks_equal_those_of_plain_integers():

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer.layers.flatten import flatten_positions
 from tf_transformer.special_ids import PAD_ID, UNK_ID
 
 MASK_ID = UNK_ID  # in no text: bytes spell what the vocabulary lacks, also the characters <unk>
@@ -77,6 +78,26 @@ class WordMasking(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {"vocabulary_size": self.vocabulary_size, "seed": self.seed}
+
+
+def at_masks(labels: KerasTensor, states: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
+    """The labels and states of masked positions first, and at most a quarter of all and 64 more.
+
+    A loss over these costs a quarter of a loss over all positions, and most of the time of a small
+    model is spent on logits. With a share of 0.15 and words of up to four ids, a batch with more
+    masked ids is nine standard deviations away; they would not count.
+
+    Args:
+        labels: int tensor (B, T), 0 where nothing is masked.
+        states: float tensor (B, T, D).
+
+    Returns:
+        (R,) and (R, D).
+    """
+    labels, states = ops.reshape(labels, (-1,)), flatten_positions(states)
+    room = ops.shape(labels)[0] // 4 + 64
+    first = ops.argsort(ops.cast(ops.equal(labels, PAD_ID), "int32"))[:room]
+    return ops.take(labels, first), ops.take(states, first, axis=0)
 
 
 def _numbers_of(ids: KerasTensor) -> KerasTensor:

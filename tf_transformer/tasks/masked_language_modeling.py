@@ -15,6 +15,7 @@ from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, token_losses
 from tf_transformer.masked_predictor import MaskedPredictor
 from tf_transformer.models.encoder_only import MaskedLanguageModel
+from tf_transformer.models.word_masking import at_masks
 from tf_transformer.predictor import Predictor, Progress, no_progress
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
@@ -78,6 +79,8 @@ class MaskedLanguageModeling(Task):
         """Cross-entropy of the masked ids; every call in training masks anew."""
         inputs, labels = model.masking(batch["text"], batch["words"], training=training)
         states = model.states(inputs, training=training)
+        if training:
+            labels, states = at_masks(labels, states)
         return token_losses(labels, states, model.encoder.embedding.embeddings, label_smoothing)
 
     def predictor(
