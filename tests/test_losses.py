@@ -189,3 +189,20 @@ def test_losses_of_nearly_impossible_labels(below):
         found = losses_of_logits(label, logits, epsilon)
         np.testing.assert_allclose(found.loss, oracle(label, logits, epsilon)[0], rtol=0.01)
         np.testing.assert_allclose(found.nll, oracle(label, logits, 0.0)[0], rtol=0.01)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_losses_of_labels_equal_the_definition(epsilon):
+    """Label n of a text is number n + 1; 0 is a row that does not count."""
+    labels = np.int32([[1], [0], [4], [2]])
+    logits = np.random.default_rng(1).normal(0, 3, (4, 4)).astype("float32")
+    found = losses.label_losses(labels, logits, epsilon)
+    real = labels[:, 0] > 0
+    targets = labels[real, 0] - 1
+    expected, _ = oracle(targets, logits[real], epsilon, pad_id=-1)
+    without, _ = oracle(targets, logits[real], 0.0, pad_id=-1)
+    right = (logits[real].argmax(axis=1) == targets).sum()
+    values = [ops.convert_to_numpy(each) for each in found]
+    np.testing.assert_allclose(values, [expected, without, right, 3], rtol=1e-5)
+    nothing = losses.label_losses(labels * 0, logits, epsilon)
+    assert [float(each) for each in nothing] == [0.0] * 4

@@ -224,6 +224,14 @@ class DataConfig:
         train_file: examples of a task that takes one file, in place of train_source and
             train_target.
         valid_file: its validation examples; held out from train_file when not given.
+        text_columns: for classification, the one or two columns of train_file that hold texts:
+            names in its first line; or numbers from 1 on, if label_column is one, too. Then the
+            first line is an example.
+        label_column: the column that holds the label.
+        label_separator: separates the labels of a text that may have several; empty: each text has
+            exactly one.
+        labels: names of the labels in the order of the model's outputs; when empty, those of
+            train_file in alphabetical order.
         tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
             (from German to English); for the reverse direction set tfds_reverse.
         tfds_reverse: translate from the second language of the pair to the first.
@@ -261,6 +269,10 @@ class DataConfig:
     valid_target: str = ""
     train_file: str = ""
     valid_file: str = ""
+    text_columns: tuple[str, ...] = ("text",)
+    label_column: str = "label"
+    label_separator: str = ""
+    labels: tuple[str, ...] = ()
     tfds: str = ""
     tfds_reverse: bool = False
     tfds_valid_split: str = ""
@@ -294,6 +306,10 @@ class DataConfig:
             raise InputError(
                 "give data.train_file, data.train_source with data.train_target, or data.tfds: "
                 "one of them only."
+            )
+        if len(self.text_columns) not in (1, 2):
+            raise InputError(
+                f"data.text_columns must be one or two columns, got {len(self.text_columns)}."
             )
         if self.valid_file and not self.train_file:
             raise InputError("data.valid_file needs data.train_file.")

@@ -1,7 +1,8 @@
-"""Label-smoothed cross-entropy (paper section 5.4), summed over real tokens."""
+"""Label-smoothed cross-entropy (paper section 5.4), summed over tokens or over labels of texts."""
 
 from typing import NamedTuple
 
+import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
@@ -59,3 +60,73 @@ def token_losses(
         correct=ops.sum(correct * real),
         tokens=ops.sum(real),
     )
+
+
+def label_losses(
+    labels: KerasTensor, logits: KerasTensor, label_smoothing: float = 0.0
+) -> TokenLosses:
+    """Cross-entropy of the one label of each text; each text counts as a token.
+
+    Args:
+        labels: int tensor (B, 1), the numbers of the labels from 1 on; 0: a row that does not
+            count.
+        logits: float tensor (B, C); their softmax is the probability of each label.
+        label_smoothing: weight of the uniform distribution in the target distribution.
+
+    Returns:
+        `TokenLosses`, float32 sums over the texts.
+
+    Example:
+        >>> losses = label_losses(np.array([[1], [0]]), np.zeros((2, 4), "float32"))
+        >>> float(losses.nll), float(losses.tokens)  # ln 4, and one text
+        (1.3862943649291992, 1.0)
+    """
+    logits = ops.cast(logits, "float32")
+    real = labels[:, 0] > 0  # (B,)
+    targets = ops.one_hot(labels[:, 0] - 1, logits.shape[1])  # (B, C), zeros where not real
+    correct = ops.equal(ops.argmax(logits, axis=-1), ops.argmax(targets, axis=-1))
+    losses, nll = (
+        keras.losses.categorical_crossentropy(
+            targets, logits, from_logits=True, label_smoothing=smoothing
+        )
+        for smoothing in (label_smoothing, 0.0)
+    )
+    return _sums(losses, nll, correct, real)
+
+
+def decision_losses(
+    decisions: KerasTensor, logits: KerasTensor, label_smoothing: float = 0.0
+) -> TokenLosses:
+    """Cross-entropy of the labels of texts that have any number; each decision counts as a token.
+
+    Args:
+        decisions: int tensor (B, C): 2 for a label that the text has, 1 for another; 0: a row
+            that does not count.
+        logits: float tensor (B, C); their sigmoid is the probability of each label.
+        label_smoothing: weight of the uniform distribution in the target distribution.
+
+    Returns:
+        `TokenLosses`, float32 sums over the decisions.
+
+    Example:
+        >>> losses = decision_losses(np.array([[1, 2]]), np.zeros((1, 2), "float32"))
+        >>> float(losses.nll), float(losses.tokens)  # 2 ln 2, and two decisions
+        (1.3862943649291992, 2.0)
+    """
+    logits = ops.cast(logits, "float32")
+    targets = ops.cast(ops.equal(decisions, 2), "float32")
+    losses, nll = (
+        ops.binary_crossentropy(targets * (1 - smoothing) + smoothing / 2, logits, from_logits=True)
+        for smoothing in (label_smoothing, 0.0)
+    )
+    return _sums(losses, nll, ops.equal(logits > 0, targets > 0), decisions > 0)
+
+
+def _sums(
+    losses: KerasTensor, nll: KerasTensor, correct: KerasTensor, real: KerasTensor
+) -> TokenLosses:
+    """Sums of tensors of equal shape where `real` is True."""
+    real = ops.cast(real, "float32")
+    correct = ops.cast(correct, "float32")
+    loss, nll, correct = (ops.sum(x * real) for x in (losses, nll, correct))
+    return TokenLosses(loss, nll, correct, ops.sum(real))

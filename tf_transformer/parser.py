@@ -21,7 +21,7 @@ from tf_transformer.search import Search
 from tf_transformer.special_ids import EOS_ID
 from tf_transformer.text_predictor import TextPredictor
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import build_transformer
+from tf_transformer.translator import build_model
 from tf_transformer.weights import load_model
 
 
@@ -55,7 +55,7 @@ class Parser(TextPredictor):
         cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
     ) -> "Parser":
         """Loads a run; see `Translator.from_run`."""
-        return cls(*load_model(run_dir, build_transformer, **decode_options)).with_dtype(dtype)
+        return cls(*load_model(run_dir, build_model, **decode_options)).with_dtype(dtype)
 
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(normalize(text))

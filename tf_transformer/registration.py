@@ -15,7 +15,11 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 # They import, and so register, all layers.
-MODELS = ("tf_transformer.models.transformer", "tf_transformer.models.recurrent")
+MODELS = (
+    "tf_transformer.models.transformer",
+    "tf_transformer.models.recurrent",
+    "tf_transformer.models.encoder_only",
+)
 
 
 def register_with_keras() -> None:

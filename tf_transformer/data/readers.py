@@ -1,9 +1,9 @@
-"""Pairs of texts from two files or from a TFDS corpus, as streams of examples."""
+"""Texts from files, columns of a table, or a TFDS corpus, as streams of examples."""
 
 import os
 import pathlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
@@ -40,6 +40,72 @@ def stream_lines(path: str | os.PathLike, field: str = "text") -> ExampleStream:
         return clean(((line,) for line in read_lines(path)), [str(path)], skipped)
 
     return ExampleStream((field,), start, f"lines {stamp(path)}")
+
+
+def stream_table(
+    path: str | os.PathLike,
+    columns: Sequence[str],
+    fields: Sequence[str],
+    convert: Callable[[Texts], Texts],
+) -> ExampleStream:
+    """Examples from a file of tab-separated values. There are no quotes: a tab ends a value.
+
+    A pass raises an `InputError` that names file and line when a row has too few columns, is not
+    UTF-8 or cannot be converted; and one that names the file when it is missing, holds no rows, or
+    has no such column.
+
+    Args:
+        path: the file, plain or .gz.
+        columns: names in the first line; or numbers from 1 on, and the first line is a row.
+        fields: names of the texts of an example.
+        convert: from the values of a row in these columns to the texts of an example; raises a
+            `ValueError` for values that are not valid.
+    """
+    columns = tuple(columns)
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        for number, row in _rows(str(path), columns):
+            try:
+                yield convert(row)
+            except ValueError as error:
+                raise InputError(f"line {number:,} of {path}: {error}") from error
+
+    return ExampleStream(tuple(fields), start, f"table {stamp(path)} {columns}")
+
+
+def _rows(path: str, columns: Sequence[str]) -> Iterator[tuple[int, Texts]]:
+    """The number of each line with a row, and the row's values in these columns."""
+    lines = enumerate(read_lines(path), 1)
+    has_header = not all(column.isdecimal() and int(column) for column in columns)
+    if has_header:
+        header = next(lines, (0, b""))[1].decode("utf-8", "replace").split("\t")
+        places = [_place(name, header, path) for name in columns]
+    else:
+        places = [int(number) - 1 for number in columns]
+    number = 0
+    for number, line in lines:
+        try:
+            row = line.decode("utf-8").split("\t")
+        except UnicodeDecodeError as error:
+            raise InputError(f"line {number:,} of {path} is not UTF-8: {error}.") from error
+        if len(row) <= max(places):
+            raise InputError(
+                f"line {number:,} of {path} has too few columns: expected at least "
+                f"{max(places) + 1}, separated by tabs, got {len(row)}."
+            )
+        yield number, tuple(row[place] for place in places)
+    if not number:
+        raise InputError(f"{path} holds no rows" + " after its first line" * has_header + ".")
+
+
+def _place(name: str, header: Sequence[str], path: str) -> int:
+    """The place of a column, counted from 0."""
+    if name not in header:
+        raise InputError(
+            f"{path} has no column {name!r}; its first line names {', '.join(map(repr, header))}. "
+            "Give names of that line, or numbers from 1 on for a file without names."
+        )
+    return header.index(name)
 
 
 def stamp(path: str | os.PathLike) -> str:

@@ -231,7 +231,8 @@ class MultiHeadAttention(keras.layers.Layer):
         if training and self.dropout_rate:
             dropout = functools.partial(self.dropout.__call__, training=training)
         groups = HeadGroups(query, self.num_key_value_heads)
-        heads, weights = key_value.attend(*map(groups.join, (query, attention_mask, bias)), dropout)
+        query, mask, bias = map(groups.join, (query, attention_mask, bias))
+        heads, weights = key_value.attend(query, mask, bias, dropout)
         return Attended(self._concatenate(groups.split(heads)), groups.split(weights), key_value)
 
     def project(self, x: KerasTensor) -> tuple[KerasTensor, KeyValue]:

@@ -37,6 +37,11 @@ def register(name: str, task: Task | str) -> None:
 register("translation", "tf_transformer.tasks.translation:TRANSLATION")
 register("language_modeling", "tf_transformer.tasks.language_modeling:LANGUAGE_MODELING")
 register("parsing", "tf_transformer.tasks.parsing:PARSING")
+register(
+    "masked_language_model",
+    "tf_transformer.tasks.masked_language_modeling:MASKED_LANGUAGE_MODELING",
+)
+register("classification", "tf_transformer.tasks.classification:CLASSIFICATION")
 
 
 def get(name: str) -> Task:

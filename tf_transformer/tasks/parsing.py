@@ -22,7 +22,7 @@ from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import build_transformer
+from tf_transformer.translator import build_model
 
 _LABEL = re.compile(r"\((\S+) \(")  # in a tree as one line
 
@@ -100,7 +100,7 @@ class Parsing(Task):
         }
 
     def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
-        return build_transformer(config, vocabulary_size, dtype)
+        return build_model(config, vocabulary_size, dtype)
 
     def losses(
         self,

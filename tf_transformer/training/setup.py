@@ -1,8 +1,11 @@
 """The model and optimizer of a training, new or with the weights of another run."""
 
+from collections.abc import Mapping
+
 import keras
 import tensorflow as tf
 
+from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
@@ -41,16 +44,20 @@ def _precision(name: str) -> str:
 
 
 def initialize(model: keras.Model, config: Config) -> None:
-    """Gives a model the weights of the run `train.init_from`.
+    """Gives a model weights of the run `train.init_from`.
+
+    A model of the same task and sizes gets all of them. Another one gets those of the layers that
+    have the same name and sizes in both models, the encoder at least.
 
     Raises:
-        InputError: when that run has another task, vocabulary or size of the model.
+        InputError: when that run has another vocabulary or other sizes of the model.
     """
-    source = RunFolder(config.train.init_from).load_config()
+    folder = config.train.init_from
+    source = RunFolder(folder).load_config()
     must_agree = {
         name: values
         for name, values in source.differences(config).items()
-        if name in ("task", "data.vocabulary_size", "data.normalization")
+        if name in ("data.vocabulary_size", "data.normalization")
         or (name.startswith("model.") and name.removeprefix("model.") not in MAY_DIFFER)
     }
     if must_agree:
@@ -58,7 +65,32 @@ def initialize(model: keras.Model, config: Config) -> None:
             f"{k} is {old!r} there, {new!r} here" for k, (old, new) in must_agree.items()
         )
         raise InputError(
-            f"train.init_from={config.train.init_from} cannot start this run: {listed}. A run "
+            f"train.init_from={folder} cannot start this run: {listed}. A run "
             "that starts with another's weights has its vocabulary and its sizes."
         )
-    load_weights(config.train.init_from, model, source.decode.average)
+    vocabulary_size = RunFolder(folder).load_tokenizer().vocabulary_size
+    other = tasks.get(source.task).build_model(source, vocabulary_size, "float32")
+    if source.task == config.task and _shapes(other) == _shapes(model):
+        load_weights(folder, model, source.decode.average)
+        return
+    load_weights(folder, other, source.decode.average)
+    theirs, ours = ({layer.name: layer for layer in each.layers} for each in (other, model))
+    fitting = {n for n in theirs.keys() & ours.keys() if _shapes(theirs[n]) == _shapes(ours[n])}
+    if "encoder" not in fitting:
+        raise InputError(
+            f"train.init_from={folder} cannot start this run: its model ({type(other).__name__}) "
+            f"has the layers {_listed(theirs)}; this one ({type(model).__name__}) has "
+            f"{_listed(ours)}. Both need an encoder with the same weights."
+        )
+    for name in fitting:
+        for weight, value in zip(ours[name].weights, theirs[name].weights, strict=True):
+            weight.assign(value.numpy())
+
+
+def _shapes(part: keras.layers.Layer) -> list[tuple[int, ...]]:
+    return [weight.shape for weight in part.weights]
+
+
+def _listed(layers: Mapping[str, keras.layers.Layer]) -> str:
+    """Layers with the numbers of their parameters."""
+    return ", ".join(f"{name} ({layer.count_params():,})" for name, layer in layers.items())

@@ -1,0 +1,257 @@
+"""Encoder-only models: pre-training, fine-tuning, scores, labels out, exports, bad input."""
+
+import dataclasses
+import io
+import itertools
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_transformer.commands import evaluate, export, train, translate
+from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.encoder_predictor import padded
+from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.tasks import load_predictor
+from tf_transformer.tasks.classification import CLASSIFICATION
+from tf_transformer.tokenizer import well_formed
+
+MODEL = ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout_rate=0.0)
+SIZES = {"vocabulary_size": 320, "batch_tokens": 500, "max_length": 40}
+WORDS = {"animal": ["dog", "cat", "horse", "bird"], "plant": ["oak", "rose", "fern", "grass"]}
+SENTENCES = ["a {} and a {} here", "the {} is near the {}", "I see {} with {}"]
+TEXTS = [  # (text, label)
+    (sentence.format(*words), label)
+    for label, names in WORDS.items()
+    for words in itertools.product(names, names)
+    for sentence in SENTENCES
+]
+np.random.default_rng(1).shuffle(TEXTS)
+
+
+def options(steps, **more):
+    defaults = {"warmup_steps": 30, "learning_rate": 0.5, "label_smoothing": 0.0, "threads": 2}
+    return TrainConfig(steps=steps, validate_every=steps, **defaults | more)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("encoder_only")
+
+
+@pytest.fixture(scope="module")
+def pretrained(folder):
+    """A masked language model of all texts."""
+    (folder / "text").write_text("".join(text + "\n" for text, _ in TEXTS))
+    data = DataConfig(train_file=str(folder / "text"), **SIZES)
+    run = folder / "pretrained"
+    train.main(
+        str(run), MODEL, data, options(100), DecodeConfig(average=1), "masked_language_model"
+    )
+    return run
+
+
+@pytest.fixture(scope="module")
+def classifier(folder, pretrained):
+    """A classifier of the texts that starts with the encoder of the masked language model."""
+    table = folder / "rows.tsv"
+    rows = ["text\tlabel", *("\t".join(row) for row in TEXTS)]
+    table.write_text("".join(row + "\n" for row in rows))
+    data = DataConfig(train_file=str(table), **SIZES)
+    tuning = options(60, init_from=str(pretrained))
+    decode = DecodeConfig(average=1, num_hypotheses=2)
+    train.main(str(folder / "run"), MODEL, data, tuning, decode, "classification")
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def of_pairs(folder, pretrained):
+    """Pairs of texts with any of three labels: the file, its configuration, an untrained model."""
+    table = folder / "pairs.tsv"
+    kinds = [{label, other} for (_, label), (_, other) in itertools.pairwise(TEXTS)]
+    rows = [
+        (one, ", ".join(sorted(kind)), other)
+        for ((one, _), (other, _)), kind in zip(itertools.pairwise(TEXTS), kinds, strict=True)
+    ]
+    rows.append((*("nothing", "", "of the kind"),))
+    table.write_text("".join("\t".join(row) + "\n" for row in rows))
+    columns = {"text_columns": ("1", "3"), "label_column": "2", "label_separator": ","}
+    data = DataConfig(train_file=str(table), **SIZES | columns)
+    config = CLASSIFICATION.complete(Config(model=MODEL, data=data))
+    tokenizer = RunFolder(pretrained).load_tokenizer()
+    model = CLASSIFICATION.build_model(config, tokenizer.vocabulary_size, "float32")
+    model.head.kernel.assign(np.random.default_rng(1).normal(size=model.head.kernel.shape))
+    predictor = CLASSIFICATION.predictor(model, tokenizer, DecodeConfig(batch_size=7))
+    return table, config, predictor
+
+
+def test_a_masked_language_model_is_evaluated(pretrained, folder, capsys):
+    evaluate.main(str(pretrained), reference=str(folder / "text"), output=str(folder / "restored"))
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert scores.keys() == {"masked_perplexity", "masked_accuracy", "masked", "sentences"}
+    assert scores["masked_perplexity"] < 50
+    assert 0 < scores["masked_accuracy"] < 1
+    restored = (folder / "restored").read_text().splitlines()
+    assert len(restored) == len(TEXTS)
+
+
+def test_a_classifier_is_evaluated(classifier, folder, capsys):
+    evaluate.main(str(classifier), reference=str(folder / "rows.tsv"))
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert scores.keys() == {"accuracy", "f1_macro", "f1_micro", "examples"}
+    assert scores["accuracy"] > 0.95
+
+
+def test_translate_gives_a_label_for_each_line_and_its_log_probability(
+    classifier, folder, monkeypatch, capsysbinary
+):
+    lines = [text for text, _ in TEXTS[:20]] + [""]
+    text = "".join(line + "\n" for line in lines).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    scores, n_best = folder / "scores", folder / "n_best"
+    translate.main(str(classifier), scores_output=str(scores), n_best_output=str(n_best))
+    p = load_predictor(classifier).probabilities(lines)
+    labels = capsysbinary.readouterr().out.decode().split("\n")[:-1]
+    assert labels == [("animal", "plant")[row.argmax()] for row in p]
+    found = map(float, scores.read_text().split())
+    np.testing.assert_allclose(list(found), np.log(p.max(axis=1)), atol=1e-5)
+    listed = [line.split(" ||| ") for line in n_best.read_text().splitlines()]
+    assert [number for number, *_ in listed] == [str(i) for i in range(len(lines)) for _ in "12"]
+    assert [label for _, label, _ in listed[::2]] == labels
+    of_lists = np.exp([float(score) for *_, score in listed]).reshape(-1, 2)
+    np.testing.assert_allclose(of_lists, -np.sort(-p, axis=1), atol=1e-5)
+
+
+def test_any_number_of_labels_have_a_probability_each(of_pairs):
+    table, config, predictor = of_pairs
+    assert config.data.labels == ("animal", "plant")
+    test = CLASSIFICATION.load_test(config, "", str(table))
+    found, scores = CLASSIFICATION.evaluate(predictor, test)
+    p = predictor.probabilities(test.inputs)
+    names = np.array(config.data.labels)
+    assert found == [",".join(names[row > 0.5]) for row in p]
+    assert len(set(found)) > 2
+    right = np.array([[name in label for name in names] for label in test.references])
+    hits, wrong = ((p > 0.5) & right).sum(axis=0), ((p > 0.5) != right).sum(axis=0)
+    np.testing.assert_allclose(scores["f1_macro"], np.mean(2 * hits / (2 * hits + wrong)), 1e-5)
+    np.testing.assert_allclose(
+        scores["f1_micro"], 2 * hits.sum() / (2 * hits.sum() + wrong.sum()), 1e-5
+    )
+    np.testing.assert_allclose(scores["accuracy"], ((p > 0.5) == right).mean(), 1e-5)
+    joint = np.log(np.where(right, p, 1 - p)).sum(axis=1)
+    given = predictor.score(test.inputs, test.references)
+    np.testing.assert_allclose([pair.log_probability for pair in given], joint, atol=1e-4)
+
+
+def test_losses_of_any_number_of_labels_equal_numpy(of_pairs):
+    _, config, predictor = of_pairs
+    examples = CLASSIFICATION.load_splits(config).valid
+    rows = CLASSIFICATION.encode(examples.texts, predictor.tokenizer)
+    batch = {name: padded(rows) for name, rows in rows.items()}
+    losses = CLASSIFICATION.losses(predictor.model, batch, 0.1, training=False)
+    p = predictor.probabilities(examples["text"]).astype("float64")
+    right = np.array(
+        [[name in label for name in config.data.labels] for label in examples["label"]]
+    )
+    smooth = 0.9 * right + 0.05
+    expected = [
+        -(smooth * np.log(p) + (1 - smooth) * np.log(1 - p)).sum(),
+        -np.log(np.where(right, p, 1 - p)).sum(),
+        ((p > 0.5) == right).sum(),
+        right.size,
+    ]
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def test_an_export_gives_labels_and_probabilities(classifier, folder):
+    """The command compares the export with the run in a fresh process."""
+    export.main(str(classifier), str(folder / "served" / "1"))
+    facts = (folder / "served" / "1" / "assets.extra" / "metadata.json").read_text()
+    expected = {"labels": ["animal", "plant"], "separator": "", "texts": 1}
+    assert json.loads(facts)["classification"] == expected
+
+
+@pytest.mark.parametrize("kind", ["pairs", "vectors"])
+def test_exports_of_pairs_and_of_vectors_equal_the_predictor(kind, of_pairs, pretrained, folder):
+    predictor = of_pairs[2] if kind == "pairs" else load_predictor(pretrained, batch_size=7)
+    texts = ["", "a dog", "word " * 3000, "a dog\tthe oak", "\t", "a\tb\tc", "\ud800"] * 3
+    predictor.save(folder / kind)
+    ((name, case),) = predictor.signatures(texts).items()
+    graph = tf.saved_model.load(folder / kind).signatures[name]
+    inputs = {name: [well_formed(text) for text in texts] for name, texts in case.inputs.items()}
+    found = graph(**{name: tf.constant(texts) for name, texts in inputs.items()})
+    assert found.keys() == case.outputs.keys()
+    for name, values in case.outputs.items():
+        if name == "label":
+            assert [label.decode() for label in found[name].numpy()] == values
+        else:
+            np.testing.assert_allclose(found[name], values, atol=1e-5)
+    assert sum(case.outputs["truncated"]) == 3
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+BAD = {
+    "no rows": ("text\tlabel\n", "bad.tsv holds no rows after its first line"),
+    "an empty file": ("", r"bad.tsv has no column 'label'"),
+    "no such column": (
+        "text\tkind\na\tx\n",
+        r"no column 'label'; its first line names 'text', 'kind'",
+    ),
+    "too few columns": (
+        "text\tlabel\na\tx\nb\n",
+        "line 3 of .*bad.tsv has too few columns: .* got 1",
+    ),
+    "an empty text": (
+        "text\tlabel\na\tx\n \ty\n",
+        "line 3 of .*bad.tsv: column 'text' has no text",
+    ),
+    "an empty label": (
+        "text\tlabel\na\tx\nb\t\nc\ty\n",
+        "line 3 of .*: column 'label' has no label",
+    ),
+    "one label": ("text\tlabel\na\tx\nb\tx\n", "bad.tsv has 1 label in column 'label'; .* two"),
+    "not UTF-8": (b"text\tlabel\na\tx\nb\xff\ty\n", "line 3 of .*bad.tsv is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)
+def test_bad_rows_are_errors_that_name_file_and_line(content, message, tmp_path):
+    path = tmp_path / "bad.tsv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def read():
+        config = CLASSIFICATION.complete(Config(data=DataConfig(train_file=str(path))))
+        return CLASSIFICATION.load_splits(config).train.read()
+
+    with pytest.raises(InputError, match=message):
+        read()
+
+
+def test_a_label_that_training_has_not_seen_is_an_error(classifier, tmp_path):
+    config = RunFolder(classifier).load_config()
+    assert config.data.labels == ("animal", "plant")
+    (tmp_path / "test.tsv").write_text("text\tlabel\na dog\tanimal\na stone\tmineral\n")
+    message = "line 3 of .*test.tsv: the label 'mineral' is not in the training file"
+    with pytest.raises(InputError, match=message):
+        CLASSIFICATION.load_test(config, "", str(tmp_path / "test.tsv"))
+
+
+def test_a_pair_without_a_tab_is_an_error(of_pairs):
+    with pytest.raises(InputError, match="expected two texts separated by a tab, got 'a dog'"):
+        of_pairs[2](["a dog"])
+
+
+def test_an_encoder_of_another_model_is_an_error(run, folder, classifier, tmp_path):
+    """The run is a translator, whose encoder does not hold the embeddings."""
+    config = RunFolder(run).load_config()
+    data = dataclasses.replace(
+        config.data, train_file=str(folder / "rows.tsv"), generated_pairs=40_000
+    )
+    tuning = options(1, init_from=str(run))
+    message = r"its model \(Transformer\) has the layers .*encoder .*Both need an encoder"
+    with pytest.raises(InputError, match=message):
+        train.main(str(tmp_path / "run"), config.model, data, tuning, task="classification")
+    assert not (tmp_path / "run").exists()

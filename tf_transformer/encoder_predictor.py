@@ -1,0 +1,93 @@
+"""Outputs of an encoder for texts: the part that classifiers and masked language models share."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer.config import DecodeConfig
+from tf_transformer.data.tokens import IdRows
+from tf_transformer.errors import InputError
+from tf_transformer.export.encoder_graph import EncoderGraph, Outputs
+from tf_transformer.export.graph import write_saved_model
+from tf_transformer.predictor import Progress, no_progress
+from tf_transformer.text_predictor import TextPredictor
+from tf_transformer.tokenizer import Tokenizer
+
+
+class EncoderPredictor(TextPredictor):
+    """A `TextPredictor` without a search: one forward pass for each text.
+
+    A subclass has `outputs`, `n_best`, `score` and `signatures`.
+
+    Args:
+        model: the built model; it has an `encoder`.
+        tokenizer: its tokenizer.
+        config: the sizes of batches, and how long texts may be.
+
+    Attributes:
+        inputs: names of the texts of a row, in the signature of the SavedModel.
+    """
+
+    inputs: tuple[str, ...] = ("text",)
+
+    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+        self.model = model
+        self.tokenizer = tokenizer
+        self.config = config
+        self.max_source_length = config.max_source_length
+        if model.config.position == "learned":
+            self.max_source_length = min(self.max_source_length, model.config.max_length)
+        ids = tf.TensorSpec((None, None), tf.int32)
+        self._outputs = tf.function(self.outputs, input_signature=[ids])
+
+    @abstractmethod
+    def outputs(self, ids: tf.Tensor) -> Outputs:
+        """Ids (B, S) to outputs (B, ...) by name, those of the SavedModel."""
+
+    def arrays(
+        self, rows: Sequence[list[int]], progress: Progress = no_progress
+    ) -> dict[str, np.ndarray]:
+        """The outputs for rows of ids, in their order."""
+        specs = self._outputs.get_concrete_function().structured_outputs
+        found = {
+            name: np.zeros((len(rows), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
+            for name, spec in specs.items()
+        }
+        for indices in self._batches([len(row) for row in rows]):
+            for name, values in self._outputs(padded([rows[i] for i in indices])).items():
+                found[name][indices] = values.numpy()
+            progress(len(indices), sum(len(rows[i]) for i in indices))
+        return found
+
+    def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
+        """Writes a SavedModel that takes strings, tokenizer included; see `EncoderGraph`.
+
+        Args:
+            path: the folder to make.
+            jit_compile: not possible; XLA pays for searches of many steps.
+
+        Raises:
+            InputError: with `jit_compile`.
+        """
+        if jit_compile:
+            raise InputError(
+                "jit_compile compiles a search, and this model has none. Export it without."
+            )
+        specs = self._outputs.get_concrete_function().structured_outputs
+        nothing = {name: tf.TensorSpec(x.shape[1:], x.dtype) for name, x in specs.items()}
+        write_saved_model(
+            EncoderGraph(
+                *(self.model, self.outputs, nothing, self.tokenizer, self.config),
+                *(self.max_source_length, list(self.inputs)),
+            ),
+            path,
+        )
+
+
+def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Rows of ids as one int32 array (B, S), padded at the end."""
+    return IdRows.from_lists(rows).padded(np.arange(len(rows)))

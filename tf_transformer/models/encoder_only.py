@@ -1,0 +1,211 @@
+"""Models of the encoder alone: for masked words, and for labels (Devlin et al. 2019).
+
+Both hold the same `TextEncoder` under the name `encoder`, so that a classifier can start with the
+weights of a masked language model.
+"""
+
+from collections.abc import Sequence
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.config import ModelConfig
+from tf_transformer.layers.dropout import Dropout
+from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.masks import padding_mask
+from tf_transformer.layers.normalization import LayerNorm
+from tf_transformer.layers.position import ENCODINGS
+from tf_transformer.layers.stack import Encoder, StackOutput
+from tf_transformer.models.transformer import stack_options
+from tf_transformer.models.word_masking import WordMasking
+from tf_transformer.special_ids import PAD_ID
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class TextEncoder(keras.layers.Layer):
+    """Ids to states: embeddings, positions and the paper's encoder (sections 3.1 to 3.5).
+
+    Args:
+        vocabulary_size: number of token ids, V.
+        config: sizes and variants; a `ModelConfig`, or its fields as a dict. The sizes are those
+            of the encoder.
+
+    Call arguments:
+        ids: int tensor (B, S), 0 = padding.
+        training: whether dropout is on.
+
+    Returns:
+        float tensor (B, S, D). `run` returns `StackOutput`, with the attention weights of all
+        layers.
+
+    Example:
+        >>> TextEncoder(11, {"num_layers": 1, "d_model": 8})(np.array([[5, 6, 2]])).shape
+        TensorShape([1, 3, 8])
+    """
+
+    def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(config, dict):
+            config = ModelConfig(**config)
+        self.config = config = config or ModelConfig()
+        self.vocabulary_size = vocabulary_size
+        policy = self.dtype_policy
+        self.embedding = TokenEmbedding(
+            vocabulary_size, config.encoder.d_model, dtype=policy, name="embedding"
+        )
+        self.position = ENCODINGS[config.position](
+            max_length=config.max_length, dtype=policy, name="position"
+        )
+        self.dropout = Dropout(config.dropout_rate, dtype=policy)
+        options = stack_options(config, config.encoder, self.position, policy)
+        self.stack = Encoder(**options, name="stack")
+
+    def build(self, ids_shape=None):
+        states = (None, None, self.config.encoder.d_model)
+        self.embedding.build(ids_shape)
+        self.position.build(states)
+        self.dropout.build(states)
+        self.stack.build(states)
+
+    def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        return self.run(ids, training).output
+
+    def run(self, ids: KerasTensor, training: bool | None = None) -> StackOutput:
+        """A call that returns the attention weights, too."""
+        x = self.dropout(self.position(self.embedding(ids)), training=training)
+        return self.stack.run(x, attention_mask=padding_mask(ids), training=training)
+
+    def mean(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        """The mean of the states of a row's tokens, float32 (B, D)."""
+        states = ops.cast(self(ids, training=training), "float32")
+        real = ops.cast(ops.not_equal(ids, PAD_ID), "float32")[:, :, None]  # (B, S, 1)
+        count = ops.maximum(ops.sum(real, axis=1), 1.0)  # a row of padding has no token
+        return ops.sum(states * real, axis=1) / count
+
+    def compute_output_shape(self, ids_shape):
+        return (*ids_shape, self.config.encoder.d_model)
+
+    def get_config(self):
+        return super().get_config() | _config_of(self)
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class MaskedLanguageModel(keras.Model):
+    """p(id | the ids around it), as logits for each position (Devlin et al. 2019, section 3.1).
+
+    logits = LayerNorm(GELU(x W + b)) Eᵀ, with the encoder's states x and its embedding matrix E.
+
+    Args:
+        vocabulary_size: number of token ids, V.
+        config: as of `TextEncoder`.
+
+    Call arguments:
+        ids: int tensor (B, S), 0 = padding, `MASK_ID` = masked.
+        training: whether dropout is on.
+
+    Returns:
+        float tensor (B, S, V). `states` has the same arguments and returns (B, S, D), the factor
+        of the embedding matrix.
+
+    Example:
+        >>> MaskedLanguageModel(11, {"num_layers": 1, "d_model": 8})(np.array([[5, 3, 2]])).shape
+        TensorShape([1, 3, 11])
+    """
+
+    def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
+        super().__init__(**kwargs)
+        policy = self.dtype_policy
+        self.encoder = TextEncoder(vocabulary_size, config, dtype=policy, name="encoder")
+        self.config, self.vocabulary_size = self.encoder.config, vocabulary_size
+        self.masking = WordMasking(vocabulary_size, name="masking")
+        d_model = self.config.encoder.d_model
+        self.hidden = keras.layers.Dense(d_model, "gelu", dtype=policy, name="hidden")
+        self.norm = LayerNorm(dtype=policy, name="norm")
+
+    def build(self, ids_shape=None):
+        """Makes all weights; they do not depend on the shapes of inputs."""
+        states = (None, None, self.config.encoder.d_model)
+        self.encoder.build((None, None))
+        self.hidden.build(states)
+        self.norm.build(states)
+
+    def states(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        """A call without the product with the embedding matrix."""
+        return self.norm(self.hidden(self.encoder(ids, training=training)))
+
+    def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        return self.encoder.embedding.logits(self.states(ids, training))
+
+    def get_config(self):
+        return super().get_config() | _config_of(self)
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class Classifier(keras.Model):
+    """p(label | text), as a logit for each label: mean(x) W + b, with the encoder's states x.
+
+    The mean is over the tokens, because masked language modelling trains the states of all
+    positions. Devlin et al. take the state of a first token that pre-training on sentence pairs
+    has trained; there is no such pre-training here.
+
+    Args:
+        vocabulary_size: number of token ids, V.
+        labels: names of the labels, in the order of the logits.
+        config: as of `TextEncoder`. `dropout_rate` is also that of the mean.
+        separator: separates the labels of a text if it may have any number of them, each with a
+            probability of its own, the sigmoid of its logit. Empty: each text has exactly one
+            label, and the probabilities are a softmax.
+        texts: number of texts that are classified together, 1 or 2; each ends with the
+            end-of-sentence id.
+
+    Call arguments:
+        ids: int tensor (B, S), 0 = padding.
+        training: whether dropout is on.
+
+    Returns:
+        float32 tensor (B, C), C the number of labels.
+
+    Example:
+        >>> Classifier(11, ["no", "yes"], {"num_layers": 1, "d_model": 8})(np.array([[5, 2]])).shape
+        TensorShape([1, 2])
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        labels: Sequence[str],
+        config: ModelConfig | dict | None = None,
+        separator: str = "",
+        texts: int = 1,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        policy = self.dtype_policy
+        self.encoder = TextEncoder(vocabulary_size, config, dtype=policy, name="encoder")
+        self.config, self.vocabulary_size = self.encoder.config, vocabulary_size
+        self.labels = tuple(labels)
+        self.separator = separator
+        self.texts = texts
+        self.dropout = Dropout(self.config.dropout_rate, dtype="float32")
+        self.head = keras.layers.Dense(len(self.labels), dtype="float32", name="head")
+
+    def build(self, ids_shape=None):
+        """Makes all weights; they do not depend on the shapes of inputs."""
+        mean = (None, self.config.encoder.d_model)
+        self.encoder.build((None, None))
+        self.dropout.build(mean)
+        self.head.build(mean)
+
+    def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        mean = self.encoder.mean(ids, training)
+        return self.head(self.dropout(mean, training=training))
+
+    def get_config(self):
+        more = {"labels": self.labels, "separator": self.separator, "texts": self.texts}
+        return super().get_config() | _config_of(self) | more
+
+
+def _config_of(part: TextEncoder | MaskedLanguageModel | Classifier) -> dict:
+    """The arguments that all of these have."""
+    config = {name: getattr(part.config, name) for name in ModelConfig.__match_args__}
+    return {"vocabulary_size": part.vocabulary_size, "config": config}

@@ -1,0 +1,137 @@
+"""Masked language modelling: restore masked words of plain text (Devlin et al. 2019)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+from keras import KerasTensor
+
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.data.examples import Examples
+from tf_transformer.data.readers import stream_lines
+from tf_transformer.errors import InputError
+from tf_transformer.files import read_texts
+from tf_transformer.losses import TokenLosses, token_losses
+from tf_transformer.masked_predictor import MaskedPredictor
+from tf_transformer.models.encoder_only import MaskedLanguageModel
+from tf_transformer.models.word_masking import at_masks
+from tf_transformer.predictor import Predictor, Progress, no_progress
+from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.word_numbers import WordNumbers
+
+
+class MaskedLanguageModeling(Task):
+    """Pre-trains an encoder on the lines of a file.
+
+    Attributes:
+        fields: a line of text.
+        labels: its ids. The loss is over the masked ones, while an update divides by the number of
+            all, which is known before they are masked: gradients are about 0.15 of those of the
+            mean. Adam does not depend on their scale; `train.clip_norm` does.
+        metrics: share of masked ids whose own id was the likeliest, 0 to 1.
+    """
+
+    fields: tuple[str, ...] = ("text",)
+    labels: str = "text"
+    metrics: tuple[str, ...] = ("masked_accuracy",)
+
+    def load_splits(self, config: Config) -> Splits:
+        """The lines of `data.train_file` and `data.valid_file`."""
+        data = config.data
+        if not data.train_file:
+            raise InputError("give data.train_file, a text file with one sentence per line.")
+        train = stream_lines(data.train_file)
+        if data.valid_file:
+            return Splits(train, stream_lines(data.valid_file).read())
+        return Splits(*train.hold_out(data.held_out, config.train.seed))
+
+    def load_test(self, config: Config, source: str, reference: str) -> TestSet:
+        """The lines of `reference`, which are masked and restored."""
+        if source or not reference:
+            raise InputError("give --reference, a text file, and no --source: words are masked.")
+        (lines,) = read_texts(reference)
+        return TestSet(lines, lines)
+
+    def test_set(self, examples: Examples) -> TestSet:
+        return TestSet(examples["text"], examples["text"])
+
+    def encode(
+        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+    ) -> dict[str, list[list[int]]]:
+        """The ids of each text and the number of each id's word."""
+        rows = tokenizer.encode_batch(texts["text"])
+        return {"words": list(map(WordNumbers(tokenizer), rows)), "text": rows}
+
+    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+        model = MaskedLanguageModel(vocabulary_size, config.model, dtype=dtype)
+        model.build()
+        return model
+
+    def losses(
+        self,
+        model: keras.Model,
+        batch: Mapping[str, KerasTensor],
+        label_smoothing: float,
+        training: bool,
+    ) -> TokenLosses:
+        """Cross-entropy of the masked ids; every call in training masks anew."""
+        inputs, labels = model.masking(batch["text"], batch["words"], training=training)
+        states = model.states(inputs, training=training)
+        if training:
+            labels, states = at_masks(labels, states)
+        return token_losses(labels, states, model.encoder.embedding.embeddings, label_smoothing)
+
+    def predictor(
+        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
+    ) -> MaskedPredictor:
+        return MaskedPredictor(model, tokenizer, decode)
+
+    def evaluate(
+        self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
+    ) -> Evaluation:
+        """Restores masked words.
+
+        Returns:
+            the restored texts; masked_perplexity: exp of the mean negative log-probability of
+            masked ids; masked_accuracy: share of them whose own id was the likeliest, 0 to 1;
+            masked: their number; sentences: the number of texts.
+
+        Raises:
+            InputError: when no word is masked.
+        """
+        assert isinstance(predictor, MaskedPredictor)
+        found = predictor.restore(test.inputs, progress)
+        masked = sum(x.masked for x in found)
+        if not masked:
+            raise InputError(f"no word of {len(found)} lines is masked; give more text.")
+        scores: dict[str, Any] = {
+            "masked_perplexity": math.exp(-sum(x.log_probability for x in found) / masked),
+            "masked_accuracy": sum(x.correct for x in found) / masked,
+            "masked": masked,
+            "sentences": len(found),
+        }
+        return Evaluation([x.text for x in found], scores)
+
+    def score(
+        self, predictions: Sequence[str], references: Sequence[str]
+    ) -> dict[str, float | str]:
+        """Not possible: restored texts have no probabilities."""
+        raise InputError(
+            "a masked language model is tested with --run_dir and --reference; given outputs have "
+            "no probabilities."
+        )
+
+    def default_metric(self, references: Sequence[str]) -> str:
+        """The validation loss, which is over all validation texts."""
+        return "loss"
+
+    def describe(self, scores: Mapping[str, Any]) -> str:
+        return (
+            "{sentences:,} sentences, {masked:,} masked ids: perplexity {masked_perplexity:.2f}, "
+            "accuracy {masked_accuracy:.3f}"
+        ).format(**scores)
+
+
+MASKED_LANGUAGE_MODELING = MaskedLanguageModeling()
