@@ -19,7 +19,7 @@ LEVELS = [
     {"kernels"},
     {"config", "layers", "decoding", "tokenizer"},
     {"models", "data", "parsing", "predictor", "losses", "export.micro_batches"},
-    {"run_folder", "search", "saved_translator"},
+    {"heads", "run_folder", "search", "saved_translator"},
     {"weights", "export.graph", "export.encoder_graph", "word_numbers"},
     {"text_predictor", "export.generation"},
     {"translator", "text_generator", "encoder_predictor"},
@@ -31,7 +31,7 @@ LEVELS = [
 KERAS_ONLY = {
     *("errors", "special_ids", "files", "config", "sequences", "thresholds"),
     *("kernels", "layers", "models", "decoding"),
-    *("losses", "training.metrics", "training.schedule"),
+    *("heads", "losses", "training.metrics", "training.schedule"),
 }
 # Run by path in fresh processes, and the packages that they may not import.
 PROGRAMS = {

@@ -1,4 +1,4 @@
-"""Writes numbers and tables from results/ into the pages of the documentation.
+"""Writes numbers, tables and plots from results/ into the documentation.
 
     python -m benchmarks.figures            # rewrites the pages
     python -m benchmarks.figures --check    # changes nothing; fails where a page is out of date
@@ -13,7 +13,7 @@ from tf_transformer.commands import command_line
 
 
 def main(check: bool = False) -> None:
-    """Renders all marked places of README.md, docs/ and the other pages from results/.
+    """Renders all plots, and all marked places of README.md, docs/ and other pages, from results/.
 
     Args:
         check: change no page; exit with status 1 when one differs from results/.
@@ -22,6 +22,10 @@ def main(check: bool = False) -> None:
         if names := outdated():
             sys.exit(f"out of date: {', '.join(names)}; run python -m benchmarks.figures.")
         return
+    from benchmarks.figures.plots import draw_all  # needs matplotlib
+
+    for image in draw_all():
+        print(f"drew {image}")
     for page in pages():
         if rewrite(page):
             print(f"rewrote {page}")

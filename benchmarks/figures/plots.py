@@ -1,0 +1,64 @@
+"""The plots that are drawn from result files, by the names of these files."""
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from benchmarks.harness.results import read, result_names
+
+FOLDER = pathlib.Path(__file__).parents[2] / "docs" / "images"
+
+matplotlib.use("agg")
+matplotlib.rcParams["svg.hashsalt"] = "tf_transformer"  # equal results give equal files
+matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text
+
+
+def heads(result: dict[str, Any]) -> Figure:
+    """A heat map of the BLEU lost without each head, and BLEU by the number of heads kept."""
+    rows = result["measurements"]
+    kinds = list(dict.fromkeys(row["attention"] for row in rows))
+    largest = max(abs(row["bleu_lost"]) for row in rows)
+    figure, axes = pyplot.subplots(1, len(kinds) + 1, figsize=(12, 3), layout="constrained")
+    for axis, kind in zip(axes, kinds, strict=False):
+        lost = {
+            (row["layer"], row["number"]): row["bleu_lost"]
+            for row in rows
+            if row["attention"] == kind
+        }
+        layers, numbers = (range(max(place) + 1) for place in zip(*lost, strict=True))
+        image = axis.imshow(
+            [[lost[layer, number] for number in numbers] for layer in layers],
+            cmap="coolwarm",
+            vmin=-largest,
+            vmax=largest,
+        )
+        axis.set(title=kind, xlabel="head", ylabel="layer", xticks=numbers, yticks=layers)
+        axis.set_xticklabels([number + 1 for number in numbers])
+        axis.set_yticklabels([layer + 1 for layer in layers])
+    figure.colorbar(image, ax=axes[:-1], label="BLEU lost")
+    axes[-1].plot(
+        [row["kept"] for row in result["pruned"]], [row["bleu"] for row in result["pruned"]], "o-"
+    )
+    axes[-1].set(title="without the least important", xlabel="heads kept", ylabel="BLEU")
+    return figure
+
+
+PLOTS: dict[str, Callable[[dict[str, Any]], Figure]] = {"heads": heads}
+
+
+def draw_all() -> list[pathlib.Path]:
+    """Draws the plots of all result files that exist; returns the files, docs/images/NAME.svg."""
+    FOLDER.mkdir(exist_ok=True)
+    return [draw(name, FOLDER / f"{name}.svg") for name in result_names() if name in PLOTS]
+
+
+def draw(name: str, path: pathlib.Path) -> pathlib.Path:
+    """Draws the plot of a result file."""
+    figure = PLOTS[name](read(name))
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+    return path
