@@ -1,0 +1,1 @@
+"""Parsers beside two baselines: right-branching trees and a PCFG."""
