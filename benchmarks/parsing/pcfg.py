@@ -49,7 +49,11 @@ class PCFG:
             entry = (number[str(rule.lhs())], rule.logprob())
             self._words.setdefault(rule.rhs()[0], []).append(entry)
         binary = sorted(
-            (number[str(rule.lhs())], *(number[str(symbol)] for symbol in rule.rhs()), rule.logprob())
+            (
+                number[str(rule.lhs())],
+                *(number[str(symbol)] for symbol in rule.rhs()),
+                rule.logprob(),
+            )
             for rule in rules
             if rule.is_nonlexical()
         )

@@ -1,7 +1,6 @@
 """The baselines of parsing: the PCFG's CKY against NLTK's ViterbiParser."""
 
 import pytest
-from nltk import PCFG as NltkPCFG
 from nltk import Nonterminal, ViterbiParser, induce_pcfg
 from nltk.tree import Tree
 
@@ -24,7 +23,7 @@ def test_the_likeliest_tree_is_that_of_nltk(sentence):
         tree.collapse_unary(collapsePOS=True, collapseRoot=True)
         tree.chomsky_normal_form(horzMarkov=2)
         productions += tree.productions()
-    grammar: NltkPCFG = induce_pcfg(Nonterminal("S"), productions)
+    grammar = induce_pcfg(Nonterminal("S"), productions)
     words = sentence.split()
     expected = list(ViterbiParser(grammar).parse(words))
     if not expected:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_transformer import kernels
 from tf_transformer.commands import evaluate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.data.examples import Examples
@@ -43,6 +44,13 @@ def config_of(folder, linearization="in_order") -> Config:
         train=TrainConfig(steps=4, warmup_steps=5, valid_score_examples=0, threads=1),
         decode=DecodeConfig(beam_size=3, max_extra_length=30),
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_graphs():
+    """Plain kernels have one search graph; tuned ones have another one for single sentences."""
+    with kernels.use(kernels.PLAIN):
+        yield
 
 
 @pytest.fixture(scope="module")
