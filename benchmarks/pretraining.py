@@ -41,7 +41,7 @@ TASK = "classification_with_the_same_tokenizer"
 def main(
     texts: Sequence[str],
     lines: int = 15_000,
-    pretraining_updates: int = 3000,
+    pretraining_updates: int = 4500,
     labels: tuple[int, ...] = (50, 200, 1000),
     seeds: int = 5,
     test: int = 2000,
@@ -53,7 +53,7 @@ def main(
     """Pre-trains once, and fine-tunes with and without for each number of labels and each seed.
 
     Args:
-        texts: name=file of each text, at least two.
+        texts: name=file of each text, at least two; a name may have several files.
         lines: most lines of each text.
         pretraining_updates: of the masked language model.
         labels: numbers of labelled excerpts.
@@ -101,21 +101,26 @@ def prepare(
     Raises:
         InputError: for fewer than two texts, or a text with too few lines.
     """
-    named = [text.partition("=")[::2] for text in texts]
-    if len(named) < 2 or not all(name and path for name, path in named):
+    files: dict[str, list[str]] = {}
+    for text in texts:
+        name, _, path = text.partition("=")
+        files.setdefault(name, []).append(path)
+    if len(files) < 2:
         raise InputError('give at least two texts, like --texts "[news=a.en, captions=b.en]".')
     order = random.Random(1)
     rest: list[str] = []
     rows: list[tuple[str, str]] = []
-    for number, (name, path) in enumerate(named):
-        all_lines = sorted({_plain(line) for line in decode(read_lines(path), path)})
+    for number, (name, paths) in enumerate(files.items()):
+        all_lines = sorted(
+            {_plain(line) for path in paths for line in decode(read_lines(path), path)}
+        )
         order.shuffle(all_lines)
         of_text = all_lines[:lines]
-        share = count // len(named) + (number < count % len(named))
+        share = count // len(files) + (number < count % len(files))
         long = [line for line in of_text if len(line.split()) >= WORDS]
         if len(long) < 2 * share:
             raise InputError(
-                f"{path} has {len(long)} different lines of {WORDS} words; expected at least "
+                f"{name} has {len(long)} different lines of {WORDS} words; expected at least "
                 f"{2 * share}. Give fewer labels, or more text."
             )
         rows += [(_excerpt(line, order), name) for line in long[:share]]
