@@ -8,40 +8,43 @@ line. Excerpts are lower-cased and without punctuation. Labels are right by cons
 excerpt for training or testing is from a line, or the same as a line, of pre-training.
 """
 
+import itertools
 import pathlib
 import random
 import re
 import statistics
 import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
+import keras
 from tqdm import tqdm
 
 from benchmarks.harness import results
 from benchmarks.harness.results import Row
 from benchmarks.harness.tables import of_rows
-from tf_transformer import tasks
 from tf_transformer.commands import command_line
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
-from tf_transformer.data.examples import ExampleStream
+from tf_transformer.data.batch_sampler import Batch
+from tf_transformer.data.shard_sampler import ShardSampler
+from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.files import decode, read_lines
 from tf_transformer.run_folder import RunFolder
-from tf_transformer.tasks import TestSet
-from tf_transformer.tasks.classification import Classification
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.training import trainer
+from tf_transformer.training.setup import initialize, make_updater
+from tf_transformer.training.shards import shard_batches
+from tf_transformer.training.strategy import make_strategy
 
 WORDS = 8  # of an excerpt
-VALID = 100  # excerpts of validation, whose loss is logged; it chooses nothing
-TASK = "classification_with_the_same_tokenizer"
+VOCABULARY = 4000
+BATCH_TOKENS = 512  # of fine-tuning
 
 
 def main(
     texts: Sequence[str],
     lines: int = 15_000,
-    pretraining_updates: int = 3000,
+    pretraining_updates: int = 4500,
     labels: tuple[int, ...] = (50, 200, 1000),
     seeds: int = 5,
     test: int = 2000,
@@ -53,7 +56,7 @@ def main(
     """Pre-trains once, and fine-tunes with and without for each number of labels and each seed.
 
     Args:
-        texts: name=file of each text, at least two.
+        texts: name=file of each text, at least two; a name may have several files.
         lines: most lines of each text.
         pretraining_updates: of the masked language model.
         labels: numbers of labelled excerpts.
@@ -67,30 +70,18 @@ def main(
     model = ModelConfig(num_layers=num_layers, d_model=d_model, d_ff=4 * d_model, num_heads=4)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(run_dir or temporary)
-        rows = prepare(folder, texts, lines, test + VALID + max(labels))
-        _write(folder / "valid.tsv", rows[test : test + VALID])
-        pretrained = _pretrain(folder, model, pretraining_updates)
-        tasks.register(TASK, SameTokenizer(folder / "mlm"))
-        found: list[Row] = []
-        settings = [(count, start) for count in labels for start in ("", str(folder / "mlm"))]
-        for count, start in tqdm(settings, unit="setting"):
+        pool = max(labels) * 11 // 10  # seeds choose different examples, also the most
+        rows = prepare(folder, texts, lines, test + pool)
+        summary = _pretrain(folder, model, pretraining_updates)
+        fine_tuning = FineTuning(folder, model, rows[:test], rows[test:])
+        found = []
+        for count, is_pretrained in tqdm([*itertools.product(labels, (False, True))]):
             scores = [
-                _fine_tune(folder, model, rows[:test], rows[test + VALID :], count, seed, start)
-                for seed in range(1, seeds + 1)
+                fine_tuning.scores(count, seed, is_pretrained) for seed in range(1, seeds + 1)
             ]
-            found.append(_summary(count, "yes" if start else "no", scores))
+            found.append(_summary(count, "yes" if is_pretrained else "no", scores))
     print(of_rows(found))
-    results.save(output, found, ("tensorflow", "keras"), summary=pretrained)
-
-
-class SameTokenizer(Classification):
-    """Classification with the tokenizer of another run, also when its weights are not taken."""
-
-    def __init__(self, run: pathlib.Path):
-        self.run = run
-
-    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
-        return RunFolder(self.run).load_tokenizer()
+    results.save(output, found, ("tensorflow", "keras"), summary=summary)
 
 
 def prepare(
@@ -101,21 +92,26 @@ def prepare(
     Raises:
         InputError: for fewer than two texts, or a text with too few lines.
     """
-    named = [text.partition("=")[::2] for text in texts]
-    if len(named) < 2 or not all(name and path for name, path in named):
+    files: dict[str, list[str]] = {}
+    for text in texts:
+        name, _, path = text.partition("=")
+        files.setdefault(name, []).append(path)
+    if len(files) < 2:
         raise InputError('give at least two texts, like --texts "[news=a.en, captions=b.en]".')
     order = random.Random(1)
     rest: list[str] = []
     rows: list[tuple[str, str]] = []
-    for number, (name, path) in enumerate(named):
-        all_lines = sorted({_plain(line) for line in decode(read_lines(path), path)})
+    for number, (name, paths) in enumerate(files.items()):
+        all_lines = sorted(
+            {_plain(line) for path in paths for line in decode(read_lines(path), path)}
+        )
         order.shuffle(all_lines)
         of_text = all_lines[:lines]
-        share = count // len(named) + (number < count % len(named))
+        share = count // len(files) + (number < count % len(files))
         long = [line for line in of_text if len(line.split()) >= WORDS]
         if len(long) < 2 * share:
             raise InputError(
-                f"{path} has {len(long)} different lines of {WORDS} words; expected at least "
+                f"{name} has {len(long)} different lines of {WORDS} words; expected at least "
                 f"{2 * share}. Give fewer labels, or more text."
             )
         rows += [(_excerpt(line, order), name) for line in long[:share]]
@@ -142,8 +138,8 @@ def _excerpt(line: str, order: random.Random) -> str:
 def _pretrain(folder: pathlib.Path, model: ModelConfig, updates: int) -> dict[str, float]:
     """Pre-trains the run `mlm`, unless it is there; returns its last metrics."""
     config = Config(
-        replace(model, dropout_rate=0.1),
-        DataConfig(train_file=str(folder / "text"), vocabulary_size=4000, max_length=100),
+        model,
+        DataConfig(train_file=str(folder / "text"), vocabulary_size=VOCABULARY, max_length=100),
         TrainConfig(
             **{"steps": updates, "validate_every": max(1, updates // 4), "warmup_steps": 500},
             **{"label_smoothing": 0.0, "valid_score_examples": 0, "learning_rate": 1.0},
@@ -160,45 +156,76 @@ def _pretrain(folder: pathlib.Path, model: ModelConfig, updates: int) -> dict[st
     }
 
 
-def _fine_tune(
-    folder: pathlib.Path,
-    model: ModelConfig,
-    test: Sequence[tuple[str, str]],
-    pool: Sequence[tuple[str, str]],
-    count: int,
-    seed: int,
-    init_from: str,
-) -> dict[str, float]:
-    """Scores on the test set of a classifier that learned from `count` excerpts of the pool."""
-    chosen = random.Random(seed).sample(list(pool), count)
-    table, run = folder / "rows.tsv", folder / f"run_{count}_{seed}_{bool(init_from):d}"
-    _write(table, chosen)
-    updates = 100 + count // 4
-    config = Config(
-        model,
-        DataConfig(
-            **{"train_file": str(table), "valid_file": str(folder / "valid.tsv")},
-            **{"vocabulary_size": 4000, "batch_tokens": 512, "max_length": 100},
-        ),
-        TrainConfig(
-            **{"steps": updates, "validate_every": updates, "warmup_steps": 50, "seed": seed},
-            **{"label_smoothing": 0.0, "valid_score_examples": 0, "learning_rate": 0.1},
-            threads=1,  # a graph of one micro-batch is made in half the time
-            init_from=init_from,
-        ),
-        DecodeConfig(average=1),
-        task=TASK,
-    )
-    trainer.train(config, run)
-    inputs, references = map(list, zip(*test, strict=True))
-    task = tasks.get(config.task)
-    scores = task.evaluate(tasks.load_predictor(run), TestSet(inputs, references)).scores
-    return {name: float(scores[name]) for name in ("accuracy", "f1_macro")}
+class FineTuning:
+    """Trains a classifier again and again with one graph, which takes longer to make than to run.
 
+    Args:
+        folder: with the run `mlm`, whose tokenizer is used.
+        model: sizes of the model.
+        test: excerpts to test with, and their labels.
+        pool: those to choose training examples from.
+    """
 
-def _write(table: pathlib.Path, rows: Sequence[tuple[str, str]]) -> None:
-    lines = ("text", "label"), *rows
-    table.write_text("".join("\t".join(row) + "\n" for row in lines), "utf-8")
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        model: ModelConfig,
+        test: Sequence[tuple[str, str]],
+        pool: Sequence[tuple[str, str]],
+    ):
+        for name, rows in (("pool", pool), ("test", test)):
+            lines = "".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *rows])
+            (folder / f"{name}.tsv").write_text(lines, "utf-8")
+        data = DataConfig(
+            **{"train_file": str(folder / "pool.tsv"), "valid_file": str(folder / "test.tsv")},
+            vocabulary_size=VOCABULARY,
+        )
+        train = TrainConfig(
+            **{"warmup_steps": 50, "learning_rate": 0.1, "label_smoothing": 0.0},
+            init_from=str(folder / "mlm"),
+        )
+        self.config = CLASSIFICATION.complete(Config(model, data, train, task="classification"))
+        self.pool, valid = CLASSIFICATION.load_splits(self.config)
+        self.test = CLASSIFICATION.test_set(valid)
+        self.tokenizer = RunFolder(folder / "mlm").load_tokenizer()
+        self.strategy = make_strategy("one")
+        with self.strategy.scope():
+            size = self.tokenizer.vocabulary_size
+            self.updater = make_updater(self.config, CLASSIFICATION, size, micro_batches=1)
+        self.optimizer = [variable.numpy() for variable in self.updater.optimizer.variables]
+        decode = DecodeConfig(batch_size=500)
+        self.predictor = CLASSIFICATION.predictor(self.updater.model, self.tokenizer, decode)
+
+    def scores(self, count: int, seed: int, is_pretrained: bool) -> dict[str, float]:
+        """Scores on the test set after training on `count` excerpts of the pool."""
+        self._start(seed, is_pretrained)
+        examples = self.pool.read()
+        chosen = random.Random(seed).sample(range(len(examples)), count)
+        rows = CLASSIFICATION.encode(examples.take(chosen).texts, self.tokenizer)
+        ids = TokenExamples({name: IdRows.from_lists(each) for name, each in rows.items()})
+        sampler = ShardSampler(ids, BATCH_TOKENS, bucket_width=2)
+
+        def batches() -> Iterator[Batch]:
+            for epoch in itertools.count():
+                yield from (batch.padded() for batch in sampler.epoch((seed, epoch)))
+
+        with shard_batches(self.strategy, tuple(rows), batches) as elements:
+            for _ in range(100 + count // 4):
+                self.updater.update(elements)
+        found = CLASSIFICATION.evaluate(self.predictor, self.test).scores
+        return {name: float(found[name]) for name in ("accuracy", "f1_macro")}
+
+    def _start(self, seed: int, is_pretrained: bool) -> None:
+        """New weights, those of the encoder from pre-training if that is asked for."""
+        keras.utils.set_random_seed(seed)
+        size = self.tokenizer.vocabulary_size
+        new = CLASSIFICATION.build_model(self.config, size, "float32")
+        if is_pretrained:
+            initialize(new, self.config)
+        for variable, start in zip(self.updater.model.variables, new.variables, strict=True):
+            variable.assign(start.numpy())
+        for variable, value in zip(self.updater.optimizer.variables, self.optimizer, strict=True):
+            variable.assign(value)
 
 
 def _summary(count: int, pretrained: str, scores: Sequence[dict[str, float]]) -> Row:

@@ -9,12 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.data.tokens import IdRows
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import EncoderGraph, Outputs
 from tf_transformer.export.graph import write_saved_model
 from tf_transformer.predictor import Progress, no_progress
-from tf_transformer.text_predictor import TextPredictor
+from tf_transformer.text_predictor import TextPredictor, pad
 from tf_transformer.tokenizer import Tokenizer
 
 
@@ -58,7 +57,7 @@ class EncoderPredictor(TextPredictor):
             for name, spec in specs.items()
         }
         for indices in self._batches([len(row) for row in rows]):
-            for name, values in self._outputs(padded([rows[i] for i in indices])).items():
+            for name, values in self._outputs(pad([rows[i] for i in indices])).items():
                 found[name][indices] = values.numpy()
             progress(len(indices), sum(len(rows[i]) for i in indices))
         return found
@@ -86,8 +85,3 @@ class EncoderPredictor(TextPredictor):
             ),
             path,
         )
-
-
-def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Rows of ids as one int32 array (B, S), padded at the end."""
-    return IdRows.from_lists(rows).padded(np.arange(len(rows)))

@@ -39,9 +39,11 @@ class LabelPredictor(EncoderPredictor):
         config: the sizes of batches; `num_hypotheses` is the number of labels of an n-best list.
 
     Example:
-        >>> predictor = LabelPredictor(model, tokenizer, DecodeConfig())  # doctest: +SKIP
-        >>> predictor(["Stocks fell."])[0].text  # doctest: +SKIP
-        'news'
+        >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
+        >>> model = Classifier(tokenizer.vocabulary_size, ["de", "en"])
+        >>> model.build()
+        >>> LabelPredictor(model, tokenizer, DecodeConfig()).probabilities(["a house"]).shape
+        (1, 2)
     """
 
     def __init__(self, model: Classifier, tokenizer: Tokenizer, config: DecodeConfig):

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.encoder_predictor import EncoderPredictor, padded
+from tf_transformer.encoder_predictor import EncoderPredictor
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import Outputs
 from tf_transformer.models.encoder_only import MaskedLanguageModel
@@ -21,6 +21,7 @@ from tf_transformer.predictor import (
     require_texts,
 )
 from tf_transformer.special_ids import PAD_ID
+from tf_transformer.text_predictor import pad
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.word_numbers import WordNumbers
 
@@ -65,7 +66,7 @@ class MaskedPredictor(EncoderPredictor):
         result = [Restored("", 0.0, 0, 0, False)] * len(rows)
         for indices in self._batches([len(row) for row in rows]):
             batch = [rows[i] for i in indices]
-            found = self._fill(padded(batch), padded(list(map(self._words, batch))))
+            found = self._fill(pad(batch), pad(list(map(self._words, batch))))
             for i, ids, *numbers in zip(indices, *map(np.asarray, found), strict=True):
                 log_probability, correct, masked = map(float, numbers)
                 text = self.tokenizer.decode(ids[: len(rows[i])])

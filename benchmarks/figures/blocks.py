@@ -286,6 +286,18 @@ BLOCKS: dict[str, Renderer] = {
         },
         left=2,
     ),
+    "pretraining": fields_of(
+        "pretraining",
+        {
+            "labels": "labelled excerpts",
+            "pretrained": "pre-trained",
+            "accuracy": "accuracy",
+            "accuracy_deviation": "standard deviation",
+            "f1_macro": "macro F1",
+            "f1_macro_deviation": "standard deviation",
+        },
+        left=0,
+    ),
     "profile_decode": lambda: profile("profile_decode"),
     "profile_train": lambda: profile("profile_train"),
     "remat": fields_of(

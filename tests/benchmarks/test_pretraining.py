@@ -24,7 +24,7 @@ def test_labelled_lines_are_not_part_of_pretraining(tmp_path):
 def test_too_few_lines_are_an_error(tmp_path):
     (tmp_path / "a").write_text("one two three four five six seven eight\n")
     texts = [f"{name}={tmp_path / 'a'}" for name in "ab"]
-    with pytest.raises(InputError, match="has 1 different lines of 8 words; expected at least 4"):
+    with pytest.raises(InputError, match="a has 1 different lines of 8 words; expected at least 4"):
         pretraining.prepare(tmp_path, texts, lines=9, count=4)
     with pytest.raises(InputError, match="give at least two texts"):
         pretraining.prepare(tmp_path, texts[:1], lines=9, count=4)

@@ -85,7 +85,8 @@ def test_a_saved_model_computes_the_same(model_class, tmp_path):
     model = make(
         lambda *sizes, config: model_class(
             *sizes, config=config, **options if model_class is Classifier else {}
-        )
+        ),
+        **{"position": "t5", "activation": "swiglu", "normalization": "rms_norm"},
     )
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
-from tf_transformer.encoder_predictor import padded
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks import load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
+from tf_transformer.text_predictor import pad
 from tf_transformer.tokenizer import well_formed
 
 MODEL = ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout_rate=0.0)
@@ -149,7 +149,7 @@ def test_losses_of_any_number_of_labels_equal_numpy(of_pairs):
     _, config, predictor = of_pairs
     examples = CLASSIFICATION.load_splits(config).valid
     rows = CLASSIFICATION.encode(examples.texts, predictor.tokenizer)
-    batch = {name: padded(rows) for name, rows in rows.items()}
+    batch = {name: pad(rows) for name, rows in rows.items()}
     losses = CLASSIFICATION.losses(predictor.model, batch, 0.1, training=False)
     p = predictor.probabilities(examples["text"]).astype("float64")
     right = np.array(
