@@ -14,9 +14,8 @@ from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.position import ENCODINGS
 from tf_transformer.layers.stack import Encoder, StackOutput
-from tf_transformer.models.transformer import stack_options
+from tf_transformer.models.transformer import make_position, stack_options
 from tf_transformer.models.word_masking import WordMasking
 from tf_transformer.special_ids import PAD_ID
 
@@ -53,8 +52,8 @@ class TextEncoder(keras.layers.Layer):
         self.embedding = TokenEmbedding(
             vocabulary_size, config.encoder.d_model, dtype=policy, name="embedding"
         )
-        self.position = ENCODINGS[config.position](
-            max_length=config.max_length, dtype=policy, name="position"
+        self.position = make_position(
+            config, config.encoder, is_causal=False, dtype=policy, name="position"
         )
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
         options = stack_options(config, config.encoder, self.position, policy)
