@@ -43,6 +43,27 @@ BAD_OPTIONS = [
     ),
     (
         ModelConfig,
+        {"d_model": 10, "num_heads": 2, "position": "rotary"},
+        "rotary positions rotate pairs, so the size of a head must be even, but it is 5. Set "
+        "model.key_dim and model.value_dim, or another model.num_heads (2).",
+    ),
+    (
+        ModelConfig,
+        {"num_key_value_heads": 3},
+        "model.num_heads (4) must be a multiple of model.num_key_value_heads (3).",
+    ),
+    (
+        ModelConfig,
+        {"num_key_value_heads": -1},
+        "model.num_key_value_heads must not be negative, got -1.",
+    ),
+    (
+        ModelConfig,
+        {"max_relative_distance": 0},
+        "model.max_relative_distance must be positive, got 0.",
+    ),
+    (
+        ModelConfig,
         {"encoder_d_model": 64},
         "model.encoder_d_model (64) and model.d_model (128) must be equal for "
         "model.tie_embeddings=all. Use target or none.",
@@ -175,10 +196,10 @@ def test_limits_are_allowed():
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
-        # num_layers, d_model, d_ff, num_heads, key_dim, value_dim, dropout_rate
-        ("base", (6, 512, 2048, 8, 64, 64, 0.1)),  # paper Table 3
-        ("big", (6, 1024, 4096, 16, 64, 64, 0.3)),
-        ("tiny", (4, 128, 256, 4, 32, 32, 0.1)),
+        # num_layers, d_model, d_ff, num_heads, key_dim, value_dim, key heads, dropout_rate
+        ("base", (6, 512, 2048, 8, 64, 64, 8, 0.1)),  # paper Table 3
+        ("big", (6, 1024, 4096, 16, 64, 64, 16, 0.3)),
+        ("tiny", (4, 128, 256, 4, 32, 32, 4, 0.1)),
     ],
 )
 def test_presets_have_the_sizes_of_the_paper(name, sizes):
@@ -213,7 +234,7 @@ def test_an_unknown_preset_is_an_error_that_lists_all():
 )
 def test_head_sizes_are_d_model_over_heads_unless_given(given, expected):
     config = ModelConfig(d_model=30, num_heads=3, **given)
-    assert config.decoder[-2:] == config.encoder[-2:] == expected
+    assert config.decoder[4:6] == config.encoder[4:6] == expected
 
 
 def test_the_encoder_may_have_other_sizes_than_the_decoder():
@@ -225,8 +246,8 @@ def test_the_encoder_may_have_other_sizes_than_the_decoder():
         encoder_num_heads=2,
         tie_embeddings="target",
     )
-    assert config.encoder == (3, 64, 99, 2, 32, 32)
-    assert config.decoder == (1, 128, 256, 4, 32, 32)
+    assert config.encoder == (3, 64, 99, 2, 32, 32, 2)
+    assert config.decoder == (1, 128, 256, 4, 32, 32, 4)
 
 
 @pytest.mark.parametrize("cls", [ModelConfig, DataConfig, TrainConfig, DecodeConfig, Config])

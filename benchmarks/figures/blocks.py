@@ -189,6 +189,21 @@ def _over_fastest(row: dict[str, Any]) -> str:
     return ratio if row["chosen"] == row["fastest"] else f"{ratio} ({row['fastest']})"
 
 
+def positions(name: str) -> str:
+    """BLEU of each position encoding, in a column for each length of sources."""
+    rows = _rows(name)
+    columns = list(dict.fromkeys(row["source_tokens"] for row in rows))
+    found = {(row["position"], row["source_tokens"]): row["bleu"] for row in rows}
+    encodings = dict.fromkeys(row["position"] for row in rows)
+    return markdown(
+        ["position", *columns],
+        [
+            [f"`{each}`", *(formatted("bleu", found.get((each, column))) for column in columns)]
+            for each in encodings
+        ],
+    )
+
+
 def machine_limits() -> str:
     """Speeds of products and of memory on the machine of the measurements."""
     rows = [
@@ -372,6 +387,24 @@ def _described(name: str) -> list[str]:
     return [", ".join(f"`{each}`" for each in each_of) or "–" for each_of in (blocks, values)]
 
 
+# Results that need a longer measurement than most; without their file there is no block.
+_LONG: dict[str, Renderer] = {
+    "positions": lambda: positions("positions"),
+    "positions_short": lambda: positions("positions_short"),
+    "variants": fields_of(
+        "variants",
+        {
+            "variant": "variant",
+            "parameters": "parameters",
+            "training_tokens_per_second": "training, tokens/s",
+            "greedy_tokens_per_second": "greedy search, tokens/s",
+            "beam_tokens_per_second": "beam 4, tokens/s",
+            "memory_mb": "memory of updates, MB",
+            "cache_bytes_per_token": "cache, bytes per token",
+        },
+    ),
+}
+BLOCKS |= {name: block for name, block in _LONG.items() if name in result_names()}
 BLOCKS |= {f"{name}.source": _source_of(name) for name in result_names()}
 BLOCKS |= {
     f"experiments.{topic.replace(' ', '_')}.{name}": _experiments_of(topic, kept)

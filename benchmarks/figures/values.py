@@ -25,11 +25,14 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "decode_other_systems": ("shape", "system", "beam", "batch"),
     "experiments": ("id",),
     "multi30k": ("average", "dtype", "beam"),
+    "positions": ("position", "source_tokens"),
+    "positions_short": ("position", "source_tokens"),
     "remat": ("remat",),
     "serving_load": ("clients",),
     "train_base": ("system",),
     "train_base_other_systems": ("system",),
     "train_tiny": ("system",),
+    "variants": ("variant",),
 }
 
 

@@ -36,6 +36,12 @@ VARIANTS = {
         **{"encoder_d_model": 24, "encoder_d_ff": 40, "encoder_num_heads": 4},
         **{"tie_embeddings": "target"},
     },
+    "rotary, gelu": {"position": "rotary", "activation": "gelu"},
+    "relative, swiglu": {
+        **{"position": "relative", "max_relative_distance": 3, "activation": "swiglu"},
+    },
+    "t5, rms_norm": {"position": "t5", "normalization": "rms_norm", "norm_first": True},
+    "none, grouped queries": {"position": "none", "num_heads": 4, "num_key_value_heads": 2},
     "all": {
         **{"norm_first": True, "attention_bias": True, "position": "learned", "max_length": 50},
         **{"tie_embeddings": "none", "key_dim": 6, "value_dim": 6},
@@ -72,8 +78,9 @@ def untrained(tokenizer, decode=None, end=0.0, **model_options) -> Translator:
         values = rng.normal(scale=scale, size=weight.shape)
         weight.assign(values + (1 if weight.name == "gamma" else 0))
     last = model.decoder.final_norm or model.decoder.layers[-1].feed_forward_residual.norm
-    last.beta.assign(np.where(np.arange(last.beta.shape[0]) == 0, 4.0, last.beta))
-    last.gamma.assign(np.where(np.arange(last.beta.shape[0]) == 0, 0.1, last.gamma))
+    if hasattr(last, "beta"):
+        last.beta.assign(np.where(np.arange(last.beta.shape[0]) == 0, 4.0, last.beta))
+    last.gamma.assign(np.where(np.arange(last.gamma.shape[0]) == 0, 0.1, last.gamma))
     output = np.array(model.output_embedding.embeddings)
     output[:, 0] = 0.0
     output[:2, 0] = -5.0
@@ -111,8 +118,9 @@ def test_of_equal_texts_the_best_is_kept(tokenizer, loaded, tmp_path, distinct, 
         ({"beam_size": 1}, {"norm_first": True}),
         ({"beam_size": 3, "length_penalty": 0.0, "max_length": 5}, {}),
         ({"beam_size": 4, "length_penalty": 2.0, "max_length_ratio": 0.5}, VARIANTS["all"]),
+        ({}, VARIANTS["rotary, gelu"] | {"num_heads": 4, "num_key_value_heads": 2}),
     ],
-    ids=["greedy", "without penalty", "beam"],
+    ids=["greedy", "without penalty", "beam", "rotary"],
 )
 def test_the_search_gives_the_same_translations_and_scores(
     decode, model, tokenizer, loaded, tmp_path
@@ -193,6 +201,7 @@ def test_the_position_table_covers_the_longest_source_and_translation(tokenizer)
     ("model", "decode", "message"),
     [
         ({"key_dim": 8, "value_dim": 6}, {}, "model.key_dim 8 and model.value_dim 6"),
+        ({"position": "alibi"}, {}, "do not have model.position=alibi"),
         ({}, {"sampling": True}, "decode.sampling=True.*--sampling false"),
         ({}, {"coverage_penalty": 0.2}, "decode.coverage_penalty=0.2.*--coverage_penalty 0.0"),
         ({}, {"repetition_penalty": 1.2}, "decode.repetition_penalty=1.2.*--format saved_model"),

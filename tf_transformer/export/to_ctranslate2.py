@@ -23,9 +23,16 @@ import keras
 import ml_dtypes
 import numpy as np
 
-from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
+from tf_transformer.config import DecodeConfig, ModelConfig, Quantization, StackConfig
 from tf_transformer.errors import InputError
-from tf_transformer.layers import LayerNorm, MultiHeadAttention, PositionEncoding
+from tf_transformer.layers import (
+    LayerNorm,
+    MultiHeadAttention,
+    PositionEncoding,
+    RelativePosition,
+    RMSNorm,
+    T5Position,
+)
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.search import max_target_lengths
 from tf_transformer.special_ids import BOS_ID, EOS_ID, UNK_ID
@@ -107,6 +114,11 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
             f"model.key_dim {model.decoder.key_dim} and model.value_dim {model.decoder.value_dim}. "
             "Use --format saved_model, or train with equal sizes."
         )
+    if model.position == "alibi":
+        raise InputError(
+            "CTranslate2's encoders do not have model.position=alibi. Use --format saved_model, or "
+            "train with another model.position."
+        )
     for name, off in UNSUPPORTED.items():
         if getattr(decode, name) != off:
             raise InputError(
@@ -146,18 +158,39 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
     from ctranslate2 import specs
 
     config = model.config
-    sizes = [
-        {"num_layers": stack.num_layers, "num_heads": stack.num_heads, "head_dim": stack.key_dim}
-        for stack in (config.encoder, config.decoder)
-    ]
     spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(**sizes[0], pre_norm=config.norm_first),
-        specs.TransformerDecoderSpec(**sizes[1], pre_norm=config.norm_first),
+        specs.TransformerEncoderSpec(**stack_options(config, config.encoder)),
+        specs.TransformerDecoderSpec(**stack_options(config, config.decoder)),
     )
     writer = SpecWriter(dtype)
     writer.encoder(spec.encoder, model, count)
     writer.decoder(spec.decoder, model, count)
     return spec
+
+
+def stack_options(config: ModelConfig, stack: StackConfig) -> dict[str, Any]:
+    """The arguments of CTranslate2's structure of an encoder or decoder."""
+    from ctranslate2.specs import common_spec
+
+    activations = {
+        "relu": common_spec.Activation.RELU,
+        "gelu": common_spec.Activation.GELU,
+        "swiglu": common_spec.Activation.SWISH,
+    }
+    groups = stack.num_key_value_heads
+    return {
+        "num_layers": stack.num_layers,
+        "num_heads": stack.num_heads,
+        "num_heads_kv": None if groups == stack.num_heads else groups,
+        "head_dim": stack.key_dim,
+        "pre_norm": config.norm_first,
+        "rms_norm": config.normalization == "rms_norm",
+        "activation": activations[config.activation],
+        "ffn_glu": config.activation == "swiglu",
+        "rotary_dim": stack.key_dim if config.position == "rotary" else None,
+        "relative_position": config.position == "relative",
+        "relative_attention_bias": config.position == "t5",
+    }
 
 
 class SpecWriter:
@@ -197,11 +230,27 @@ class SpecWriter:
         spec.projection.weight = self.array(model.output_embedding.embeddings)
 
     def positions(self, spec: Any, position: PositionEncoding, count: int, d_model: int) -> None:
-        """A table (count, d_model) of encodings that are added to embeddings."""
-        encodings = position.encodings(keras.ops.arange(count), d_model)
-        spec.position_encodings.encodings = self.array(encodings)
+        """A table (count, d_model) that is added to embeddings, and tables of distances."""
+        if hasattr(spec, "position_encodings"):
+            encodings = position.encodings(keras.ops.arange(count), d_model)
+            none = np.zeros((count, d_model))
+            table = none if encodings is None else encodings
+            spec.position_encodings.encodings = self.array(table)
+        for layer in spec.layer:  # all layers share one table of relative positions
+            if isinstance(position, RelativePosition):
+                layer.self_attention.relative_position_keys = self.array(position.table)
+                layer.self_attention.relative_position_values = self.array(
+                    np.zeros(position.table.shape)
+                )
+            elif isinstance(position, T5Position):
+                layer.self_attention.relative_attention_bias = self.array(position.table)
+                layer.self_attention.relative_attention_max_distance = np.int32(
+                    position.max_distance
+                )
 
-    def attention(self, spec: Any, attention: MultiHeadAttention, norm: LayerNorm) -> None:
+    def attention(
+        self, spec: Any, attention: MultiHeadAttention, norm: LayerNorm | RMSNorm
+    ) -> None:
         """Projections of the same input are concatenated, in CTranslate2 and here."""
         inputs: Sequence[keras.layers.Dense]
         if attention.is_self_attention:
@@ -215,16 +264,23 @@ class SpecWriter:
 
     def feed_forward(self, spec: Any, layer: Any) -> None:
         """The feed-forward network of an encoder or decoder layer."""
-        self.linear(spec.linear_0, layer.feed_forward.hidden)
+        hidden = layer.feed_forward.hidden
+        if layer.feed_forward.is_gated:
+            self.linear(spec.linear_0, hidden, slice(None, layer.feed_forward.d_ff))
+            self.linear(spec.linear_0_noact, hidden, slice(layer.feed_forward.d_ff, None))
+        else:
+            self.linear(spec.linear_0, hidden)
         self.linear(spec.linear_1, layer.feed_forward.output_projection)
         self.norm(spec.layer_norm, layer.feed_forward_residual.norm)
 
-    def linear(self, spec: Any, dense: keras.layers.Dense) -> None:
+    def linear(self, spec: Any, dense: keras.layers.Dense, outputs: slice = slice(None)) -> None:
         """CTranslate2's matrices are (outputs, inputs)."""
-        spec.weight = self.array(keras.ops.transpose(dense.kernel))
+        spec.weight = self.array(keras.ops.transpose(dense.kernel)[outputs])
         if dense.use_bias:
-            spec.bias = self.array(dense.bias)
+            spec.bias = self.array(dense.bias[outputs])
 
-    def norm(self, spec: Any, norm: LayerNorm) -> None:
-        """γ and β; ε is set once for the whole model."""
-        spec.gamma, spec.beta = self.array(norm.gamma), self.array(norm.beta)
+    def norm(self, spec: Any, norm: LayerNorm | RMSNorm) -> None:
+        """γ, and β if there is one; ε is set once for the whole model."""
+        spec.gamma = self.array(norm.gamma)
+        if isinstance(norm, LayerNorm):
+            spec.beta = self.array(norm.beta)

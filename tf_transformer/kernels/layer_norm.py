@@ -66,9 +66,9 @@ def plain_rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasT
         float tensor (..., D).
 
     Example:
-        >>> x = np.array([[1.0, 7.0]], "float32")
+        >>> x = np.array([[2.0, -2.0]], "float32")
         >>> np.asarray(plain_rms_norm(x, np.ones(2, "float32"), 1e-6)).round(3).tolist()
-        [[0.2, 1.4]]
+        [[1.0, -1.0]]
     """
     return x / ops.sqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + epsilon) * gamma
 

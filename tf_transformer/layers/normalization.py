@@ -66,8 +66,8 @@ class RMSNorm(keras.layers.Layer):
         float tensor (..., D).
 
     Example:
-        >>> ops.convert_to_numpy(RMSNorm()(np.array([[1.0, 7.0]], "float32"))).round(3).tolist()
-        [[0.2, 1.4]]
+        >>> ops.convert_to_numpy(RMSNorm()(np.array([[2.0, -2.0]], "float32"))).round(3).tolist()
+        [[1.0, -1.0]]
     """
 
     def __init__(self, epsilon: float = 1e-6, **kwargs):

@@ -1,0 +1,94 @@
+"""benchmarks/variants and benchmarks/positions: their numbers on tiny work, scores by length."""
+
+import json
+
+import pytest
+import sacrebleu
+
+from benchmarks import positions, variants
+from benchmarks.figures import blocks
+from tf_transformer.config import PRESETS, ModelConfig
+from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
+
+TINY = {"preset": "tiny", "sentences": 3, "tokens": 5, "updates": 1, "searches": 1}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_variant_is_a_model(preset):
+    """Of a gated network with 2/3 of d_ff, 3 · 2/3 · d_ff · D parameters remain 2 · d_ff · D."""
+    configs = {
+        name: ModelConfig.preset(preset, **v) for name, v in variants.variants(preset).items()
+    }
+    assert configs["swiglu"].d_ff == 2 * configs["plain"].d_ff // 3
+    deep = configs["deep_encoder"]
+    assert deep.encoder.num_layers + deep.decoder.num_layers == 2 * configs["plain"].num_layers
+
+
+def test_a_round_measures_training_searches_and_memory(monkeypatch):
+    """By hand: a token has 1 layer · 1 of 4 heads · (8 + 8) numbers of 4 bytes in the cache."""
+    small = ModelConfig(num_layers=1, d_model=32, d_ff=24)
+    monkeypatch.setitem(variants.PRESETS, "tiny", small)
+    monkeypatch.setattr(variants, "VOCABULARY", 50)
+    found = variants.measured("multi_query", **TINY)
+    assert found["cache_bytes_per_token"] == 64
+    assert min(found[f"{kind}_tokens_per_second"] for kind in ("training", "greedy", "beam")) > 0
+
+
+def test_the_median_of_all_rounds_is_reported(monkeypatch, tmp_path, capsys):
+    speeds = iter([5.0, 1.0, 30.0])
+    monkeypatch.setattr(variants, "call", lambda place, **work: {"speed": next(speeds)})
+    variants.main(names="rotary", rounds=3, output=str(tmp_path / "x.json"))
+    assert "| rotary | 5 |" in capsys.readouterr().out
+    assert json.loads((tmp_path / "x.json").read_text())["summary"]["preset"] == "tiny"
+
+
+def test_an_unknown_variant_is_an_error():
+    with pytest.raises(InputError, match="unknown name 'rotery'"):
+        variants.main(names="rotery")
+
+
+def test_scores_by_length_are_those_of_the_sentences_of_that_length():
+    """Lengths 3, 15 and 16 with the limit 15; the last is wrong."""
+    right, wrong = "a b c d e", "x x x x x"
+    rows = positions.by_length([right, right, wrong], [right] * 3, [3, 15, 16], [15, 20])
+    found = {row["source_tokens"]: (row["sentences"], row["bleu"]) for row in rows}
+    of_all = sacrebleu.BLEU().corpus_score([right, right, wrong], [[right] * 3]).score
+    assert found == {"all": (3, round(of_all, 2)), "1 to 15": (2, 100.0), "16 to 20": (1, 0.0)}
+
+
+CONFIG = """
+data: {generated_pairs: 60, held_out: 5, vocabulary_size: 300, batch_tokens: 200}
+model: {num_layers: 1, d_model: 8, d_ff: 8, num_heads: 2}
+train: {warmup_steps: 2, threads: 1, valid_score_examples: 0}
+decode: {beam_size: 1, max_extra_length: 2}
+"""
+
+
+def test_runs_are_trained_on_short_pairs_and_scored(tmp_path, monkeypatch):
+    from tf_transformer.commands import command_line, train
+
+    def in_this_process(command, **options):
+        command_line.run(train.main, command[4:])
+
+    monkeypatch.setattr(positions.subprocess, "run", in_this_process)
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    for name in ("s", "t"):
+        (tmp_path / name).write_text("one\ntwo hundred and twenty thousand and forty-one\n")
+    output = tmp_path / "positions.json"
+    positions.main(
+        str(tmp_path / "c.yaml"),
+        2,
+        str(tmp_path / "runs"),
+        str(tmp_path / "s"),
+        str(tmp_path / "t"),
+        "rotary",
+        longest=80,
+        output=str(output),
+    )
+    assert RunFolder(tmp_path / "runs" / "rotary").load_config().data.max_length == 80
+    rows = json.loads(output.read_text())["measurements"]
+    assert [row["position"] for row in rows] == ["rotary"] * len(rows)
+    assert sum(row["sentences"] for row in rows[1:]) == rows[0]["sentences"] == 2
+    monkeypatch.setattr(blocks, "read", lambda name: {"measurements": rows})
+    assert blocks.positions("positions").startswith("| position | all |")
