@@ -10,7 +10,7 @@ import tensorflow_text as tf_text
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.tokenizer import BYTES, Tokenizer
 
 BLANK_PIECE = "\u2581"  # SentencePiece's own sign for a blank
 
@@ -178,8 +178,27 @@ def test_vocabulary_too_small_for_the_bytes(lines):
         Tokenizer.train(lines, vocabulary_size=299)
     assert str(error.value) == (
         "data.vocabulary_size must be at least 300 (256 bytes, 4 special tokens and some "
-        "pieces), got 299."
+        "pieces), or 261 for bytes alone, got 299."
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", " two  blanks\t", "é 日本\x00\r \U0001f44d\u2028", "\ue000"]
+)
+def test_each_byte_is_a_token_of_a_vocabulary_of_bytes(text):
+    tokenizer = Tokenizer.train([], vocabulary_size=BYTES)
+    assert tokenizer.vocabulary_size == BYTES
+    ids = tokenizer.encode(text)
+    assert len(ids) == len(text.encode()) + 1
+    assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize(("line", "rest"), [("a ho", "use"), ("a", " house"), ("a house", "")])
+@pytest.mark.parametrize("normalization", ["identity", "nmt_nfkc"])
+def test_a_continuation_has_no_blank_of_its_own(lines, line, rest, normalization):
+    tokenizer = Tokenizer.train(lines, 400, normalization)
+    ids = [*tokenizer.encode(line)[:-1], *tokenizer.encode_continuation(rest)]
+    assert tokenizer.decode(ids) == line + rest
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  ", "\t"]])

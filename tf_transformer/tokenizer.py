@@ -59,8 +59,8 @@ class Tokenizer:
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         # A character without a piece is encoded as bytes, which no piece reaches across.
-        private_use = map(chr, range(0xE000, 0xF900))
-        self.boundary = next(c for c in private_use if self._processor.piece_to_id(c) == UNK_ID)
+        private_use, unknown = map(chr, range(0xE000, 0xF900)), self._processor.unk_id()
+        self.boundary = next(c for c in private_use if self._processor.piece_to_id(c) == unknown)
         self.boundary_ids = self._processor.encode(self.boundary)
 
     @classmethod

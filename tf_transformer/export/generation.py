@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.export.graph import ServingGraph, _valid_utf8
+from tf_transformer.export.graph import ServingGraph, valid_utf8
 from tf_transformer.export.micro_batches import run_in_micro_batches
 from tf_transformer.search import Search, log_probabilities
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
@@ -21,12 +21,13 @@ class GenerationGraph(ServingGraph):
 
     def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
         super().__init__(search, tokenizer, *options)
-        self._boundary, self._boundary_tokens = tokenizer.boundary, len(tokenizer.boundary_ids)
+        text = tf.TensorSpec((None,), tf.string)  # one function for two signatures
+        self._generate = tf.function(self.predict, input_signature=[text], autograph=False)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., dict[str, tf.Tensor]], list[str]]]:
         return {
-            "serving_default": (self.predict, ["text"]),
-            "generate": (self.predict, ["text"]),
+            "serving_default": (self._generate, ["text"]),
+            "generate": (self._generate, ["text"]),
             "n_best": (self.n_best, ["text"]),
             "score": (self.score_text, ["text"]),
         }
@@ -45,7 +46,7 @@ class GenerationGraph(ServingGraph):
 
     def score_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Strings (B,) to `log_probability`, float32 (B,), and `tokens`, int32 (B,)."""
-        ids = self.encode(_valid_utf8(text))
+        ids = self.encode(valid_utf8(text))
         end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
         ids = tf.concat([ids, end], axis=1)
         size, stride = self._max_source_length, max(1, self._max_source_length // 2)

@@ -92,8 +92,8 @@ class ServingGraph(tf.Module):
         """Strings (B,) and predictions (B,) to `score` and `log_probability`, float32 (B,)."""
         same = "expected as many targets as sources."
         tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
-        sources, cut = self._cut(self.encode(_valid_utf8(source)))
-        targets, target_cut = self._cut(self.encode_target(_valid_utf8(target)))
+        sources, cut = self._cut(self.encode(valid_utf8(source)))
+        targets, target_cut = self._cut(self.encode_target(valid_utf8(target)))
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             pair = (_rows_of(sources, rows), _rows_of(targets, rows))
@@ -128,7 +128,7 @@ class ServingGraph(tf.Module):
 
     def _hypotheses(self, text: tf.Tensor, search: SearchIds, count: int) -> tuple[tf.Tensor, ...]:
         """Predictions and scores (B, N), and whether a text or its prediction was cut (B,)."""
-        text = _valid_utf8(text)
+        text = valid_utf8(text)
         sources, cut = self._cut(self.encode(text))
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -187,7 +187,7 @@ class ServingGraph(tf.Module):
         return tf.concat([ids[:, :room], end], axis=1), ids.row_lengths() > room
 
 
-def _valid_utf8(text: tf.Tensor) -> tf.Tensor:
+def valid_utf8(text: tf.Tensor) -> tf.Tensor:
     """Strings with broken UTF-8 replaced as by Python's "replace", which translate.py uses."""
     return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
 
