@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import reference_search
 from keras import ops
-from models.test_incremental_decoder import RelativeToy, reordered, take_step
+from models.test_incremental_decoder import reordered, take_step
 from models.test_language_model import VOCABULARY, make_model
 
 from tf_transformer.decoding import Constraints, SpecialIds, beam_search
-from tf_transformer.layers import position
 from tf_transformer.models.prompt_decoder import PromptDecoder
 from tf_transformer.thresholds import COMPACTION_INTERVAL
 
@@ -65,9 +64,9 @@ def test_steps_after_prompts_of_different_lengths_equal_whole_texts(beam, option
 
 
 @each_layout
-def test_relative_encodings_take_columns_for_positions(static_shapes, monkeypatch):
-    monkeypatch.setitem(position.ENCODINGS, "toy", RelativeToy)
-    model = make_model(position="toy", key_dim=6, value_dim=5)
+@pytest.mark.parametrize("position", ["rotary", "relative"])
+def test_relative_encodings_take_columns_for_positions(position, static_shapes):
+    model = make_model(position=position, key_dim=6, value_dim=5, num_key_value_heads=1)
     assert_steps_equal_whole_texts(model, 3, static_shapes)
 
 

@@ -10,10 +10,9 @@ from tf_transformer.errors import InputError
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.masks import causal_mask
-from tf_transformer.layers.position import ENCODINGS
 from tf_transformer.layers.stack import Decoder
 from tf_transformer.models.prompt_decoder import PromptDecoder
-from tf_transformer.models.transformer import stack_options
+from tf_transformer.models.transformer import make_position, stack_options
 
 
 class LanguageModelOutput(NamedTuple):
@@ -65,8 +64,8 @@ class LanguageModel(keras.Model):
         self.config = config = config or ModelConfig()
         self.vocabulary_size = vocabulary_size
         policy = self.dtype_policy
-        self.position = ENCODINGS[config.position](
-            max_length=config.max_length, dtype=policy, name="position"
+        self.position = make_position(
+            config, config.decoder, is_causal=True, dtype=policy, name="position"
         )
         options = stack_options(config, config.decoder, self.position, policy)
         self.decoder = Decoder(**options, has_cross_attention=False, name="decoder")
