@@ -59,9 +59,12 @@ class TextGenerator(TextPredictor):
         InputError: for `coverage_penalty`, or a piece that the vocabulary does not have.
 
     Example:
-        >>> generator = TextGenerator.from_run("runs/english", sampling=True, top_p=0.9)
-        >>> generator(["Tom is"])[0].text
-        ' very tired.'
+        >>> from tf_transformer.tokenizer import BYTES, Tokenizer
+        >>> model = LanguageModel(BYTES)
+        >>> model.build()
+        >>> generator = TextGenerator(model, Tokenizer.train([], BYTES), DecodeConfig())
+        >>> generator.score_texts(["Tom is"])[0].tokens
+        7
     """
 
     output: ClassVar[str] = "continuation"
