@@ -7,7 +7,7 @@ import pytest
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.predictor import Prediction
+from tf_transformer.predictors.predictor import Prediction
 from tf_transformer.special_ids import EOS_ID
 from tf_transformer.translator import Alignment, Translator
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
-from tf_transformer.predictor import PairScore, Prediction, require_texts
+from tf_transformer.predictors.predictor import PairScore, Prediction, require_texts
 from tf_transformer.tokenizer import well_formed
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")

@@ -10,10 +10,10 @@ import tensorflow as tf
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.predictors.text_predictor import TextPredictor
 from tf_transformer.saved_translator import SavedTranslator, Translation
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
-from tf_transformer.text_predictor import TextPredictor
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.weights import load_model
 

@@ -7,7 +7,7 @@ from benchmarks.decode.workload import LENGTH_PENALTY, SOURCE_TOKENS, Cell
 from benchmarks.harness.tasks import Setting, Task
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.text_generator import TextGenerator
+from tf_transformer.predictors.text_generator import TextGenerator
 
 
 def task(setting: Setting, cell: Cell, with_prompt: bool) -> Task:

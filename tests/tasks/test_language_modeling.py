@@ -11,9 +11,9 @@ from tf_transformer import tasks
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.predictors.text_generator import TextScore
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING, perplexities
-from tf_transformer.text_generator import TextScore
 from tf_transformer.tokenizer import BYTES, Tokenizer
 
 NAMES = ("tom", "mary", "ann", "the old man", "a dog")

@@ -12,8 +12,8 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig,
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
 from tf_transformer.export import manifest
-from tf_transformer.parser import Parser
 from tf_transformer.parsing.trees import parse
+from tf_transformer.predictors.parser import Parser
 from tf_transformer.tasks.parsing import PARSING
 from tf_transformer.training import trainer
 

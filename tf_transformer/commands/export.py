@@ -13,7 +13,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from tf_transformer.predictor import Predictor
+    from tf_transformer.predictors.predictor import Predictor
 
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
 

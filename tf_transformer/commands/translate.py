@@ -11,7 +11,7 @@ from tf_transformer.run_folder import RunFolder
 from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
 
 if TYPE_CHECKING:
-    from tf_transformer.predictor import Prediction, Predictor
+    from tf_transformer.predictors.predictor import Prediction, Predictor
 
 LISTED = 10  # line numbers in a report
 
@@ -110,7 +110,7 @@ def predicting(predictor: "Predictor") -> Step:
 
 def scoring(predictor: "Predictor") -> Step:
     """A step from inputs and given predictions to the scores of these."""
-    from tf_transformer.predictor import Prediction
+    from tf_transformer.predictors.predictor import Prediction
 
     def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
         scores = predictor.score(inputs, targets, progress)

@@ -14,7 +14,7 @@ import tf_transformer
 from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.files import write_whole
-from tf_transformer.predictor import Predictor
+from tf_transformer.predictors.predictor import Predictor
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.saved_translator import METADATA
 from tf_transformer.weights import updates_of

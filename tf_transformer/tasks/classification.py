@@ -13,10 +13,15 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.readers import stream_table
 from tf_transformer.errors import InputError
-from tf_transformer.label_predictor import THRESHOLD, LabelPredictor, names_in, targets_of
 from tf_transformer.losses import TokenLosses, decision_losses, label_losses
 from tf_transformer.models.encoder_only import Classifier
-from tf_transformer.predictor import Predictor, Progress, no_progress
+from tf_transformer.predictors.label_predictor import (
+    THRESHOLD,
+    LabelPredictor,
+    names_in,
+    targets_of,
+)
+from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 

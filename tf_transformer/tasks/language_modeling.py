@@ -14,10 +14,10 @@ from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, token_losses
-from tf_transformer.predictor import Predictor, Progress, no_progress
+from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
+from tf_transformer.predictors.text_generator import TextGenerator, TextScore, build_language_model
 from tf_transformer.special_ids import BOS_ID, PAD_ID
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
-from tf_transformer.text_generator import TextGenerator, TextScore, build_language_model
 from tf_transformer.tokenizer import Tokenizer
 
 _CHARACTERS = 1000  # SentencePiece learns from lines of at most 4,192 bytes

@@ -14,10 +14,10 @@ from tf_transformer.data.readers import stamp
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, token_losses
-from tf_transformer.parser import Parser, encode_tree
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import UNNAMED_CLOSING, pieces
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
+from tf_transformer.predictors.parser import Parser, encode_tree
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tasks.task import Splits, Task, TestSet

@@ -16,7 +16,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses
-from tf_transformer.predictor import Prediction, Predictor, Progress, no_progress
+from tf_transformer.predictors.predictor import Prediction, Predictor, Progress, no_progress
 from tf_transformer.tokenizer import Tokenizer
 
 __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
+from tf_transformer.predictors.word_numbers import WordNumbers
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.word_numbers import WordNumbers
 
 WORDS = {
     "a house": ["a", "house"],

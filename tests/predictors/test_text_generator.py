@@ -12,8 +12,8 @@ from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.generation import GenerationGraph
 from tf_transformer.models.language_model import LanguageModel
+from tf_transformer.predictors.text_generator import TextGenerator, TextScore, divide
 from tf_transformer.special_ids import BOS_ID
-from tf_transformer.text_generator import TextGenerator, TextScore, divide
 from tf_transformer.tokenizer import BYTES, Tokenizer
 
 LINES = ["tom is tired", "tom was here", "the house is old", "is the house here"] * 5

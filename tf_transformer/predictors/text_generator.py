@@ -12,7 +12,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.generation import GenerationGraph
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.predictor import (
+from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
     Progress,
@@ -20,9 +20,9 @@ from tf_transformer.predictor import (
     no_progress,
     require_texts,
 )
+from tf_transformer.predictors.text_predictor import TextPredictor, pad
 from tf_transformer.search import log_probabilities
 from tf_transformer.special_ids import BOS_ID
-from tf_transformer.text_predictor import TextPredictor, pad
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.weights import load_model
 

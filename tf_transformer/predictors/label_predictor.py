@@ -8,11 +8,11 @@ import tensorflow as tf
 from keras import ops
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.encoder_predictor import EncoderPredictor
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import Outputs
 from tf_transformer.models.encoder_only import Classifier
-from tf_transformer.predictor import (
+from tf_transformer.predictors.encoder_predictor import EncoderPredictor
+from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
     Progress,

@@ -12,8 +12,8 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import EncoderGraph, Outputs
 from tf_transformer.export.graph import write_saved_model
-from tf_transformer.predictor import Progress, no_progress
-from tf_transformer.text_predictor import TextPredictor, pad
+from tf_transformer.predictors.predictor import Progress, no_progress
+from tf_transformer.predictors.text_predictor import TextPredictor, pad
 from tf_transformer.tokenizer import Tokenizer
 
 

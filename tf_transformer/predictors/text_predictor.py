@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
-from tf_transformer.predictor import (
+from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
     Progress,

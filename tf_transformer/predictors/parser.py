@@ -16,10 +16,10 @@ from tf_transformer.parsing.linearization import Actions, linearize
 from tf_transformer.parsing.restore import restore, restore_in_graph
 from tf_transformer.parsing.trees import clean, parse
 from tf_transformer.parsing.words import normalize, normalize_in_graph
-from tf_transformer.predictor import Prediction, Progress, SignatureCase, no_progress
+from tf_transformer.predictors.predictor import Prediction, Progress, SignatureCase, no_progress
+from tf_transformer.predictors.text_predictor import TextPredictor
 from tf_transformer.search import Search
 from tf_transformer.special_ids import EOS_ID
-from tf_transformer.text_predictor import TextPredictor
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import build_model
 from tf_transformer.weights import load_model

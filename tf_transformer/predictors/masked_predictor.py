@@ -8,11 +8,11 @@ import tensorflow as tf
 from keras import ops
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.encoder_predictor import EncoderPredictor
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import Outputs
 from tf_transformer.models.encoder_only import MaskedLanguageModel
-from tf_transformer.predictor import (
+from tf_transformer.predictors.encoder_predictor import EncoderPredictor
+from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
     Progress,
@@ -20,10 +20,10 @@ from tf_transformer.predictor import (
     no_progress,
     require_texts,
 )
+from tf_transformer.predictors.text_predictor import pad
+from tf_transformer.predictors.word_numbers import WordNumbers
 from tf_transformer.special_ids import PAD_ID
-from tf_transformer.text_predictor import pad
 from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.word_numbers import WordNumbers
 
 
 class Restored(NamedTuple):
