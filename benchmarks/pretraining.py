@@ -145,7 +145,7 @@ def _pretrain(folder: pathlib.Path, model: ModelConfig, updates: int) -> dict[st
             **{"label_smoothing": 0.0, "valid_score_examples": 0, "learning_rate": 1.0},
         ),
         DecodeConfig(average=1),
-        task="masked_language_model",
+        task="masked_language_modeling",
     )
     result = trainer.train(config, folder / "mlm")
     row = RunFolder(folder / "mlm").load_metrics(result.updates)[-1]

@@ -48,7 +48,7 @@ def pretrained(folder):
     data = DataConfig(train_file=str(folder / "text"), **SIZES)
     run = folder / "pretrained"
     train.main(
-        str(run), MODEL, data, options(100), DecodeConfig(average=1), "masked_language_model"
+        str(run), MODEL, data, options(100), DecodeConfig(average=1), "masked_language_modeling"
     )
     return run
 

@@ -38,7 +38,7 @@ register("translation", "tf_transformer.tasks.translation:TRANSLATION")
 register("language_modeling", "tf_transformer.tasks.language_modeling:LANGUAGE_MODELING")
 register("parsing", "tf_transformer.tasks.parsing:PARSING")
 register(
-    "masked_language_model",
+    "masked_language_modeling",
     "tf_transformer.tasks.masked_language_modeling:MASKED_LANGUAGE_MODELING",
 )
 register("classification", "tf_transformer.tasks.classification:CLASSIFICATION")
