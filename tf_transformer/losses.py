@@ -7,6 +7,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.layers.flatten import flatten_positions
+from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
 
 
@@ -51,15 +52,30 @@ def token_losses(
     labels = ops.reshape(ops.cast(labels, "int32"), (-1,))  # (N,), N = B·T
     states = flatten_positions(ops.convert_to_tensor(states))  # (N, D)
     embeddings = ops.convert_to_tensor(ops.cast(embeddings, states.dtype))  # (V, D)
-    real = ops.cast(ops.not_equal(labels, pad_id), "float32")  # (N,)
+    real = ops.not_equal(labels, pad_id)  # (N,)
     cross_entropy = kernels.current().cross_entropy
     losses, nll, correct = cross_entropy(labels, states, embeddings, label_smoothing)
-    return TokenLosses(
-        loss=ops.sum(losses * real),
-        nll=ops.sum(nll * real),
-        correct=ops.sum(correct * real),
-        tokens=ops.sum(real),
-    )
+    return _sums(losses, nll, correct, real)
+
+
+def target_losses(
+    model: keras.Model,
+    source: KerasTensor,
+    target: KerasTensor,
+    label_smoothing: float = 0.0,
+    training: bool | None = None,
+) -> TokenLosses:
+    """`token_losses` of each target token, given the source and the target tokens before it.
+
+    Args:
+        model: a `Transformer`, or a model with the same interface.
+        source: int tensor (B, S).
+        target: int tensor (B, T), each row ending with the end id, then padding.
+        label_smoothing: ε.
+        training: whether dropout is on.
+    """
+    states = model.run((source, shift_right(target)), training=training).states
+    return token_losses(target, states, model.output_embedding.embeddings, label_smoothing)
 
 
 def label_losses(

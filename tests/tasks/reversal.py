@@ -7,8 +7,7 @@ import numpy as np
 
 from tf_transformer import tasks
 from tf_transformer.data.examples import Examples
-from tf_transformer.losses import token_losses
-from tf_transformer.sequences import shift_right
+from tf_transformer.losses import target_losses
 from tf_transformer.tasks import Splits, Task, TestSet
 from tf_transformer.translator import Translator, build_model
 
@@ -37,9 +36,7 @@ class Reversal(Task):
         return build_model(config, vocabulary_size, dtype)
 
     def losses(self, model, batch, label_smoothing, training):
-        labels = batch["reversed"]
-        states = model.run((batch["digits"], shift_right(labels)), training=training).states
-        return token_losses(labels, states, model.output_embedding.embeddings, label_smoothing)
+        return target_losses(model, batch["digits"], batch["reversed"], label_smoothing, training)
 
     def predictor(self, model, tokenizer, decode):
         return Translator(model, tokenizer, decode)

@@ -16,7 +16,7 @@ from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, token_losses
 from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.predictors.text_generator import TextGenerator, TextScore, build_language_model
-from tf_transformer.special_ids import BOS_ID, PAD_ID
+from tf_transformer.special_ids import BOS_ID
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 
@@ -112,7 +112,7 @@ class LanguageModeling(Task):
         inputs = ops.concatenate([batch["before"], labels[:, :-1]], axis=1)
         states = model.run(inputs, training=training).states
         embeddings = model.output_embedding.embeddings
-        return token_losses(labels, states, embeddings, label_smoothing, PAD_ID)
+        return token_losses(labels, states, embeddings, label_smoothing)
 
     def predictor(
         self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig

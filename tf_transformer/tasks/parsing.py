@@ -13,13 +13,11 @@ from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.readers import stamp
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses, token_losses
+from tf_transformer.losses import TokenLosses, target_losses
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import UNNAMED_CLOSING, pieces
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
 from tf_transformer.predictors.parser import Parser, encode_tree
-from tf_transformer.sequences import shift_right
-from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import build_model
@@ -110,10 +108,7 @@ class Parsing(Task):
         training: bool,
     ) -> TokenLosses:
         """Label-smoothed cross-entropy of the actions."""
-        labels = batch["tree"]
-        states = model.run((batch["sentence"], shift_right(labels)), training=training).states
-        embeddings = model.output_embedding.embeddings
-        return token_losses(labels, states, embeddings, label_smoothing, PAD_ID)
+        return target_losses(model, batch["sentence"], batch["tree"], label_smoothing, training)
 
     def predictor(self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig) -> Parser:
         return Parser(model, tokenizer, decode)

@@ -14,9 +14,7 @@ from tf_transformer.data.generated import generate
 from tf_transformer.data.readers import read_files, stream_files, stream_tfds
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses, token_losses
-from tf_transformer.sequences import shift_right
-from tf_transformer.special_ids import PAD_ID
+from tf_transformer.losses import TokenLosses, target_losses
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator, build_model
@@ -87,10 +85,7 @@ class Translation(Task):
         training: bool,
     ) -> TokenLosses:
         """Label-smoothed cross-entropy of the target tokens (paper section 5.4)."""
-        labels = batch["target"]
-        states = model.run((batch["source"], shift_right(labels)), training=training).states
-        embeddings = model.output_embedding.embeddings
-        return token_losses(labels, states, embeddings, label_smoothing, PAD_ID)
+        return target_losses(model, batch["source"], batch["target"], label_smoothing, training)
 
     def predictor(
         self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
