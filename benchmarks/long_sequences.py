@@ -106,7 +106,7 @@ def exponent(found: Sequence[dict], cost: str, fit_from: int = _FIT_FROM) -> flo
     if len(pairs) < 2:
         return None
     x, y = np.log(np.array(pairs, "float64")).T
-    return round(float(np.polyfit(x, y, 1)[0]), 2)
+    return round(float(np.polyfit(x, y, 1)[0]), 2) + 0.0  # no -0
 
 
 def measured(

@@ -65,6 +65,7 @@ def test_steps_after_prompts_of_different_lengths_equal_whole_texts(beam, option
 
 PATTERNS = {
     "local": {"attention": "local", "attention_window": 3, "position": "rotary", "key_dim": 4},
+    "local, absolute": {"attention": "local", "attention_window": 3},
     "strided": {"attention": "strided", "attention_window": 3, "position": "learned"},
     "linear": {"attention": "linear", "position": "rotary", "key_dim": 4},
 }
@@ -72,7 +73,7 @@ PATTERNS = {
 
 @each_layout
 @pytest.mark.parametrize(
-    ("pattern", "beam"), [("local", 1), ("local", 2), ("strided", 2), ("linear", 2)]
+    ("pattern", "beam"), [("local", 1), ("local, absolute", 2), ("strided", 2), ("linear", 2)]
 )
 def test_patterns_of_attention_continue_prompts(pattern, beam, static_shapes):
     """The prompts are longer and shorter than the window."""
