@@ -13,6 +13,7 @@ from tf_transformer.errors import InputError
 DERIVED = {"data.max_length": 0}
 
 DType = Literal["float32", "bfloat16"]
+Attention = Literal["full", "local", "strided", "linear"]
 Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
@@ -87,6 +88,12 @@ class ModelConfig:
             in the scores of self-attention (rotary; relative; t5; alibi), or not at all (none).
         max_length: size of the learned position table; the others ignore it.
         max_relative_distance: distances that position relative tells apart, on either side.
+        attention: what self-attention attends to: every position (full, the paper); its
+            neighbourhood (local, section 4 of the paper); that and every attention_window-th
+            position (strided); or sums over all positions in place of a softmax (linear). All but
+            full are for long sequences. Attention to the source is always full.
+        attention_window: positions of the neighbourhood: in a decoder the latest, the own one
+            included; in an encoder half of them on either side. full and linear ignore it.
         activation: of the feed-forward network: relu (the paper), gelu, or swiglu, which has three
             matrices of d_model · d_ff numbers instead of two.
         normalization: around each sub-layer: layer_norm (the paper) or rms_norm.
@@ -117,6 +124,8 @@ class ModelConfig:
     position: Position = "sinusoidal"
     max_length: int = 1024
     max_relative_distance: int = 16
+    attention: Attention = "full"
+    attention_window: int = 256
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     normalization: Literal["layer_norm", "rms_norm"] = "layer_norm"
     tie_embeddings: Literal["all", "target", "none"] = "all"
@@ -128,7 +137,7 @@ class ModelConfig:
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
         _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
         _require_not_negative(self, "encoder_d_ff", "encoder_num_heads", "key_dim", "value_dim")
-        _require_positive(self, "max_relative_distance")
+        _require_positive(self, "max_relative_distance", "attention_window")
         _require_not_negative(self, "num_key_value_heads")
         _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
         for prefix, stack in (("", self.decoder), ("encoder_", self.encoder)):
@@ -154,10 +163,30 @@ class ModelConfig:
                     f"model.{prefix}num_heads ({stack.num_heads}) must be a multiple of "
                     f"model.num_key_value_heads ({stack.num_key_value_heads})."
                 )
+        self._check_attention()
         if self.tie_embeddings == "all" and self.encoder.d_model != self.d_model:
             raise InputError(
                 f"model.encoder_d_model ({self.encoder_d_model}) and model.d_model "
                 f"({self.d_model}) must be equal for model.tie_embeddings=all. Use target or none."
+            )
+
+    def _check_attention(self) -> None:
+        if self.attention != "full" and self.architecture != "transformer":
+            raise InputError(
+                f"model.attention={self.attention} is a pattern of self-attention, which "
+                f"model.architecture={self.architecture} does not have. Use full."
+            )
+        if self.attention != "linear":
+            return
+        if self.position in ("relative", "t5", "alibi"):
+            raise InputError(
+                f"model.attention=linear has no scores that model.position={self.position} could "
+                "change. Use sinusoidal, learned, rotary or none."
+            )
+        if self.attention_dropout_rate:
+            raise InputError(
+                "model.attention=linear has no attention weights, so model.attention_dropout_rate "
+                f"must be 0, got {self.attention_dropout_rate}."
             )
 
     @property

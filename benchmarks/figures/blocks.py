@@ -389,6 +389,29 @@ def _described(name: str) -> list[str]:
 
 # Results that need a longer measurement than most; without their file there is no block.
 _LONG: dict[str, Renderer] = {
+    "long_sequences": fields_of(
+        "long_sequences",
+        {
+            "attention": "attention",
+            "length": "tokens",
+            "fits": "fits",
+            "memory_mb": "memory of forward and backward, MB",
+            "seconds": "seconds",
+            "step_ms": "decoding step, ms",
+            "cache_mb": "cache, MB",
+        },
+    ),
+    "long_sequences.exponents": lambda: of_rows(
+        read("long_sequences")["summary"]["exponents"],
+        {
+            "attention": "attention",
+            "memory_mb": "memory",
+            "seconds": "time",
+            "step_ms": "time of a step",
+            "cache_mb": "cache",
+        },
+        left=1,
+    ),
     "positions": lambda: positions("positions"),
     "positions_short": lambda: positions("positions_short"),
     "variants": fields_of(
@@ -404,7 +427,7 @@ _LONG: dict[str, Renderer] = {
         },
     ),
 }
-BLOCKS |= {name: block for name, block in _LONG.items() if name in result_names()}
+BLOCKS |= {name: block for name, block in _LONG.items() if name.split(".")[0] in result_names()}
 BLOCKS |= {f"{name}.source": _source_of(name) for name in result_names()}
 BLOCKS |= {
     f"experiments.{topic.replace(' ', '_')}.{name}": _experiments_of(topic, kept)

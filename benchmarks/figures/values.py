@@ -24,6 +24,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "decode_lengths": ("beam", "target_tokens"),
     "decode_other_systems": ("shape", "system", "beam", "batch"),
     "experiments": ("id",),
+    "long_sequences": ("attention", "length"),
     "multi30k": ("average", "dtype", "beam"),
     "positions": ("position", "source_tokens"),
     "positions_short": ("position", "source_tokens"),

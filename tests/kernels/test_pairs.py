@@ -20,6 +20,8 @@ from tf_transformer.kernels.attention import (
     plain_attention,
     plain_static_attention,
 )
+from tf_transformer.kernels.linear_attention import CHUNK
+from tf_transformer.kernels.local_attention import Window
 from tf_transformer.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
 
 ON_JAX = keras.backend.backend() == "jax"
@@ -186,6 +188,46 @@ DROPOUT_ON_WEIGHTS = {
 }
 
 
+def distance_bias(query, query_positions, key_positions):
+    """Depends on the query and on the difference of positions, like that of Shaw et al."""
+    differences = key_positions[:, None, :] - query_positions[None, :, None]
+    slopes = ops.sum(query, axis=-1, keepdims=True)  # (B, H, T, 1)
+    return slopes * ops.cast(differences, query.dtype)[:, None]
+
+
+def sequence_case(length: int, has_mask=True, **arguments) -> Case:
+    """Of self-attention; one sentence has padding on the left, and the other has no key at all."""
+    hidden = np.arange(length)[None] >= np.array([[length // 2], [length]])
+    mask = {"mask": hidden & random_mask(2, length)} if has_mask else {}
+    return Case(heads(length, length), arguments | mask)
+
+
+def quarter_turn(x):
+    """A rotation by the position: even ones stay."""
+    odd = ops.cast(ops.arange(ops.shape(x)[2]) % 2, x.dtype)[:, None]
+    return x * (1 - odd) + ops.roll(x, 1, axis=3) * odd
+
+
+CAUSAL, BOTH_SIDES = Window(3, 0), Window(2, 2)
+LOCAL = {
+    "causal": sequence_case(11, False, window=CAUSAL),
+    "causal, mask, bias": sequence_case(8, window=CAUSAL, bias=distance_bias),
+    "both sides": sequence_case(7, window=BOTH_SIDES),
+    "longer after": sequence_case(7, False, window=Window(1, 3), bias=distance_bias),
+    "shorter than the window": sequence_case(2, window=CAUSAL),
+}
+STRIDED = {
+    "causal": sequence_case(11, window=CAUSAL, stride=4),
+    "both sides": sequence_case(9, False, window=BOTH_SIDES, stride=4, bias=distance_bias),
+    "shorter than the window": sequence_case(3, window=CAUSAL, stride=4),
+}
+LINEAR = {
+    "causal": sequence_case(CHUNK + 3, is_causal=True, rotate=quarter_turn),
+    "causal, one chunk": sequence_case(5, False, is_causal=True),
+    "both sides": sequence_case(7, is_causal=False, rotate=quarter_turn),
+}
+
+
 def rank_case(groups, rows, size, k, has_totals=True) -> Case:
     values = [2 * numbers(groups, rows, size), 3 * numbers(groups, rows, seed=2)]
     if has_totals:
@@ -196,6 +238,9 @@ def rank_case(groups, rows, size, k, has_totals=True) -> Case:
 CASES: dict[str, dict[str, Case]] = {
     "attention": ATTENTION | DROPOUT_ON_WEIGHTS,
     "static_attention": {name: static_case(case) for name, case in ATTENTION.items()},
+    "local_attention": LOCAL,
+    "strided_attention": STRIDED,
+    "linear_attention": LINEAR,
     "layer_norm": {
         f"{leading}, ε={epsilon}": Case(
             [2 * numbers(*leading, 7), numbers(7, seed=2), numbers(7, seed=3)],

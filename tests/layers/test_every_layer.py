@@ -29,6 +29,7 @@ rates = {"dropout_rate": 0.1, "attention_dropout_rate": 0.2, "feed_forward_dropo
 variants = {"num_key_value_heads": 1, "activation": "swiglu", "normalization": "rms_norm"}
 sizes = attention | rates | variants | {"d_ff": 11, "attention_bias": True, "norm_first": True}
 stack = sizes | {"num_layers": 2, "remat": True}
+linear = {"attention": "linear", "attention_dropout_rate": 0.0}
 no_memory = {"has_cross_attention": False}
 CASES = [
     Case("Dropout", {"rate": 0.3, "seed": 5}, [X], {"training": True}),
@@ -38,11 +39,11 @@ CASES = [
     Case("RMSNorm", {"epsilon": 0.1}, [X]),
     Case("FeedForward", {"d_ff": 11, "dropout_rate": 0.2, "activation": "gelu"}, [X]),
     Case("EncoderLayer", sizes, [X]),
-    Case("Encoder", stack, [X]),
+    Case("Encoder", stack | {"attention": "strided", "attention_window": 3}, [X]),
     Case("DecoderLayer", sizes, [X, MEMORY]),
     Case("DecoderLayer", sizes | no_memory, [X]),
-    Case("Decoder", stack, [X, MEMORY]),
-    Case("Decoder", stack | no_memory, [X]),
+    Case("Decoder", stack | {"attention": "local", "attention_window": 2}, [X, MEMORY]),
+    Case("Decoder", stack | linear | no_memory, [X]),
     Case("TokenEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
     Case("SinusoidalPosition", {}, [X]),
     Case("LearnedPosition", {"max_length": 5}, [X]),

@@ -43,6 +43,15 @@ VARIANTS = {
         **{"position": "rotary", "activation": "swiglu", "normalization": "rms_norm"},
     },
 }
+# A window of 2 moves on after two steps.
+PATTERNS = {
+    "local, alibi": {"attention": "local", "attention_window": 2, "position": "alibi"},
+    "strided, relative": {"attention": "strided", "attention_window": 2, "position": "relative"},
+    "linear, rotary": {
+        **{"attention": "linear", "position": "rotary", "key_dim": 4, "value_dim": 5},
+        **{"num_heads": 4, "num_key_value_heads": 2},
+    },
+}
 # XLA, and so JAX, has no tensors that grow.
 ON_JAX = keras.backend.backend() == "jax"
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
@@ -254,6 +263,20 @@ def test_a_static_cache_has_the_layout_of_xla(beam):
     for key, value, _ in step.start.per_sentence.cache.layers:
         assert key.shape == (heads, 3, CAPACITY * beam)
         assert value.shape == (heads, CAPACITY * beam, 5)
+
+
+@each_layout
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+def test_steps_with_a_pattern_of_attention_equal_decoding_the_whole(pattern, beam, static_shapes):
+    model = make_model(**pattern)
+    seen = random_search(
+        IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes), beam, CAPACITY - 1
+    )
+    np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
+    if pattern["attention"] == "local" and (static_shapes or beam == 1):
+        rows = {cache[0].shape[-1 if static_shapes else -2] for cache in seen.caches[1:]}
+        assert rows == {2 * beam}
 
 
 @not_on_jax

@@ -35,16 +35,16 @@ def logits_after(model, *texts) -> np.ndarray:
     return ops.convert_to_numpy(model(rows))[np.arange(len(texts)), last]
 
 
-def assert_steps_equal_whole_texts(model, beam, static_shapes):
+def assert_steps_equal_whole_texts(model, beam, static_shapes, steps=STEPS):
     """Steps with random tokens and random parents, as a beam search takes them."""
     random = np.random.default_rng(5)
     capacity = 4 if static_shapes else None
-    step = PromptDecoder(model, PROMPTS, beam, STEPS, static_shapes, capacity)
+    step = PromptDecoder(model, PROMPTS, beam, steps, static_shapes, capacity)
     state, newest = step.start, np.ones((3, beam), int)
     texts = [[[1, *row[:n]] for _ in range(beam)] for row, n in zip(PROMPTS, LENGTHS, strict=True)]
-    for index in range(STEPS):
+    for index in range(steps):
         if static_shapes and index == capacity:
-            state = step.cache_schedule.resize(state, STEPS)
+            state = step.cache_schedule.resize(state, steps)
         logits, state = take_step(step, newest, state, index)
         expected = logits_after(model, *(text for of_row in texts for text in of_row))
         np.testing.assert_allclose(logits.reshape(expected.shape), expected, rtol=0, atol=2e-5)
@@ -61,6 +61,23 @@ def assert_steps_equal_whole_texts(model, beam, static_shapes):
 @pytest.mark.parametrize(("beam", "options"), [(1, {"position": "learned"}), (3, {})], ids=str)
 def test_steps_after_prompts_of_different_lengths_equal_whole_texts(beam, options, static_shapes):
     assert_steps_equal_whole_texts(make_model(**options), beam, static_shapes)
+
+
+PATTERNS = {
+    "local": {"attention": "local", "attention_window": 3, "position": "rotary", "key_dim": 4},
+    "local, absolute": {"attention": "local", "attention_window": 3},
+    "strided": {"attention": "strided", "attention_window": 3, "position": "learned"},
+    "linear": {"attention": "linear", "position": "rotary", "key_dim": 4},
+}
+
+
+@each_layout
+@pytest.mark.parametrize(
+    ("pattern", "beam"), [("local", 1), ("local, absolute", 2), ("strided", 2), ("linear", 2)]
+)
+def test_patterns_of_attention_continue_prompts(pattern, beam, static_shapes):
+    """The prompts are longer and shorter than the window."""
+    assert_steps_equal_whole_texts(make_model(**PATTERNS[pattern]), beam, static_shapes, steps=6)
 
 
 @each_layout

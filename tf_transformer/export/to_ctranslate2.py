@@ -108,6 +108,11 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
             f"CTranslate2 runs Transformers, not model.architecture={model.architecture}. "
             "Use --format saved_model."
         )
+    if model.attention != "full":
+        raise InputError(
+            f"CTranslate2 has full attention only, not model.attention={model.attention}. "
+            "Use --format saved_model."
+        )
     if any(stack.key_dim != stack.value_dim for stack in (model.encoder, model.decoder)):
         raise InputError(
             "CTranslate2 needs one size for a head's keys and values, but this model has "

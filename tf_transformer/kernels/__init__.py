@@ -22,6 +22,9 @@ from tf_transformer.kernels import cross_entropy as _cross_entropy
 from tf_transformer.kernels import dropout as _dropout
 from tf_transformer.kernels import gradient as _gradient
 from tf_transformer.kernels import layer_norm as _layer_norm
+from tf_transformer.kernels import linear_attention as _linear_attention
+from tf_transformer.kernels import local_attention as _local_attention
+from tf_transformer.kernels import strided_attention as _strided_attention
 from tf_transformer.kernels import top_k as _top_k
 
 
@@ -30,6 +33,9 @@ class Kernels(NamedTuple):
 
     attention: Callable
     static_attention: Callable
+    local_attention: Callable
+    strided_attention: Callable
+    linear_attention: Callable
     layer_norm: Callable
     rms_norm: Callable
     dropout: Callable
@@ -43,6 +49,9 @@ class Kernels(NamedTuple):
 PLAIN = Kernels(
     attention=_attention.plain_attention,
     static_attention=_attention.plain_static_attention,
+    local_attention=_local_attention.plain_local_attention,
+    strided_attention=_strided_attention.plain_strided_attention,
+    linear_attention=_linear_attention.plain_linear_attention,
     layer_norm=_layer_norm.plain_layer_norm,
     rms_norm=_layer_norm.plain_rms_norm,
     dropout=_dropout.plain_dropout,
@@ -55,6 +64,9 @@ PLAIN = Kernels(
 TUNED = Kernels(
     attention=_attention.attention,
     static_attention=_attention.static_attention,
+    local_attention=_local_attention.local_attention,
+    strided_attention=_strided_attention.strided_attention,
+    linear_attention=_linear_attention.linear_attention,
     layer_norm=_layer_norm.layer_norm,
     rms_norm=_layer_norm.rms_norm,
     dropout=_dropout.dropout,

@@ -50,7 +50,7 @@ def plain_attention(
         TensorShape([2, 3, 5, 7])
     """
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) / math.sqrt(query.shape[-1])
-    weights = _softmax(_masked(scores, mask, bias), scores.dtype)
+    weights = softmax(_masked(scores, mask, bias), scores.dtype)
     return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
 
 
@@ -62,7 +62,8 @@ def _masked(scores: KerasTensor, mask, bias) -> KerasTensor:
     return scores if mask is None else ops.where(mask, scores, MASKED_SCORE)
 
 
-def _softmax(scores: KerasTensor, dtype) -> KerasTensor:
+def softmax(scores: KerasTensor, dtype) -> KerasTensor:
+    """The softmax of float32 scores, in a dtype."""
     return ops.cast(ops.softmax(scores, axis=-1), dtype)
 
 
@@ -83,7 +84,7 @@ def attention(
 
     def by_products() -> HeadOutput:
         scores = matmul_transposed(_scaled(query), key)
-        weights = _softmax(_masked(scores, mask, bias), scores.dtype)
+        weights = softmax(_masked(scores, mask, bias), scores.dtype)
         return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
 
     queries = query.shape[2]
@@ -94,6 +95,15 @@ def attention(
     return ops.cond(
         is_small, lambda: _elementwise_attention(query, key, value, mask, bias), by_products
     )
+
+
+def masked_scores(query, key, mask, bias=None) -> KerasTensor:
+    """Q Kᵀ / √K of (B, H, T, K) and (B, H, S, K) in float32, `MASKED_SCORE` where mask is False.
+
+    `bias` makes the numbers to be added of the queries.
+    """
+    scores = matmul_transposed(_scaled(query), key)
+    return _masked(scores, mask, None if bias is None else bias(query))
 
 
 def _scaled(query: KerasTensor) -> KerasTensor:
@@ -148,7 +158,7 @@ def static_attention(query, key, value, mask=None, bias=None) -> HeadOutput:
     """`plain_static_attention` without moving an axis of the cache: XLA would copy all of it."""
     _, heads, length, size = query.shape
     scores = ops.matmul(ops.reshape(_scaled(query), (-1, length, size)), key)  # (B·H, T, S)
-    weights = _softmax(_masked(_split_batch(scores, heads), mask, bias), scores.dtype)
+    weights = softmax(_masked(_split_batch(scores, heads), mask, bias), scores.dtype)
     output = ops.matmul(ops.reshape(weights, (-1, *ops.shape(weights)[2:])), value)
     return HeadOutput(_split_batch(output, heads), weights)
 

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -12,6 +12,7 @@ from tf_transformer.layers.cache import Attended, KeyValue, StaticKeyValue
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.flatten import flatten_positions
 from tf_transformer.layers.initializers import ConcatenatedInitializer
+from tf_transformer.layers.pattern import Pattern
 from tf_transformer.layers.position_encoding import Positions
 
 
@@ -72,6 +73,8 @@ class MultiHeadAttention(keras.layers.Layer):
         num_key_value_heads: number of heads of keys and values, G; `num_heads` when None. Fewer is
             grouped-query attention (Ainslie et al. 2023): H / G heads of queries share one head of
             keys and values, and a cache holds G heads.
+        pattern: which positions self-attention attends to; all when None. The masks of another
+            pattern hide keys only, (B, 1, 1, T).
 
     Call arguments:
         query: float tensor (B, T, D).
@@ -103,6 +106,7 @@ class MultiHeadAttention(keras.layers.Layer):
         use_bias: bool = False,
         dropout_rate: float = 0.0,
         num_key_value_heads: int | None = None,
+        pattern: Pattern | dict | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -117,6 +121,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.value_dim = value_dim or key_dim
         self.use_bias = use_bias
         self.dropout_rate = dropout_rate
+        if isinstance(pattern, dict):  # as in `get_config`
+            pattern = keras.saving.deserialize_keras_object(pattern)
+        self.pattern: Any = pattern or Pattern()
         # Glorot's fans are those of each (D, H·K) matrix alone.
         self._fill_query, self._fill_key, self._fill_value = (
             keras.initializers.GlorotUniform() for _ in range(3)
@@ -203,6 +210,11 @@ class MultiHeadAttention(keras.layers.Layer):
             training: whether dropout is on.
         """
         query, new = self.project(x)
+        if self.pattern.handles(cache):
+            found = self.pattern.attend(
+                query, new, attention_mask, positions, cache, self._dropout(training)
+            )
+            return Attended(self._concatenate(found.heads), found.weights, found.cache)
         bias = None
         if positions is not None:
             query, new = positions.rotate(query), new._replace(key=positions.rotate(new.key))
@@ -227,13 +239,17 @@ class MultiHeadAttention(keras.layers.Layer):
             bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
             training: whether dropout is on.
         """
-        dropout = None
-        if training and self.dropout_rate:
-            dropout = functools.partial(self.dropout.__call__, training=training)
+        dropout = self._dropout(training)
         groups = HeadGroups(query, self.num_key_value_heads)
         query, mask, bias = map(groups.join, (query, attention_mask, bias))
         heads, weights = key_value.attend(query, mask, bias, dropout)
         return Attended(self._concatenate(groups.split(heads)), groups.split(weights), key_value)
+
+    def _dropout(self, training: bool | None) -> Callable | None:
+        """Dropout on attention weights; None when it is off."""
+        if not (training and self.dropout_rate):
+            return None
+        return functools.partial(self.dropout.__call__, training=training)
 
     def project(self, x: KerasTensor) -> tuple[KerasTensor, KeyValue]:
         """Self-attention's queries (B, H, T, K), keys and values (B, G, T, K) of (B, T, D)."""
@@ -301,4 +317,5 @@ class MultiHeadAttention(keras.layers.Layer):
             "use_bias": self.use_bias,
             "dropout_rate": self.dropout_rate,
             "num_key_value_heads": self.num_key_value_heads,
+            "pattern": keras.saving.serialize_keras_object(self.pattern),
         }

@@ -1,6 +1,6 @@
 """The encoder layer and the decoder layer (paper section 3.1)."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 from keras import KerasTensor
@@ -9,6 +9,7 @@ from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.cache import Memory
 from tf_transformer.layers.feed_forward import Activation, FeedForward
 from tf_transformer.layers.normalization import Normalization
+from tf_transformer.layers.pattern import PATTERNS
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.residual import Residual
 
@@ -17,7 +18,7 @@ class BlockOutput(NamedTuple):
     """The results of one layer of an encoder or decoder."""
 
     output: KerasTensor  # (B, T, D)
-    attention: KerasTensor  # (B, H, T, S): self-attention's weights
+    attention: KerasTensor | tuple  # (B, H, T, S), or as the pattern says: self-attention's weights
     cross_attention: KerasTensor | tuple  # (B, H, T, S); () without cross-attention
     cache: Any  # self-attention's keys and values, in the layout of the given cache
 
@@ -42,7 +43,12 @@ class Block(keras.layers.Layer):
         num_key_value_heads: heads of keys and values; `num_heads` when None.
         activation: of the feed-forward network, `relu` (the paper), `gelu` or `swiglu`.
         normalization: `layer_norm` (the paper) or `rms_norm`.
+        attention: the pattern of self-attention: `full` (the paper), `local`, `strided` or
+            `linear`; see `layers/pattern.py`. All but `full` take masks that hide keys only.
+        attention_window: positions around a query that `local` and `strided` attend to, r.
     """
+
+    is_causal: ClassVar[bool]  # whether no position attends to later ones
 
     def __init__(
         self,
@@ -59,6 +65,8 @@ class Block(keras.layers.Layer):
         num_key_value_heads: int | None = None,
         activation: Activation = "relu",
         normalization: Normalization = "layer_norm",
+        attention: str = "full",
+        attention_window: int = 256,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -75,15 +83,18 @@ class Block(keras.layers.Layer):
             "num_key_value_heads": num_key_value_heads,
             "activation": activation,
             "normalization": normalization,
+            "attention": attention,
+            "attention_window": attention_window,
         }
         policy = self.dtype_policy
         rate = attention_dropout_rate
-        attention = (num_heads, key_dim, value_dim, attention_bias, rate, num_key_value_heads)
+        sizes = (num_heads, key_dim, value_dim, attention_bias, rate, num_key_value_heads)
+        pattern = PATTERNS[attention](attention_window, self.is_causal)
         residual = (dropout_rate, norm_first, normalization)
         self.has_cross_attention = has_cross_attention
-        self.self_attention = MultiHeadAttention(*attention, dtype=policy)
+        self.self_attention = MultiHeadAttention(*sizes, pattern, dtype=policy)
         if has_cross_attention:
-            self.cross_attention = MultiHeadAttention(*attention, dtype=policy)
+            self.cross_attention = MultiHeadAttention(*sizes, dtype=policy)
         self.feed_forward = FeedForward(d_ff, feed_forward_dropout_rate, activation, dtype=policy)
         self.attention_residual = Residual(*residual, dtype=policy)
         if has_cross_attention:
@@ -164,6 +175,8 @@ class EncoderLayer(Block):
         TensorShape([3, 5, 8])
     """
 
+    is_causal = False
+
     def build(self, x_shape):
         self._build(x_shape)
 
@@ -189,7 +202,8 @@ class DecoderLayer(Block):
     Call arguments:
         x: float tensor (B, T, D).
         memory: float tensor (B, S, D'), the encoder's output; None without cross-attention.
-        attention_mask: bool tensor that broadcasts to (B, H, T, T); must be causal.
+        attention_mask: bool tensor that broadcasts to (B, H, T, T); must be causal with
+            `attention` full. Other patterns are causal themselves.
         cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
         training: whether dropout is on.
 
@@ -202,6 +216,8 @@ class DecoderLayer(Block):
         >>> layer(x, memory, causal_mask(5)).shape
         TensorShape([3, 5, 8])
     """
+
+    is_causal = True
 
     def __init__(self, num_heads: int, key_dim: int, d_ff: int, **options):
         super().__init__(num_heads, key_dim, d_ff, **{"has_cross_attention": True} | options)

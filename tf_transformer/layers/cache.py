@@ -16,9 +16,12 @@ hypotheses of a sentence share the rows of that sentence, and an ancestor mask (
 rows of each hypothesis. When a beam is reordered, masks move and rows stay.
 
     layers                                  keys and values of each layer
-    positions(beam_size, filled)            the position of each row
+    share(batch, beam_size, visible)        the first ancestor mask, of all hypotheses
+    positions(beam_size, filled, index)     the position of each row
+    forget(ancestors, oldest)               rows before a position are not attended to any more
     open(ancestors, index, filled)          makes room for the W rows of a step
-    mask(ancestors)                         the attention mask of the step
+    mask(ancestors, has_padding)            the attention mask of the step
+    close(ancestors, layers)                takes the keys and values of the step
     resize(ancestors, rows)                 changes the capacity (static layout only)
 
 The rows of a prompt, one per column, may come first (`of_prompt`); `filled` is their number.
@@ -208,9 +211,30 @@ class GrowingCache(NamedTuple):
         layers = [layer.append(no_rows) for layer, no_rows in zip(layers, empty, strict=True)]
         return cls(layers, ops.concatenate([rows, rows[:, :none]], axis=1))
 
-    def positions(self, beam_size: int, filled: int | KerasTensor = 0) -> KerasTensor:
+    def share(
+        self, batch, beam_size: int, visible: KerasTensor | None = None
+    ) -> tuple[KerasTensor, GrowingCache]:
+        """The first ancestor mask (B, W, R): `visible`, bool (B, 1, R), or no row."""
+        shape = (batch, beam_size, ops.shape(self.rows)[1])
+        return _first_ancestors(shape, visible), self
+
+    def positions(
+        self, beam_size: int, filled: int | KerasTensor = 0, index: KerasTensor | None = None
+    ) -> KerasTensor:
         """The position of each row, int32 (B, R)."""
         return self.rows
+
+    def forget(self, ancestors: KerasTensor, oldest: KerasTensor) -> tuple[KerasTensor, Any]:
+        """Without the rows before position `oldest`.
+
+        The rows of a single hypothesis are in the order of positions; those of several are removed
+        with the rows that have no descendant.
+        """
+        if ancestors.shape[1] > 1:
+            return ops.logical_and(ancestors, (self.rows >= oldest)[:, None]), self
+        first = ops.sum(ops.cast(self.rows[:1] < oldest, "int32"))
+        layers = [KeyValue(*(field[:, :, first:] for field in layer)) for layer in self.layers]
+        return ancestors[:, :, first:], GrowingCache(layers, self.rows[:, first:])
 
     def open(
         self, ancestors: KerasTensor, index: KerasTensor, filled: int | KerasTensor = 0
@@ -231,9 +255,17 @@ class GrowingCache(NamedTuple):
             cache._replace(rows=ops.concatenate([cache.rows, positions], axis=1)),
         )
 
-    def mask(self, ancestors: KerasTensor) -> KerasTensor | None:
-        """The attention mask (B, 1, W, R); None for a single hypothesis, which sees every row."""
-        return None if ancestors.shape[1] == 1 else ancestors[:, None]
+    def mask(self, ancestors: KerasTensor, has_padding: bool = False) -> KerasTensor | None:
+        """The attention mask (B, 1, W, R); None for a single hypothesis, which sees every row.
+
+        With `has_padding` there may be rows that no hypothesis sees.
+        """
+        sees_all = ancestors.shape[1] == 1 and not has_padding
+        return None if sees_all else ancestors[:, None]
+
+    def close(self, ancestors: KerasTensor, layers: list) -> tuple[KerasTensor, GrowingCache]:
+        """The cache with the keys and values that a step has returned."""
+        return ancestors, self._replace(layers=layers)
 
     def _compact(self, ancestors: KerasTensor) -> tuple[KerasTensor, GrowingCache]:
         """Keeps the rows with a descendant; as many as the sentence with the most has."""
@@ -248,7 +280,11 @@ class GrowingCache(NamedTuple):
 
 
 class StaticCache(NamedTuple):
-    """A cache of fixed size, as XLA and JAX need it; rows are written one step after the other."""
+    """A cache of fixed size, as XLA and JAX need it; rows are written one step after the other.
+
+    After the last free row comes the first again: a cache with fewer rows than a search has steps
+    keeps those of the latest steps.
+    """
 
     layers: list[StaticKeyValue]  # per layer: keys (B·H, K, R), values (B·H, R, K)
 
@@ -263,10 +299,30 @@ class StaticCache(NamedTuple):
         """A cache with keys and values (B, H, P, K) of a prompt's columns and no free rows."""
         return cls(list(map(StaticKeyValue.of, layers)))
 
-    def positions(self, beam_size: int, filled: int | KerasTensor = 0) -> KerasTensor:
-        """The position of each row, int32 (1, R)."""
-        rows = ops.arange(ops.shape(self.layers[0].value)[1], dtype="int32") - filled
-        return (filled + ops.where(rows < 0, rows, rows // beam_size))[None]
+    def share(
+        self, batch, beam_size: int, visible: KerasTensor | None = None
+    ) -> tuple[KerasTensor, StaticCache]:
+        """The first ancestor mask (B, W, R): `visible`, bool (B, 1, R), or no row."""
+        shape = (batch, beam_size, ops.shape(self.layers[0].value)[1])
+        return _first_ancestors(shape, visible), self
+
+    def positions(
+        self, beam_size: int, filled: int | KerasTensor = 0, index: KerasTensor | None = None
+    ) -> KerasTensor:
+        """The position of each row, int32 (1, R), at step `index`; rows not yet written have any.
+
+        Without `index`, as if each row had been written once.
+        """
+        count = ops.shape(self.layers[0].value)[1]
+        rows = ops.arange(count, dtype="int32") - filled
+        steps = rows // beam_size
+        if index is not None:  # the latest step that has written a row
+            steps = index - (index - steps) % ((count - filled) // beam_size)
+        return (filled + ops.where(rows < 0, rows, steps))[None]
+
+    def forget(self, ancestors: KerasTensor, oldest: KerasTensor) -> tuple[KerasTensor, Any]:
+        """The same: later steps write over the rows of the earliest ones."""
+        return ancestors, self
 
     def open(
         self, ancestors: KerasTensor, index: KerasTensor, filled: int | KerasTensor = 0
@@ -274,13 +330,18 @@ class StaticCache(NamedTuple):
         """Ancestor mask (B, W, R) and cache for step `index`, at position `filled + index`."""
         batch, beam_size, _ = ops.shape(ancestors)
         own_rows = ops.broadcast_to(ops.eye(beam_size, dtype="bool"), (batch, *[beam_size] * 2))
-        start = index * beam_size + filled
+        rows = ops.shape(self.layers[0].value)[1]
+        start = (index * beam_size) % (rows - filled) + filled
         layers = [layer._replace(start=start) for layer in self.layers]
         return ops.slice_update(ancestors, (0, 0, start), own_rows), StaticCache(layers)
 
-    def mask(self, ancestors: KerasTensor) -> KerasTensor:
+    def mask(self, ancestors: KerasTensor, has_padding: bool = False) -> KerasTensor:
         """The attention mask (B, 1, W, R), which also hides the free rows."""
         return ancestors[:, None]
+
+    def close(self, ancestors: KerasTensor, layers: list) -> tuple[KerasTensor, StaticCache]:
+        """The cache with the keys and values that a step has returned."""
+        return ancestors, self._replace(layers=layers)
 
     def resize(self, ancestors: KerasTensor, rows) -> tuple[KerasTensor, StaticCache]:
         """Ancestor mask and cache with a capacity of `rows` rows."""
@@ -289,6 +350,11 @@ class StaticCache(NamedTuple):
             for key, value, start in self.layers
         ]
         return _pad(ancestors, rows, 2), StaticCache(layers)
+
+
+def _first_ancestors(shape: tuple, visible: KerasTensor | None) -> KerasTensor:
+    """An ancestor mask of a shape (B, W, R)."""
+    return ops.zeros(shape, "bool") if visible is None else ops.broadcast_to(visible, shape)
 
 
 def _pad(x: KerasTensor, size, axis: int) -> KerasTensor:

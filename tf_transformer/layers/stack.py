@@ -9,6 +9,7 @@ from keras import KerasTensor, ops
 from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
 from tf_transformer.layers.cache import Memory
 from tf_transformer.layers.normalization import NORMALIZATIONS
+from tf_transformer.layers.pattern import Pattern
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.remat import recompute
 
@@ -17,7 +18,7 @@ class StackOutput(NamedTuple):
     """The results of an encoder or decoder; lists have one entry per layer."""
 
     output: KerasTensor  # (B, T, D)
-    attention: list[KerasTensor]  # (B, H, T, S): self-attention's weights
+    attention: list  # (B, H, T, S), or as the pattern says: self-attention's weights
     cross_attention: list[KerasTensor]  # (B, H, T, S); () without cross-attention
     caches: list  # self-attention's keys and values, in the layout of the given caches
 
@@ -59,6 +60,11 @@ class Stack(keras.layers.Layer):
             if isinstance(position, dict)  # as in `get_config`
             else position
         )
+
+    @property
+    def pattern(self) -> Pattern:
+        """The pattern of self-attention, of all layers."""
+        return self.layers[0].self_attention.pattern
 
     def _build(self, x_shape, *memory_shape) -> None:
         for layer in self.layers:

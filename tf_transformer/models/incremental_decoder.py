@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -18,6 +18,8 @@ from tf_transformer.layers.cache import (
     StaticKeyValue,
 )
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
+from tf_transformer.layers.linear_cache import LinearCache
+from tf_transformer.layers.masks import combine_masks
 
 if TYPE_CHECKING:
     from tf_transformer.models.transformer import Transformer
@@ -26,14 +28,15 @@ if TYPE_CHECKING:
 class PerHypothesis(NamedTuple):
     """State of each hypothesis. It is small, because every step reorders it."""
 
-    ancestors: KerasTensor  # bool (B, W, R): the rows of the cache that are its ancestors
+    # bool (B, W, R): the rows of the cache that are its ancestors. Linear attention: sums over them
+    ancestors: Any
     coverage: KerasTensor | tuple  # float32 (B, W, S): attention to source tokens; () untracked
 
 
 class PerSentence(NamedTuple):
     """State that the hypotheses of a sentence share."""
 
-    cache: GrowingCache | StaticCache  # of the decoded tokens
+    cache: GrowingCache | StaticCache | LinearCache  # of the decoded tokens
     memory: list[KeyValue] | list[StaticKeyValue] | list[AbsorbedKeyValue]  # one per layer
     memory_mask: KerasTensor  # bool (B, 1, 1, S), True for source tokens that are not padding
 
@@ -92,6 +95,7 @@ class IncrementalDecoder:
         self._model = model
         self._beam_size = beam_size
         self._track_coverage = track_coverage
+        self._pattern = model.decoder.pattern
         if static_shapes is None:
             static_shapes = keras.backend.backend() == "jax"
         self._encodings = model.target_position.encodings(
@@ -117,15 +121,14 @@ class IncrementalDecoder:
             memory = list(map(AbsorbedKeyValue.of, memory, attentions))
         elif static_shapes:
             memory = list(map(StaticKeyValue.of, memory))
-        layout = StaticCache if static_shapes else GrowingCache
+        layout = self._pattern.layout(static_shapes)
         layer = LayerSize(
             sizes.num_key_value_heads, sizes.key_dim, sizes.value_dim, model.compute_dtype
         )
-        rows = capacity * self._beam_size
+        rows = self._pattern.capacity(capacity) * self._beam_size
         cache = layout.empty(source, sizes.num_layers, layer, rows)
         batch, source_length = ops.shape(source)
-        rows = ops.shape(cache.positions(self._beam_size))[1]
-        ancestors = ops.zeros((batch, self._beam_size, rows), "bool")
+        ancestors, cache = cache.share(batch, self._beam_size)
         coverage: KerasTensor | tuple = ()
         if self._track_coverage:
             coverage = ops.zeros((batch, self._beam_size, source_length), "float32")
@@ -138,20 +141,25 @@ class IncrementalDecoder:
     ) -> tuple[KerasTensor, StepState]:
         index = ops.convert_to_tensor(index, "int32")
         (ancestors, coverage), (cache, memory, memory_mask) = state
+        if self._pattern.window is not None:
+            ancestors, cache = cache.forget(ancestors, index - self._pattern.window + 1)
         ancestors, cache = cache.open(ancestors, index)
+        query_positions = ops.broadcast_to(index, (self._beam_size,))  # all the same
+        key_positions = cache.positions(self._beam_size, 0, index)
+        pattern_mask = self._pattern.mask(query_positions[:1], key_positions)
         found = self._model.decoder.run(
             self._embed(ids, index),
             memory,
-            cache.mask(ancestors),
+            combine_masks(cache.mask(ancestors), pattern_mask),
             memory_mask,
             caches=cache.layers,
-            query_positions=ops.broadcast_to(index, (self._beam_size,)),  # all the same
-            key_positions=cache.positions(self._beam_size),
+            query_positions=query_positions,
+            key_positions=key_positions,
         )
         if self._track_coverage:
             weights = found.cross_attention[-1]  # (B, H, W, S)
             coverage = coverage + ops.cast(ops.mean(weights, axis=1), "float32")
-        cache = cache._replace(layers=found.caches)
+        ancestors, cache = cache.close(ancestors, found.caches)
         return self._logits(found.output), StepState(
             PerHypothesis(ancestors, coverage), PerSentence(cache, memory, memory_mask)
         )
@@ -166,7 +174,8 @@ class IncrementalDecoder:
     def _resize(self, state: StepState, capacity) -> StepState:
         """The state with a static cache that has room for `capacity` positions."""
         (ancestors, coverage), (cache, memory, memory_mask) = state
-        ancestors, cache = cache.resize(ancestors, capacity * self._beam_size)
+        rows = self._pattern.capacity(capacity) * self._beam_size
+        ancestors, cache = cache.resize(ancestors, rows)
         return StepState(
             PerHypothesis(ancestors, coverage), PerSentence(cache, memory, memory_mask)
         )

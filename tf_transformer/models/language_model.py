@@ -9,7 +9,6 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.masks import causal_mask
 from tf_transformer.layers.stack import Decoder
 from tf_transformer.models.prompt_decoder import PromptDecoder
 from tf_transformer.models.transformer import make_position, stack_options
@@ -19,7 +18,7 @@ class LanguageModelOutput(NamedTuple):
     """The results of a forward pass; the list has one entry per layer."""
 
     states: KerasTensor  # (B, T, D), from which logits are made
-    attention: list[KerasTensor]  # (B, H, T, T), rows sum to 1
+    attention: list  # (B, H, T, T), rows sum to 1; or as `model.attention` says
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -98,7 +97,7 @@ class LanguageModel(keras.Model):
         """A call without the logits, which `output_embedding` makes of `states`."""
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         # Padding is at the end only, so the causal mask hides it from real tokens.
-        causal = causal_mask(ops.shape(ids)[1])
+        causal = self.decoder.pattern.causal_mask(ops.shape(ids)[1])
         found = self.decoder.run(x, attention_mask=causal, training=training)
         return LanguageModelOutput(found.output, found.attention)
 

@@ -8,9 +8,10 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding import CacheSchedule, StepState
-from tf_transformer.layers.cache import GrowingCache, StaticCache
+from tf_transformer.layers.cache import GrowingCache, KeyValue, StaticCache
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
-from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
+from tf_transformer.layers.linear_cache import LinearCache
+from tf_transformer.layers.masks import combine_masks, padding_mask
 from tf_transformer.sequences import shift_right, token_counts
 from tf_transformer.special_ids import PAD_ID
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class PerPrompt(NamedTuple):
     """State that the hypotheses of a prompt share."""
 
-    cache: GrowingCache | StaticCache  # first the prompt's columns, then the decoded tokens
+    # First the prompt's columns, then the decoded tokens.
+    cache: GrowingCache | StaticCache | LinearCache
     padding: KerasTensor  # int32 (B,): columns of padding before the prompt
     last: KerasTensor  # int32 (B,): the prompt's last token
 
@@ -74,13 +76,18 @@ class PromptDecoder:
         if output_projection is None:
             output_projection = model.output_embedding.projection()
         self._output_projection = output_projection
+        self._pattern = model.decoder.pattern
         # A column of padding first: of an empty tensor, reshaping cannot infer a size.
         prompt = ops.pad(align_right(source), ((0, 0), (1, 0)), constant_values=PAD_ID)  # (B, P)
-        self._filled = ops.shape(prompt)[1] - 1  # columns in the cache before the first step
-        self._most = self._filled + max_length  # positions; a learned table may end before
+        columns = ops.shape(prompt)[1] - 1
+        self._most = columns + max_length  # positions; a learned table may end before
         if model.position.max_length is not None:
             self._most = ops.minimum(self._most, model.position.max_length)
         self._encodings = model.position.encodings(ops.arange(self._most), model.config.d_model)
+        # Columns in the cache before the first step; number 0 is the first that a cache keeps.
+        self._filled = columns
+        if self._pattern.window is not None:
+            self._filled = self._pattern.capacity(columns + 1) - 1
         capacity = max_length if capacity is None else capacity
         self.start = self._start(prompt, static_shapes, capacity)
         self.cache_schedule = (
@@ -90,14 +97,21 @@ class PromptDecoder:
     def _start(self, prompt: KerasTensor, static_shapes: bool, capacity) -> StepState:
         before, last = prompt[:, :-1], prompt[:, -1]
         batch, columns = ops.shape(before)
-        padding = ops.shape(prompt)[1] - token_counts(prompt)
-        positions = ops.arange(columns, dtype="int32")[None] - padding[:, None]
-        mask = combine_masks(causal_mask(columns), padding_mask(before))
-        found = self._model.decoder.run(self._embed(before, positions), attention_mask=mask)
-        layout = StaticCache if static_shapes else GrowingCache
-        cache = layout.of_prompt(found.caches, batch)
-        is_text = ops.not_equal(before, PAD_ID)[:, None]  # (B, 1, P - 1)
-        ancestors = ops.broadcast_to(is_text, (batch, self._beam_size, columns))
+        dropped = columns - self._filled
+        padding = ops.shape(prompt)[1] - token_counts(prompt) - dropped
+        numbers = ops.arange(columns, dtype="int32") - dropped
+        causal = self._pattern.causal_mask(columns)
+        found = self._model.decoder.run(
+            self._embed(before, numbers[None] - padding[:, None]),
+            attention_mask=combine_masks(causal, padding_mask(before)),
+            query_positions=numbers,
+        )
+        layers = found.caches
+        if self._pattern.window is not None:
+            layers = [KeyValue(*(field[:, :, dropped:] for field in layer)) for layer in layers]
+        cache = self._pattern.layout(static_shapes).of_prompt(layers, batch)
+        is_text = ops.not_equal(before, PAD_ID)[:, None, dropped:]  # (B, 1, P - 1)
+        ancestors, cache = cache.share(batch, self._beam_size, is_text)
         state = StepState((ancestors,), PerPrompt(cache, padding, last))
         return self._resize(state, capacity) if static_shapes else state
 
@@ -107,17 +121,22 @@ class PromptDecoder:
         index = ops.convert_to_tensor(index, "int32")
         (ancestors,), (cache, padding, last) = state
         ids = ops.where(ops.equal(index, 0), last[:, None], ids)
-        ancestors, cache = cache.open(ancestors, index, self._filled)
         column = self._filled + index
+        if self._pattern.window is not None:
+            ancestors, cache = cache.forget(ancestors, column - self._pattern.window + 1)
+        ancestors, cache = cache.open(ancestors, index, self._filled)
+        query_positions = ops.broadcast_to(column, (self._beam_size,))
+        key_positions = cache.positions(self._beam_size, self._filled, index)
+        pattern_mask = self._pattern.mask(query_positions[:1], key_positions)
         found = self._model.decoder.run(
             self._embed(ids, (column - padding)[:, None]),
-            attention_mask=ancestors[:, None],  # hides padding, too
+            attention_mask=combine_masks(cache.mask(ancestors, has_padding=True), pattern_mask),
             caches=cache.layers,
-            query_positions=ops.broadcast_to(column, (self._beam_size,)),
-            key_positions=cache.positions(self._beam_size, self._filled),
+            query_positions=query_positions,
+            key_positions=key_positions,
         )
         rows = ops.matmul(flatten_positions(found.output), self._output_projection)
-        cache = cache._replace(layers=found.caches)
+        ancestors, cache = cache.close(ancestors, found.caches)
         return unflatten_positions(rows, like=found.output), StepState(
             (ancestors,), PerPrompt(cache, padding, last)
         )
@@ -134,7 +153,7 @@ class PromptDecoder:
     def _resize(self, state: StepState, capacity) -> StepState:
         """The state with a static cache that has room for `capacity` steps."""
         (ancestors,), (cache, *others) = state
-        rows = self._filled + capacity * self._beam_size
+        rows = self._filled + self._pattern.capacity(capacity) * self._beam_size
         ancestors, cache = cache.resize(ancestors, rows)
         return StepState((ancestors,), PerPrompt(cache, *others))
 

@@ -8,7 +8,7 @@ from keras import KerasTensor
 from tf_transformer.config import ModelConfig, StackConfig
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.masks import causal_mask, padding_mask
+from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.position import ENCODINGS, PositionEncoding
 from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
 from tf_transformer.models.incremental_decoder import IncrementalDecoder
@@ -19,8 +19,8 @@ class TransformerOutput(NamedTuple):
 
     states: KerasTensor  # (B, T, D), the decoder's output, from which logits are made
     memory: KerasTensor  # (B, S, D'), the encoder's output
-    encoder_attention: list[KerasTensor]  # (B, H, S, S), rows sum to 1
-    decoder_attention: list[KerasTensor]  # (B, H, T, T)
+    encoder_attention: list  # (B, H, S, S), rows sum to 1; another layout with another pattern
+    decoder_attention: list  # (B, H, T, T), or as the pattern says
     cross_attention: list[KerasTensor]  # (B, H, T, S); row t is for the token that t predicts
 
 
@@ -199,7 +199,7 @@ class Transformer(keras.Model):
         x = self.target_dropout(x, training=training)
         memories = self.decoder.same_memory(memory)
         # Targets have padding at the end only, so the causal mask hides it from real tokens.
-        causal = causal_mask(keras.ops.shape(target)[1])
+        causal = self.decoder.pattern.causal_mask(keras.ops.shape(target)[1])
         return self.decoder.run(x, memories, causal, memory_mask, training=training)
 
     def get_config(self):
@@ -230,6 +230,8 @@ def stack_options(
         "num_key_value_heads": stack.num_key_value_heads,
         "activation": config.activation,
         "normalization": config.normalization,
+        "attention": config.attention,
+        "attention_window": config.attention_window,
         "dtype": dtype,
     }
 

@@ -1,0 +1,198 @@
+"""Attention to the neighbourhood of each position (paper section 4, "restricted")."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keras import KerasTensor, ops
+
+from tf_transformer.kernels.attention import Dropout, HeadOutput, attention, plain_attention
+
+# From queries (B, H, T, K) and positions (T,) and (1, S) to numbers (1 or B, 1 or H, T, S) that are
+# added to the scores. They depend on differences of positions only.
+Bias = Callable[[KerasTensor, KerasTensor, KerasTensor], KerasTensor | None]
+
+
+class Window(NamedTuple):
+    """The positions that a query attends to: i - before to i + after."""
+
+    before: int
+    after: int
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return self.before + 1 + self.after
+
+    def allows(self, offsets: KerasTensor) -> KerasTensor:
+        """Whether offsets, key position - query position, are in the window."""
+        return ops.logical_and(offsets >= -self.before, offsets <= self.after)
+
+
+def plain_local_attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    window: Window,
+    mask: KerasTensor | None = None,
+    bias: Bias | None = None,
+    dropout: Dropout | None = None,
+) -> HeadOutput:
+    """softmax(Q Kᵀ / √K) V over the keys j with i - before ≤ j ≤ i + after.
+
+    Args:
+        query: float tensor (B, H, T, K).
+        key: float tensor (B, H, T, K).
+        value: float tensor (B, H, T, K'); its last axis may differ from the key's.
+        window: the positions that a query attends to.
+        mask: bool tensor (B, T), True = may be attended to.
+        bias: numbers to add to the scores.
+        dropout: applied to the weights that multiply the values.
+
+    Returns:
+        `HeadOutput`; its weights are (B, H, T, before + 1 + after), and column m of row i is the
+        weight of position i - before + m. A query without a key has weights and output 0.
+    """
+    positions = ops.arange(ops.shape(query)[2])
+    offsets = positions[None, :] - positions[:, None]  # (T, T)
+    allowed = window.allows(offsets)[None, None]
+    if mask is not None:
+        allowed = ops.logical_and(allowed, mask[:, None, None])
+    numbers = None if bias is None else bias(query, positions, positions[None])
+    heads, weights = plain_attention(query, key, value, allowed, numbers, dropout)
+    heads, weights = without_keys_zero(heads, weights, allowed)
+    return HeadOutput(heads, columns_by_offset(weights, 0, window))
+
+
+def without_keys_zero(heads, weights, allowed) -> HeadOutput:
+    """Output and weights (B, H, T, ·), 0 for the queries that are allowed (·, 1, T, S) no key."""
+    has_key = ops.any(allowed, axis=-1, keepdims=True)
+    return HeadOutput(*(ops.where(has_key, x, ops.zeros_like(x)) for x in (heads, weights)))
+
+
+def columns_by_offset(weights: KerasTensor, first: Any, window: Window) -> KerasTensor:
+    """(B, H, T, S) to (B, H, T, before + 1 + after): column m of row i is key i - before + m.
+
+    The key of column 0 is that of position -`first`; columns before and after all keys are 0.
+    """
+    batch, heads, rows, keys = ops.shape(weights)
+    # With `before` zeros in front, row i begins in column first + i. In rows that are one column
+    # longer, each row begins where it must.
+    more = window.after + rows
+    padded = zero_padded(weights, window.before, more, axis=3)
+    columns = window.before + keys + more
+    flat = zero_padded(ops.reshape(padded, (batch, heads, rows * columns)), 0, rows, axis=2)
+    shifted = ops.reshape(flat, (batch, heads, rows, columns + 1))
+    return shifted[:, :, :, first : first + window.size]
+
+
+def zero_padded(x: KerasTensor, before: Any, after: Any, axis: int) -> KerasTensor:
+    """`x` with zeros, or False, before and after it along an axis; sizes may be tensors."""
+    parts = [x]
+    for place, size in ((0, before), (len(parts), after)):
+        if isinstance(size, int) and size == 0:
+            continue
+        shape = list(ops.shape(x))
+        shape[axis] = size
+        zeros = ops.zeros(shape, x.dtype)
+        parts = [zeros, *parts] if place == 0 else [*parts, zeros]
+    return ops.concatenate(parts, axis=axis) if len(parts) > 1 else x
+
+
+class Blocks:
+    """A sequence of T positions as n blocks of c, each a row of the batch.
+
+    Args:
+        like: tensor (B, H, T, K).
+        window: the neighbourhood; a block is as long as it reaches, so that it lies in the block
+            and its neighbours.
+    """
+
+    def __init__(self, like: KerasTensor, window: Window):
+        self.batch, _, self.length, _ = ops.shape(like)
+        self.window = window
+        reach = max(window.before, window.after, 1)
+        self.size = (
+            max(min(reach, self.length), 1)
+            if isinstance(self.length, int)
+            else ops.maximum(ops.minimum(reach, self.length), 1)
+        )
+        self.count = (self.length + self.size - 1) // self.size
+        self.sides = (int(window.before > 0), int(window.after > 0))  # neighbours
+
+    def fold(self, x: KerasTensor) -> KerasTensor:
+        """(B, H, T, K) to (B·n, H, c, K)."""
+        return self._as_rows(self._blocks(x, 0, 0))
+
+    def fold_with_neighbours(self, x: KerasTensor) -> KerasTensor:
+        """(B, H, T, K) to (B·n, H, S, K): each block with those beside it, S = 2 c or 3 c."""
+        blocks = self._blocks(x, *self.sides)
+        shifted = [blocks[:, :, i : i + self.count] for i in range(1 + sum(self.sides))]
+        return self._as_rows(ops.concatenate(shifted, axis=3))
+
+    def unfold(self, x: KerasTensor) -> KerasTensor:
+        """(B·n, H, c, K) to (B, H, T, K)."""
+        _, heads, _, size = ops.shape(x)
+        x = ops.reshape(x, (self.batch, self.count, heads, self.size, size))
+        x = ops.reshape(
+            ops.transpose(x, (0, 2, 1, 3, 4)), (self.batch, heads, self.count * self.size, size)
+        )
+        return x[:, :, : self.length]
+
+    @property
+    def positions(self) -> tuple[KerasTensor, KerasTensor]:
+        """Of the queries (c,) and of the keys (S,) of a block, from its first query on."""
+        before, after = self.sides
+        return ops.arange(self.size), ops.arange(-before * self.size, (1 + after) * self.size)
+
+    def allowed(self, mask: KerasTensor | None) -> KerasTensor:
+        """Which keys are in the window of each query, bool (B·n, 1, c, S); mask is (B, T)."""
+        if mask is None:
+            mask = ops.ones((self.batch, self.length), "bool")
+        mask = ops.broadcast_to(mask, (self.batch, self.length))
+        keys = self.fold_with_neighbours(mask[:, None, :, None])[..., 0]  # (B·n, 1, S)
+        queries, places = self.positions
+        in_window = self.window.allows(places[None, :] - queries[:, None])  # (c, S)
+        return ops.logical_and(in_window, keys[:, :, None])
+
+    def weights(self, weights: KerasTensor) -> KerasTensor:
+        """Weights (B·n, H, c, S) as (B, H, T, before + 1 + after); see `plain_local_attention`."""
+        return self.unfold(columns_by_offset(weights, self.sides[0] * self.size, self.window))
+
+    def _blocks(self, x: KerasTensor, before: int, after: int) -> KerasTensor:
+        """(B, H, T, K) to (B, H, before + n + after, c, K), with blocks of zeros on both sides."""
+        _, heads, _, size = ops.shape(x)
+        last = self.count * self.size - self.length
+        x = zero_padded(x, before * self.size, last + after * self.size, axis=2)
+        return ops.reshape(x, (self.batch, heads, before + self.count + after, self.size, size))
+
+    def _as_rows(self, blocks: KerasTensor) -> KerasTensor:
+        """(B, H, n, S, K) to (B·n, H, S, K)."""
+        batch, heads, count, rows, size = ops.shape(blocks)
+        return ops.reshape(
+            ops.transpose(blocks, (0, 2, 1, 3, 4)), (batch * count, heads, rows, size)
+        )
+
+
+def local_attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    window: Window,
+    mask: KerasTensor | None = None,
+    bias: Bias | None = None,
+    dropout: Dropout | None = None,
+) -> HeadOutput:
+    """`plain_local_attention` by blocks, with memory and time linear in T.
+
+    A block of c queries attends to its own keys and those of its neighbours; c is the reach of the
+    window. All blocks have equal differences of positions, so one bias serves them all.
+    """
+    blocks = Blocks(query, window)
+    queries = blocks.fold(query)
+    keys, values = map(blocks.fold_with_neighbours, (key, value))
+    allowed = blocks.allowed(mask)
+    query_positions, key_positions = blocks.positions
+    numbers = None if bias is None else bias(queries, query_positions, key_positions[None])
+    heads, weights = attention(queries, keys, values, allowed, numbers, dropout)
+    heads, weights = without_keys_zero(heads, weights, allowed)
+    return HeadOutput(blocks.unfold(heads), blocks.weights(weights))

@@ -1,0 +1,181 @@
+"""Attention to a neighbourhood and to every l-th position (Child et al. 2019, section 4.2)."""
+
+from typing import Any
+
+from keras import KerasTensor, ops
+
+from tf_transformer.kernels.attention import (
+    Dropout,
+    HeadOutput,
+    masked_scores,
+    plain_attention,
+    softmax,
+)
+from tf_transformer.kernels.local_attention import (
+    Bias,
+    Blocks,
+    Window,
+    columns_by_offset,
+    without_keys_zero,
+    zero_padded,
+)
+
+
+def strided_allows(offsets: KerasTensor, window: Window, stride: int) -> KerasTensor:
+    """Whether offsets, key position - query position, are in the window or multiples of l.
+
+    With a window that ends at the query, later positions are not allowed.
+    """
+    return ops.logical_or(window.allows(offsets), _on_stride(offsets, window, stride))
+
+
+def _on_stride(offsets: KerasTensor, window: Window, stride: int) -> KerasTensor:
+    """Whether offsets are multiples of l outside of the window."""
+    outside = ops.logical_not(window.allows(offsets))
+    if window.after == 0:
+        outside = ops.logical_and(outside, offsets <= 0)
+    return ops.logical_and(outside, ops.equal(offsets % stride, 0))
+
+
+def plain_strided_attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    window: Window,
+    stride: int,
+    mask: KerasTensor | None = None,
+    bias: Bias | None = None,
+    dropout: Dropout | None = None,
+) -> HeadOutput:
+    """softmax(Q Kᵀ / √K) V over the keys of a window and the keys j with i - j = l, 2 l, 3 l, …
+
+    Each head attends to both sets (the "merged head" of Child et al.). With a window that ends
+    after the query, keys at i + l, i + 2 l, … are in the second set, too.
+
+    Args:
+        query: float tensor (B, H, T, K).
+        key: float tensor (B, H, T, K).
+        value: float tensor (B, H, T, K'); its last axis may differ from the key's.
+        window: the first set.
+        stride: l.
+        mask: bool tensor (B, T), True = may be attended to.
+        bias: numbers to add to the scores.
+        dropout: applied to the weights that multiply the values.
+
+    Returns:
+        `HeadOutput`; its weights are (B, H, T, before + 1 + after + ⌈T / l⌉). The first columns
+        are those of `plain_local_attention`; of the others, column m of row i is the weight of
+        position m l + (i mod l), and 0 for a key in the window. A query without a key has weights
+        and output 0.
+    """
+    length = ops.shape(query)[2]
+    positions = ops.arange(length)
+    offsets = positions[None, :] - positions[:, None]  # (T, T)
+    allowed = strided_allows(offsets, window, stride)[None, None]
+    if mask is not None:
+        allowed = ops.logical_and(allowed, mask[:, None, None])
+    numbers = None if bias is None else bias(query, positions, positions[None])
+    heads, weights = plain_attention(query, key, value, allowed, numbers, dropout)
+    heads, weights = without_keys_zero(heads, weights, allowed)
+    near = columns_by_offset(weights, 0, window)
+    far = _far(weights, offsets, window, stride)
+    return HeadOutput(heads, ops.concatenate([near, far], axis=3))
+
+
+def _far(weights: KerasTensor, offsets, window: Window, stride: int) -> KerasTensor:
+    """The columns of the second set, (B, H, T, T) to (B, H, T, ⌈T / l⌉)."""
+    length = ops.shape(weights)[2]
+    count = (length + stride - 1) // stride
+    far = ops.where(_on_stride(offsets, window, stride), weights, ops.zeros_like(weights))
+    by_column = zero_padded(far, 0, count * stride - length, axis=3)
+    # All but one of the l columns of a group are zeros.
+    return ops.sum(ops.reshape(by_column, (*ops.shape(weights)[:3], count, stride)), axis=4)
+
+
+class Residues:
+    """A sequence of T positions as l sequences, of the positions with equal i mod l.
+
+    Args:
+        like: tensor (B, H, T, K).
+        stride: l.
+    """
+
+    def __init__(self, like: KerasTensor, stride: int):
+        self.batch, _, self.length, _ = ops.shape(like)
+        self.stride = stride
+        self.count = (self.length + stride - 1) // stride  # of positions in each
+        self.positions = ops.arange(self.count) * stride  # from the first on
+
+    def fold(self, x: KerasTensor) -> KerasTensor:
+        """(B, H, T, K) to (B·l, H, T/l, K)."""
+        _, heads, _, size = ops.shape(x)
+        x = zero_padded(x, 0, self.count * self.stride - self.length, axis=2)
+        x = ops.reshape(x, (self.batch, heads, self.count, self.stride, size))
+        x = ops.transpose(x, (0, 3, 1, 2, 4))
+        return ops.reshape(x, (self.batch * self.stride, heads, self.count, size))
+
+    def unfold(self, x: KerasTensor) -> KerasTensor:
+        """(B·l, H, T/l, K) to (B, H, T, K)."""
+        _, heads, _, size = ops.shape(x)
+        x = ops.reshape(x, (self.batch, self.stride, heads, self.count, size))
+        x = ops.transpose(x, (0, 2, 3, 1, 4))
+        return ops.reshape(x, (self.batch, heads, self.count * self.stride, size))[
+            :, :, : self.length
+        ]
+
+    def allowed(self, mask: KerasTensor | None, window: Window) -> KerasTensor:
+        """The second set, bool (B·l, 1, T/l, T/l); mask is (B, T)."""
+        if mask is None:
+            mask = ops.ones((self.batch, self.length), "bool")
+        mask = ops.broadcast_to(mask, (self.batch, self.length))
+        keys = self.fold(mask[:, None, :, None])[..., 0]  # (B·l, 1, T/l)
+        offsets = self.positions[None, :] - self.positions[:, None]
+        return ops.logical_and(_on_stride(offsets, window, self.stride), keys[:, :, None])
+
+
+def strided_attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    window: Window,
+    stride: int,
+    mask: KerasTensor | None = None,
+    bias: Bias | None = None,
+    dropout: Dropout | None = None,
+) -> HeadOutput:
+    """`plain_strided_attention` with T (window + T / l) scores.
+
+    The window is that of `local_attention`. Positions with equal i mod l attend to each other as
+    sequences of T / l positions. One softmax covers both.
+    """
+    blocks, residues = Blocks(query, window), Residues(query, stride)
+    near = blocks.allowed(mask)
+    far = residues.allowed(mask, window)
+    near_scores = masked_scores(
+        blocks.fold(query), blocks.fold_with_neighbours(key), near, _bound(bias, *blocks.positions)
+    )
+    far_scores = masked_scores(
+        residues.fold(query),
+        residues.fold(key),
+        far,
+        _bound(bias, residues.positions, residues.positions),
+    )
+    scores = ops.concatenate([blocks.unfold(near_scores), residues.unfold(far_scores)], axis=3)
+    weights = softmax(scores, query.dtype)
+    near_has, far_has = (
+        parts.unfold(ops.cast(ops.any(allowed, axis=-1, keepdims=True), "int32")) > 0
+        for parts, allowed in ((blocks, near), (residues, far))
+    )
+    kept = dropout(weights) if dropout else weights
+    columns = ops.shape(near_scores)[3]
+    near_heads = ops.matmul(blocks.fold(kept[..., :columns]), blocks.fold_with_neighbours(value))
+    far_heads = ops.matmul(residues.fold(kept[..., columns:]), residues.fold(value))
+    heads = blocks.unfold(near_heads) + residues.unfold(far_heads)
+    heads, weights = without_keys_zero(heads, weights, ops.logical_or(near_has, far_has))
+    near_weights = blocks.weights(blocks.fold(weights[..., :columns]))
+    return HeadOutput(heads, ops.concatenate([near_weights, weights[..., columns:]], axis=3))
+
+
+def _bound(bias: Bias | None, queries: Any, keys: Any):
+    """The bias of queries at these positions."""
+    return None if bias is None else lambda query: bias(query, queries, keys[None])
