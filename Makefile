@@ -13,7 +13,8 @@ SYSTEM_PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3;
     && echo $$python && break; done)
 PYTHON := .venv/bin/python
 KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
-    tests/test_losses.py tests/training/test_metrics.py tests/training/test_schedule.py
+    tests/test_losses.py tests/training/test_metrics.py tests/training/test_schedule.py \
+    tests/benchmarks/test_layer_complexity.py
 # Most of a test is Python code that traces a small graph on one core, so two processes share the files.
 PARALLEL := --numprocesses 2 --dist loadfile
 export TF_CPP_MIN_LOG_LEVEL := 3

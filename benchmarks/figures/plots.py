@@ -47,7 +47,34 @@ def heads(result: dict[str, Any]) -> Figure:
     return figure
 
 
-PLOTS: dict[str, Callable[[dict[str, Any]], Figure]] = {"heads": heads}
+def layer_complexity(result: dict[str, Any]) -> Figure:
+    """The time of each kind of layer by each size, with the slope of the paper."""
+    sizes = list(dict.fromkeys(row["changed"] for row in result["measurements"]))
+    figure, axes = pyplot.subplots(1, len(sizes), figsize=(12, 3), layout="constrained")
+    colors: dict[str, str] = {}
+    for axis, size in zip(axes, sizes, strict=True):
+        for fitted in (row for row in result["fitted"] if row["size"] == size):
+            layer, slope = fitted["layer"], fitted["exponent in the paper"]
+            points = [
+                (row[size], row["seconds"])
+                for row in result["measurements"]
+                if (row["layer"], row["changed"]) == (layer, size)
+            ]
+            color = colors.setdefault(layer, f"C{len(colors)}")
+            axis.loglog(*zip(*points, strict=True), "o-", color=color, label=layer)
+            (first, seconds), (last, _) = points[0], points[-1]
+            line = [seconds, seconds * (last / first) ** slope]
+            axis.loglog([first, last], line, ":", color=color)
+        axis.set(xlabel=size)
+    axes[0].set(ylabel="seconds, forward and backward")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure
+
+
+PLOTS: dict[str, Callable[[dict[str, Any]], Figure]] = {
+    "heads": heads,
+    "layer_complexity": layer_complexity,
+}
 
 
 def draw_all() -> list[pathlib.Path]:
