@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 from keras import ops
-from tf_transformer.kernels.local_attention import Window, local_attention
 
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.attention import plain_attention
+from tf_transformer.kernels.local_attention import Window, local_attention
 
 REPEATS = 5
 
