@@ -1,6 +1,7 @@
 """A run's folder: its configuration, samples and metrics, and imports that work without YAML."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import subprocess
@@ -41,9 +42,7 @@ def test_a_saved_configuration_loads_as_it_was(config, run):
 def test_a_saved_configuration_is_complete(run):
     run.save_config(CHANGED)
     written = yaml.safe_load((run.path / "config.yaml").read_text("utf-8"))
-    expected = dataclasses.asdict(CHANGED)
-    expected["decode"]["excluded_tokens"] = ["▁foo", "b"]  # YAML has no tuples
-    assert written == expected
+    assert written == json.loads(json.dumps(dataclasses.asdict(CHANGED)))  # YAML has no tuples
 
 
 def test_a_folder_without_a_configuration_is_an_error(run):
@@ -61,7 +60,7 @@ def test_a_folder_without_a_configuration_is_an_error(run):
         ("model: {d_modle: 64}", "d_modle"),
         ("modle: {d_model: 64}", "modle"),
         ("model: {d_model: large}", "d_model"),
-        ("model: {position: relative}", "position"),
+        ("model: {position: absolute}", "position"),
         ("model: {d_model: 0}", "model.d_model must be positive, got 0."),
         ("model: {d_model: 10, num_heads: 3}", "model.d_model (10) must be a multiple"),
         ("data: {max_length: 2000}\nmodel: {position: learned}", "data.max_length (2000)"),

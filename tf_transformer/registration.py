@@ -17,6 +17,7 @@ from types import ModuleType
 # They import, and so register, all layers.
 MODELS = (
     "tf_transformer.models.transformer",
+    "tf_transformer.models.language_model",
     "tf_transformer.models.recurrent",
     "tf_transformer.models.encoder_only",
 )

@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.harness.results import Row
 from benchmarks.kernels.timing import looped, measured, with_gradients
 from tf_transformer import kernels
+from tf_transformer.kernels.local_attention import Window
 
 _RNG = np.random.default_rng(1)
 _SEED = keras.random.SeedGenerator(1)
@@ -46,6 +47,35 @@ def works(small: bool = False) -> Iterator[Work]:
     Args:
         small: sizes that a test can afford.
     """
+    yield from _of_the_paper(small)
+    yield from _of_variants(small)
+
+
+def _of_variants(small: bool) -> Iterator[Work]:
+    """The kernels of options that are off by default."""
+    heads = [normal(1, 4, 24 if small else 2048, 32) for _ in range(3)]
+    window = Window(7 if small else 127, 0)
+    patterns = {
+        "local_attention": (window,),
+        "strided_attention": (window, window.size),
+        "linear_attention": (True,),
+    }
+    for name, options in patterns.items():
+
+        def attend(kernel, *inputs, options=options):
+            return kernel(*inputs, *options).heads
+
+        yield Work(name, "2,048 positions of tiny", heads, attend, gradients=True)
+    yield Work(
+        "rms_norm",
+        "update of tiny",
+        [normal(2 if small else 64, 24, 128), normal(128)],
+        lambda kernel, *inputs: kernel(*inputs, _EPSILON),
+        gradients=True,
+    )
+
+
+def _of_the_paper(small: bool) -> Iterator[Work]:
     rows, vocabulary = (6, 64) if small else (1536, 8000)
     batch, tokens = (2, 3) if small else (64, 24)
     heads = [normal(batch, 4, tokens, 32) for _ in range(3)]

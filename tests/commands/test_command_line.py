@@ -98,7 +98,11 @@ def error_of(tmp_path, capsys):
         ("--train.steps", "--train.steps needs a value."),
         ("--train.steps=many", "--train.steps must be an integer, got 'many'."),
         ("--train.steps=-1", "--train.steps must not be negative, got -1."),
-        ("--model.position=x", "--model.position must be one of sinusoidal, learned, got 'x'."),
+        (
+            "--train.precision=x",
+            "--train.precision must be one of auto, float32, mixed_bfloat16, mixed_float16, "
+            "got 'x'.",
+        ),
     ],
 )
 def test_a_wrong_option_gives_two_lines_with_the_nearest_one(error_of, word, expected):

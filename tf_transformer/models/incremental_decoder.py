@@ -8,7 +8,6 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding import CacheSchedule, StepState
-from tf_transformer.layers import padding_mask
 from tf_transformer.layers.cache import (
     AbsorbedKeyValue,
     GrowingCache,
@@ -19,7 +18,7 @@ from tf_transformer.layers.cache import (
 )
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.linear_cache import LinearCache
-from tf_transformer.layers.masks import combine_masks
+from tf_transformer.layers.masks import combine_masks, padding_mask
 
 if TYPE_CHECKING:
     from tf_transformer.models.transformer import Transformer
