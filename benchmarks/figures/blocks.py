@@ -283,9 +283,25 @@ BLOCKS: dict[str, Renderer] = {
     "decode_other_systems.tiny": lambda: decode_other_systems("tiny"),
     "demo.output": demo_output,
     "demo.response": demo_response,
+    "heads": lambda: of_rows(
+        read("heads")["pruned"],
+        {"removed": "heads removed", "kept": "heads kept", "bleu": "BLEU"},
+    ),
     "kernels.pairs": kernel_pairs,
     "kernels.thresholds": kernel_thresholds,
     "kernels.weights": attention_weights,
+    "layer_complexity": lambda: of_rows(
+        read("layer_complexity")["fitted"],
+        {
+            "layer": "layer",
+            "size": "size",
+            "exponent in the paper": "exponent in the paper",
+            "exponent of time": "measured, time",
+            "exponent of memory": "measured, memory",
+        },
+        left=2,
+    ),
+    "layer_complexity.paths": lambda: of_rows(read("layer_complexity")["paths"], left=2),
     "machine_limits": machine_limits,
     "multi30k": multi30k,
     "page_faults": fields_of(

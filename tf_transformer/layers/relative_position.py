@@ -94,9 +94,9 @@ class T5Position(PositionEncoding):
     """Adds a learned number per head and bucket of distances (Raffel et al. 2020, section 2.1).
 
     Half of the buckets hold one distance each. The others grow in equal ratios up to
-    `max_distance`. An encoder has buckets for keys on
-    either side; a decoder, whose keys are never later than the query, uses all for earlier keys.
-    As in T5, all layers of an encoder or decoder share the numbers.
+    `max_distance`. An encoder has buckets for keys on either side; a decoder, whose keys are never
+    later than the query, uses all for earlier keys. As in T5, all layers of an encoder or decoder
+    share the numbers.
 
     Args:
         num_heads: number of heads, H.

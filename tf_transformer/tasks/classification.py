@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import keras
 import numpy as np
@@ -133,7 +133,7 @@ class Classification(Task):
 
         With several labels per text, accuracy is over decisions: a text counts once per label.
         """
-        assert isinstance(predictor, LabelPredictor)
+        predictor = cast(LabelPredictor, predictor)
         predictions = [found.text for found in predictor(test.inputs, progress=progress)]
         names, separator = predictor.model.labels, predictor.model.separator
         return Evaluation(predictions, _scores(predictions, test.references, names, separator))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import keras
 from keras import KerasTensor, ops
@@ -126,7 +126,7 @@ class LanguageModeling(Task):
 
         The predictions are the log-probability and the number of tokens of each line.
         """
-        assert isinstance(predictor, TextGenerator)
+        predictor = cast(TextGenerator, predictor)
         texts = [text for text in test.references if text.strip()]
         found = iter(predictor.score_texts(texts, progress))
         scores = [next(found) if text.strip() else TextScore(0.0, 0) for text in test.references]

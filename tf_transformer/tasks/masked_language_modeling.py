@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import keras
 from keras import KerasTensor
@@ -101,7 +101,7 @@ class MaskedLanguageModeling(Task):
         Raises:
             InputError: when no word is masked.
         """
-        assert isinstance(predictor, MaskedPredictor)
+        predictor = cast(MaskedPredictor, predictor)
         found = predictor.restore(test.inputs, progress)
         masked = sum(x.masked for x in found)
         if not masked:
