@@ -65,6 +65,9 @@ def layer_complexity(result: dict[str, Any]) -> Figure:
             (first, seconds), (last, _) = points[0], points[-1]
             line = [seconds, seconds * (last / first) ** slope]
             axis.loglog([first, last], line, ":", color=color)
+        measured = sorted({row[size] for row in result["measurements"] if row["changed"] == size})
+        axis.set_xticks(measured, measured)
+        axis.minorticks_off()
         axis.set(xlabel=size)
     axes[0].set(ylabel="seconds, forward and backward")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
