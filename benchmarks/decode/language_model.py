@@ -2,10 +2,10 @@
 
 import keras
 
-from benchmarks.decode.translator import _sentences, _tokenizer
-from benchmarks.decode.workload import LENGTH_PENALTY, SOURCE_TOKENS, Cell
+from benchmarks.decode.translator import search_for, sentences_for, tokenizer_for
+from benchmarks.decode.workload import Cell
 from benchmarks.harness.tasks import Setting, Task
-from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.config import ModelConfig
 from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.predictors.text_generator import TextGenerator
 
@@ -16,14 +16,6 @@ def task(setting: Setting, cell: Cell, with_prompt: bool) -> Task:
     sizes = setting.shape._asdict()
     model = LanguageModel(sizes.pop("vocabulary_size"), ModelConfig(**sizes))
     model.build()
-    config = DecodeConfig(
-        beam_size=cell.beam,
-        length_penalty=LENGTH_PENALTY,
-        min_length=cell.target_tokens,
-        max_length=cell.target_tokens,
-        batch_size=cell.batch,
-        batch_tokens=cell.batch * SOURCE_TOKENS,
-    )
-    generator = TextGenerator(model, _tokenizer(setting), config)
-    texts = _sentences(setting, cell.batch) if with_prompt else [""] * cell.batch
+    generator = TextGenerator(model, tokenizer_for(setting), search_for(cell))
+    texts = sentences_for(setting, cell.batch) if with_prompt else [""] * cell.batch
     return Task(cell.batch * cell.target_tokens, lambda: generator(texts), lambda found: None)

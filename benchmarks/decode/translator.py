@@ -30,7 +30,7 @@ def build(
         jit_compile: export with XLA.
         export: whether a SavedModel is needed.
     """
-    sentences = _sentences(setting, max(cell.batch for cell in cells))
+    sentences = sentences_for(setting, max(cell.batch for cell in cells))
     for cell in sorted({cell._replace(batch=len(sentences)) for cell in cells}):
         translator = _translator(setting, cell, dtype)
         scores = _checked_scores(translator, sentences, cell.target_tokens)
@@ -56,7 +56,12 @@ def _translator(setting: Setting, cell: Cell, dtype: str = "float32") -> Transla
     sizes = setting.shape._asdict()
     model = Transformer(sizes.pop("vocabulary_size"), ModelConfig(**sizes))
     model.build()
-    config = DecodeConfig(
+    return Translator(model, tokenizer_for(setting), search_for(cell)).with_dtype(dtype)
+
+
+def search_for(cell: Cell) -> DecodeConfig:
+    """A search for predictions of exactly `target_tokens` tokens."""
+    return DecodeConfig(
         beam_size=cell.beam,
         length_penalty=LENGTH_PENALTY,
         min_length=cell.target_tokens,
@@ -64,10 +69,9 @@ def _translator(setting: Setting, cell: Cell, dtype: str = "float32") -> Transla
         batch_size=cell.batch,
         batch_tokens=cell.batch * SOURCE_TOKENS,
     )
-    return Translator(model, _tokenizer(setting), config).with_dtype(dtype)
 
 
-def _tokenizer(setting: Setting) -> Tokenizer:
+def tokenizer_for(setting: Setting) -> Tokenizer:
     """The tokenizer of the shape, trained by the first system that needs it."""
     path = setting.shared / "tokenizer.model"
     size = setting.shape.vocabulary_size
@@ -79,9 +83,10 @@ def _tokenizer(setting: Setting) -> Tokenizer:
     return Tokenizer.load(path)
 
 
-def _sentences(setting: Setting, count: int) -> list[str]:
+def sentences_for(setting: Setting, count: int) -> list[str]:
+    """Sentences of `SOURCE_TOKENS` tokens."""
     lines = generated_lines(setting.shape.vocabulary_size)
-    return sentences_of(SOURCE_TOKENS, lines, _tokenizer(setting).encode, count)
+    return sentences_of(SOURCE_TOKENS, lines, tokenizer_for(setting).encode, count)
 
 
 def _checked_scores(translator: Translator, sentences: list[str], tokens: int) -> list[float]:

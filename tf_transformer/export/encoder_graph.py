@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.export.graph import valid_utf8
 from tf_transformer.export.micro_batches import run_in_micro_batches
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -58,7 +59,7 @@ class EncoderGraph(tf.Module):
     def predict(self, *texts: tf.Tensor) -> Outputs:
         """Strings (B,) to the outputs of each row, and whether it was cut."""
         # Every text but the last ends with the end token; the last one gets it after the cut.
-        *first, last = map(self._tokenize, texts)
+        *first, last = (self._tokenizer.tokenize(valid_utf8(text)) for text in texts)
         end = tf.fill(tf.stack([last.nrows(), 1]), EOS_ID)
         ids = tf.concat([part for text in first for part in (text, end)] + [last], axis=1)
         room = self._max_source_length - 1
@@ -82,9 +83,3 @@ class EncoderGraph(tf.Module):
 
     def _max_rows(self, length: tf.Tensor) -> tf.Tensor:
         return tf.clip_by_value(self._config.batch_tokens // length, 1, self._config.batch_size)
-
-    def _tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids of strings (B,), without an end token."""
-        # Broken UTF-8 is replaced as by Python's "replace", which translate.py uses.
-        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-        return self._tokenizer.tokenize(text)

@@ -99,7 +99,7 @@ def zero_padded(x: KerasTensor, before: Any, after: Any, axis: int) -> KerasTens
 
 
 class Blocks:
-    """A sequence of T positions as n blocks of c, each a row of the batch.
+    """Divides a sequence of T positions into n blocks of c positions; each becomes a batch row.
 
     Args:
         like: tensor (B, H, T, K).

@@ -20,7 +20,7 @@ UNLIMITED = 2**30
 
 
 class State(NamedTuple):
-    """What the next action depends on."""
+    """A summary of the actions so far, on which the rules for the next one depend."""
 
     words: Any  # actions `WORD` so far
     depth: Any  # open brackets

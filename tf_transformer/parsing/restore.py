@@ -89,6 +89,21 @@ def restore_in_graph(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.T
     return tf.strings.strip(tf.strings.reduce_join(texts, axis=1))
 
 
+def _after(state: State, kind: tf.Tensor, in_order: bool) -> State:
+    """The state after an action of each row; where there is none, the state before."""
+    is_word, is_open, is_close = (tf.cast(kind == each, tf.int32) for each in (WORD, OPEN, CLOSE))
+    in_run = kind == OPEN
+    if in_order:
+        in_run |= (kind == CLOSE) & (state.last == OPEN)
+    after = State(
+        words=state.words + is_word,
+        depth=state.depth + is_open - is_close,
+        last=kind,
+        run=tf.where(in_run, state.run + 1, 0),
+    )
+    return State(*(tf.where(kind == OTHER, b, a) for b, a in zip(state, after, strict=True)))
+
+
 def _valid_in_graph(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> _Repair:
     counts = tf.reduce_sum(tf.cast(words != "", tf.int32), axis=1)
     rows, given = tf.unstack(tf.shape(ids))
@@ -116,25 +131,13 @@ def _valid_in_graph(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> _Repa
         kind = tf.where(is_given, kind, missing)
         kind = tf.where(tf.where(is_given, fits, ~may.end) & (counts > 0), kind, OTHER)
         token = tf.where(is_given, ids[:, column], actions.root)
-        is_word, is_open, is_close = (
-            tf.cast(kind == each, tf.int32) for each in (WORD, OPEN, CLOSE)
-        )
         begin = tf.gather(now.starts, state.depth, batch_dims=1) if actions.in_order else index
         # Of the brackets that begin with the same word, the last one is the outermost.
         order = 2 * length * tf.where(kind == OPEN, begin, index)
         order += tf.where(kind == OPEN, length - index, length + 1)
         here = tf.range(length) == state.depth[:, None]
         starts = tf.where(here & (kind == WORD)[:, None], index, now.starts)
-        in_run = kind == OPEN
-        if actions.in_order:
-            in_run |= (kind == CLOSE) & (state.last == OPEN)
-        after = State(
-            state.words + is_word,
-            state.depth + is_open - is_close,
-            kind,
-            tf.where(in_run, state.run + 1, 0),
-        )
-        after = State(*(tf.where(kind == OTHER, b, a) for b, a in zip(state, after, strict=True)))
+        after = _after(state, kind, actions.in_order)
         columns = (
             set_column(table, index, values)
             for table, values in zip(now[3:], (kind, token, order), strict=True)
