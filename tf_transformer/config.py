@@ -285,7 +285,7 @@ class DataConfig:
             each byte is a token, and nothing is learned.
         normalization: the SentencePiece rule by which the tokenizer rewrites text first.
         linearization: for parsing, the form of trees in which the model writes them: brackets as in
-            the paper, or in_order shift-reduce actions.
+            the paper, or in_order shift-reduce actions; both also with the first pieces of words.
         batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
             padding included.
         bucket_width: sentence lengths are rounded up to multiples of this to form batches.
@@ -315,7 +315,9 @@ class DataConfig:
     max_length: int = 0
     vocabulary_size: int = 8000
     normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
-    linearization: Literal["brackets", "in_order"] = "in_order"
+    linearization: Literal["brackets", "in_order", "lexical_brackets", "lexical_in_order"] = (
+        "lexical_in_order"
+    )
     batch_tokens: int = 2048
     bucket_width: int = 2
 

@@ -188,10 +188,6 @@ class Tokenizer:
         """The piece of text of an id; U+2581 stands for a blank."""
         return self._processor.id_to_piece(int(token))
 
-    def has_piece(self, piece: str) -> bool:
-        """Whether the vocabulary has a piece."""
-        return self.piece_to_id_or_unknown(piece) != UNK_ID
-
     def piece_to_id_or_unknown(self, piece: str) -> int:
         """The id of a piece; that of the unknown piece if the vocabulary does not have it."""
         return self._processor.piece_to_id(piece)

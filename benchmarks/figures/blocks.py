@@ -436,7 +436,7 @@ _LONG: dict[str, Renderer] = {
             "variant": "variant",
             "parameters": "parameters",
             "training_tokens_per_second": "training, tokens/s",
-            "greedy_tokens_per_second": "greedy search, tokens/s",
+            "prediction_tokens_per_second": "prediction, tokens/s",
             "beam_tokens_per_second": "beam 4, tokens/s",
             "memory_mb": "memory of updates, MB",
             "cache_bytes_per_token": "cache, bytes per token",

@@ -18,21 +18,29 @@ TINY = {"preset": "tiny", "sentences": 3, "tokens": 5, "updates": 1, "searches":
 def test_every_variant_is_a_model(preset):
     """Of a gated network with 2/3 of d_ff, 3 · 2/3 · d_ff · D parameters remain 2 · d_ff · D."""
     configs = {
-        name: ModelConfig.preset(preset, **v) for name, v in variants.variants(preset).items()
+        name: ModelConfig.preset(preset, **variant.options)
+        for name, variant in variants.variants(preset).items()
     }
     assert configs["swiglu"].d_ff == 2 * configs["plain"].d_ff // 3
     deep = configs["deep_encoder"]
     assert deep.encoder.num_layers + deep.decoder.num_layers == 2 * configs["plain"].num_layers
 
 
-def test_a_round_measures_training_searches_and_memory(monkeypatch):
+@pytest.mark.parametrize(
+    "name", ["multi_query", "luong", "parsing", "language_modeling", "classification"]
+)
+def test_a_round_measures_training_and_predictions(name, monkeypatch):
     """By hand: a token has 1 layer · 1 of 4 heads · (8 + 8) numbers of 4 bytes in the cache."""
     small = ModelConfig(num_layers=1, d_model=32, d_ff=24)
     monkeypatch.setitem(variants.PRESETS, "tiny", small)
     monkeypatch.setattr(variants, "VOCABULARY", 50)
-    found = variants.measured("multi_query", **TINY)
-    assert found["cache_bytes_per_token"] == 64
-    assert min(found[f"{kind}_tokens_per_second"] for kind in ("training", "greedy", "beam")) > 0
+    found = variants.measured(name, **TINY)
+    speeds = [found[f"{kind}_tokens_per_second"] for kind in ("training", "prediction", "beam")]
+    if name == "classification":  # has no search
+        assert speeds.pop() is None
+    assert min(speeds) > 0
+    if name == "multi_query":
+        assert found["cache_bytes_per_token"] == 64
 
 
 def test_the_median_of_all_rounds_is_reported(monkeypatch, tmp_path, capsys):

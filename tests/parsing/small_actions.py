@@ -1,49 +1,31 @@
 """Actions of a tiny vocabulary, without a tokenizer."""
 
-import numpy as np
+from tf_transformer.parsing.linearization import Actions, symbols
+from tf_transformer.special_ids import EOS_ID, PAD_ID
 
-from tf_transformer.parsing.linearization import (
-    CLOSE,
-    END,
-    OPEN,
-    OTHER,
-    UNNAMED_CLOSING,
-    WORD,
-    WORD_PIECE,
-    Actions,
-    closing,
-    opening,
-)
-
+LINEARIZATIONS = ("brackets", "in_order", "lexical_brackets", "lexical_in_order")
 LABELS = ("NP", "S")
-END_ID = 2
+WORD_PIECES = (4, 5)  # first pieces of words
+INNER_PIECE = 6
 
 
-def small_actions(in_order: bool, labels=LABELS) -> Actions:
-    """Ids: padding, start, end, a first piece of a word, another piece; then actions."""
-    names = [*[""] * 5, *_pieces(in_order, labels)]
-    kinds = [{"<w": WORD, "<(": OPEN, "<)": CLOSE}.get(name[:2], OTHER) for name in names]
-    kinds[END_ID] = END
-    closings = [0] * len(names)
-    for label in labels:
-        closed = UNNAMED_CLOSING if in_order else closing(label)
-        closings[names.index(opening(label))] = names.index(closed)
-    return Actions(
-        kinds=np.array(kinds, np.int32),
-        labels=[
-            name[2:-1] * (kind in (OPEN, CLOSE)) for name, kind in zip(names, kinds, strict=True)
-        ],
-        closings=np.array(closings, np.int32),
-        starts_word=np.eye(len(names), dtype=np.int32)[3],
-        in_order=in_order,
-    )
+class Vocabulary:
+    """The methods of a tokenizer that actions need."""
+
+    def __init__(self, linearization: str, labels=LABELS):
+        ordinary = ["<pad>", "<s>", "</s>", "<unk>", "▁a", "▁b", "b"]
+        self._names = [*ordinary, *symbols(labels, linearization)]
+        self.vocabulary_size = len(self._names)
+        self.piece, self.id = self._names.__getitem__, self._names.index
 
 
-def _pieces(in_order, labels):
-    closings = [UNNAMED_CLOSING] if in_order else [closing(label) for label in labels]
-    return [WORD_PIECE, *map(opening, labels), *closings]
+def small_actions(linearization: str, labels=LABELS) -> Actions:
+    """The actions of the vocabulary."""
+    return Actions.of(Vocabulary(linearization, labels))
 
 
-def ids_of(names, in_order: bool, labels=LABELS) -> list[int]:
-    """The ids of actions."""
-    return [5 + _pieces(in_order, labels).index(name) for name in names]
+def source_of(words: int, length: int = 0) -> list[int]:
+    """Ids of a sentence, of which each second word has two pieces; padded to a length."""
+    pieces = [[WORD_PIECES[0]], [WORD_PIECES[1], INNER_PIECE]]
+    ids = [token for i in range(words) for token in pieces[i % 2]] + [EOS_ID]
+    return ids + [PAD_ID] * (length - len(ids))

@@ -6,12 +6,13 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.tree import Tree
-from parsing.small_actions import END_ID, LABELS, ids_of, small_actions
+from parsing.small_actions import LABELS, LINEARIZATIONS, Vocabulary, small_actions, source_of
 
 from tf_transformer.parsing.grammar import MAX_OPENED
-from tf_transformer.parsing.linearization import linearize
+from tf_transformer.parsing.linearization import WORD, WORD_PIECE, linearize
 from tf_transformer.parsing.restore import restore, restore_in_graph
 from tf_transformer.parsing.trees import is_word, one_line
+from tf_transformer.special_ids import EOS_ID
 
 
 def node(children):
@@ -21,25 +22,27 @@ def node(children):
 leaves = st.builds(lambda word: Tree("XX", [word]), st.sampled_from(["a", "bc", "é", "-LRB-"]))
 # Fewer brackets above one another than the grammar allows in a row.
 trees = node(node(node(leaves | node(leaves)) | leaves) | leaves)
-both = pytest.mark.parametrize("in_order", [False, True], ids=["brackets", "in_order"])
+each_form = pytest.mark.parametrize("form", LINEARIZATIONS)
 
 
-@both
+@each_form
 @settings(max_examples=150, deadline=None)
 @given(tree=trees)
-def test_a_tree_comes_back_from_its_actions(in_order, tree):
-    actions = small_actions(in_order)
+def test_a_tree_comes_back_from_its_actions(form, tree):
+    actions = small_actions(form)
     assert tree.height() <= MAX_OPENED
-    assert restore(
-        [*ids_of(linearize(tree, in_order), in_order), END_ID, 7], tree.leaves(), actions
-    ) == one_line(tree)
+    found = actions.word_actions[source_of(len(tree.leaves()))]
+    words, ids = iter(found[found > 0]), Vocabulary(form).id
+    names = linearize(tree, actions.in_order)
+    sequence = [next(words) if name == WORD_PIECE else ids(name) for name in names]
+    assert restore([*sequence, EOS_ID, 7], tree.leaves(), actions) == one_line(tree)
 
 
-@both
+@each_form
 @settings(max_examples=150, deadline=None)
-@given(ids=st.lists(st.integers(0, 9), max_size=20), words=st.lists(st.just("a"), min_size=1))
-def test_any_ids_give_a_tree_over_the_words(in_order, ids, words):
-    actions = small_actions(in_order)
+@given(ids=st.lists(st.integers(0, 11), max_size=20), words=st.lists(st.just("a"), min_size=1))
+def test_any_ids_give_a_tree_over_the_words(form, ids, words):
+    actions = small_actions(form)
     ids = [i for i in ids if i < len(actions.kinds)]
     tree = Tree.fromstring(restore(ids, words, actions))
     assert tree.leaves() == words
@@ -47,12 +50,13 @@ def test_any_ids_give_a_tree_over_the_words(in_order, ids, words):
     assert {each.label() for each in tree.subtrees()} <= {*LABELS, "XX"}
 
 
-@both
-def test_the_graph_restores_what_python_does(in_order):
-    actions = small_actions(in_order)
+@each_form
+def test_the_graph_restores_what_python_does(form):
+    actions = small_actions(form)
     draw = np.random.default_rng(1)
     likely = draw.choice(len(actions.kinds), size=(300, 24)).astype(np.int32)
-    likely = np.where(likely < 5, np.where(draw.random(likely.shape) < 0.1, likely, 5), likely)
+    rare = (likely < 7) & (draw.random(likely.shape) < 0.9)
+    likely = np.where(rare, np.flatnonzero(actions.kinds == WORD)[0], likely).astype(np.int32)
     words = [["a", "b.", ",", "é", "..."][: draw.integers(0, 6)] for _ in likely]
     found = restore_in_graph(
         tf.constant(likely), tf.ragged.constant(words, ragged_rank=1).to_tensor(""), actions

@@ -3,7 +3,6 @@
 import pytest
 
 from tf_transformer.errors import InputError
-from tf_transformer.parsing.linearization import linearize
 from tf_transformer.parsing.trees import clean, one_line, parse, read_trees
 
 CLEANED = {
@@ -25,14 +24,6 @@ CLEANED = {
 @pytest.mark.parametrize(("text", "expected"), CLEANED.items())
 def test_traces_functions_and_outer_brackets_are_removed(text, expected):
     assert one_line(clean(parse(text, "here"), "here")) == expected
-
-
-def test_actions_of_the_two_linearizations():
-    tree = parse("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", "here")
-    brackets = "<(S> <(NP> <word> <word> <)NP> <(VP> <word> <)VP> <)S>"
-    in_order = "<word> <(NP> <word> <)> <(S> <word> <(VP> <)> <)>"
-    assert linearize(tree, in_order=False) == brackets.split()
-    assert linearize(tree, in_order=True) == in_order.split()
 
 
 @pytest.mark.parametrize(

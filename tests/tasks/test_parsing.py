@@ -30,7 +30,7 @@ def random_tree(draw) -> str:
     return f"( (S {phrase('NP-SBJ')} (VP (VBD saw) {phrase('NP')}) (. .)))\n"
 
 
-def config_of(folder, linearization="in_order") -> Config:
+def config_of(folder, linearization="lexical_in_order") -> Config:
     return Config(
         task="parsing",
         model=ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2),
@@ -44,6 +44,23 @@ def config_of(folder, linearization="in_order") -> Config:
         train=TrainConfig(steps=4, warmup_steps=5, valid_score_examples=0, threads=1),
         decode=DecodeConfig(beam_size=3, max_extra_length=30),
     )
+
+
+@pytest.mark.parametrize(
+    ("linearization", "expected"),
+    [
+        ("brackets", "<(S> <(NP> <word> <word> <)NP> <(VP> <word> <)VP> <)S>"),
+        ("in_order", "<word> <(NP> <word> <)> <(S> <word> <(VP> <)> <)>"),
+        ("lexical_brackets", "<(S> <(NP> ▁the ▁d <)NP> <(VP> ▁s <)VP> <)S>"),
+        ("lexical_in_order", "▁the <(NP> ▁d <)> <(S> ▁s <(VP> <)> <)>"),
+    ],
+)
+def test_actions_of_the_linearizations(folder, linearization, expected):
+    config = config_of(folder, linearization)
+    tokenizer = PARSING.train_tokenizer(PARSING.load_splits(config).train, config)
+    tree = "(S (NP (DT the) (NN ducks)) (VP (VBZ sing)))"
+    (ids,) = PARSING.encode({"sentence": ["the ducks sing"], "tree": [tree]}, tokenizer)["tree"]
+    assert " ".join(map(tokenizer.piece, ids)) == f"{expected} </s>"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,8 +16,9 @@ from tf_transformer.errors import InputError
 
 EXCLUDED_AFTER_RANKING = 3  # tokens per hypothesis: padding, start and end
 
-Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor], KerasTensor]
-"""grammar(ids (B, W, L) so far, their number, facts (B, X)) -> allowed next ids, bool (B, W, V)."""
+Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor, KerasTensor], KerasTensor]
+"""grammar(log-probabilities (B, W, V) of the next ids, ids (B, W, L) so far, their number, facts
+(B, X)) -> log-probabilities (B, W, V), `NEG_INF` for ids that may not follow."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ def constrained(
     for token in constraints.excluded:
         free = ops.where(ops.equal(tokens, token), NEG_INF, free)
     if constraints.grammar is not None:
-        free = ops.where(constraints.grammar(ids, index, constraints.facts), free, NEG_INF)
+        free = constraints.grammar(free, ids, index, constraints.facts)
     if constraints.prefix is None:
         return free
     forced = _forced(constraints.prefix, index)[:, None, None]  # (B, 1, 1)

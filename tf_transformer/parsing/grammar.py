@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
+from tf_transformer.decoding.hypotheses import NEG_INF
 from tf_transformer.parsing.linearization import CLOSE, END, OPEN, WORD, Actions
 
 START = -1  # the kind of the last action before the first one
@@ -80,28 +81,51 @@ def allowed(state: State, words: Any, room: Any, in_order: bool) -> Allowed:
 class TreeGrammar:
     """Restricts a search to sequences of actions that are trees over the words of a sentence.
 
+    The sentence determines which word is taken: the probability of the action that takes the next
+    word is the sum of the probabilities of all actions that take words.
+
     Args:
         actions: the actions of the tokenizer.
 
     Call arguments:
+        log_probabilities: float32 tensor (B, W, V), of the next actions.
         ids: int32 tensor (B, W, L), valid actions so far.
         index: int32 scalar, their number.
-        facts: int32 tensor (B, 2): numbers of words, and largest numbers of actions.
+        facts: int32 tensor (B, 2 + S): numbers of words, largest numbers of actions, and the
+            actions that take the words, padded with 0.
 
     Returns:
-        bool tensor (B, W, V): the allowed next ids.
+        float32 tensor (B, W, V): log-probabilities, `NEG_INF` for actions that are not allowed.
     """
 
     def __init__(self, actions: Actions):
         self.actions = actions
 
     def facts(self, source: KerasTensor, limits: KerasTensor) -> KerasTensor:
-        """The facts (B, 2) of sources (B, S), given the limits (B,)."""
-        starts = ops.convert_to_tensor(self.actions.starts_word)
-        words = ops.sum(ops.take(starts, source, axis=0), axis=1)
-        return ops.stack([words, limits], axis=1)
+        """The facts (B, 2 + S) of sources (B, S), given the limits (B,)."""
+        found = ops.take(ops.convert_to_tensor(self.actions.word_actions), source, axis=0)
+        size, is_word = ops.shape(source)[1], found > 0
+        positions = ops.arange(size, dtype="int32")
+        words_first = ops.argsort(ops.where(is_word, positions, size + positions), axis=1)
+        words = ops.take_along_axis(found, words_first, axis=1)
+        counts = ops.sum(ops.cast(is_word, "int32"), axis=1)
+        return ops.concatenate([ops.stack([counts, limits], axis=1), words], axis=1)
 
-    def __call__(self, ids: KerasTensor, index: KerasTensor, facts: KerasTensor) -> KerasTensor:
+    def __call__(
+        self,
+        log_probabilities: KerasTensor,
+        ids: KerasTensor,
+        index: KerasTensor,
+        facts: KerasTensor,
+    ) -> KerasTensor:
+        takes_word = ops.convert_to_tensor(self.actions.kinds == WORD)  # (V,)
+        of_words = ops.where(takes_word, log_probabilities, NEG_INF)
+        of_word = ops.logsumexp(of_words, axis=-1, keepdims=True)
+        found = ops.where(takes_word, of_word, log_probabilities)
+        return ops.where(self.allowed_next(ids, index, facts), found, NEG_INF)
+
+    def allowed_next(self, ids: KerasTensor, index: KerasTensor, facts: KerasTensor) -> KerasTensor:
+        """Whether each id may be the next one, bool (B, W, V); see the class."""
         table = ops.convert_to_tensor(self.actions.kinds)  # (V,)
         positions = ops.arange(ops.shape(ids)[2], dtype="int32")
         kinds = ops.where(positions < index, ops.take(table, ids, axis=0), START)  # (B, W, L)
@@ -112,16 +136,19 @@ class TreeGrammar:
             last=_at(kinds, index - 1, START),
             run=self._run(kinds, index),
         )
-        words, room = facts[:, :1], facts[:, 1:] - index  # (B, 1)
+        words, room = facts[:, :1], facts[:, 1:2] - index  # (B, 1)
         found = allowed(state, words, room, self.actions.in_order)
         mask = ops.zeros((*ops.shape(state.words), table.shape[0]), "bool")
-        for kind, is_allowed in ((WORD, found.word), (OPEN, found.open), (END, found.end)):
+        for kind, is_allowed in ((OPEN, found.open), (END, found.end)):
             mask = mask | (is_allowed[..., None] & (table == kind))
+        tokens = ops.arange(table.shape[0], dtype="int32")
+        last_word = ops.shape(facts)[1] - 3
+        following = ops.take_along_axis(facts[:, 2:], ops.minimum(state.words, last_word), axis=1)
+        mask = mask | (found.word[..., None] & (tokens == following[..., None]))
         # The innermost open bracket is the last one that reached the present depth.
         opens = (kinds == OPEN) & (depths == state.depth[..., None])
         innermost = _at(ids, ops.max(ops.where(opens, positions, -1), axis=2)[..., None], 0)
         closing = ops.take(ops.convert_to_tensor(self.actions.closings), innermost, axis=0)
-        tokens = ops.arange(table.shape[0], dtype="int32")
         return mask | (found.close[..., None] & (tokens == closing[..., None]))
 
     def _run(self, kinds: KerasTensor, index: KerasTensor) -> KerasTensor:

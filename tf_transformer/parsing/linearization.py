@@ -1,13 +1,17 @@
-"""Trees as sequences of actions, without words (Vinyals et al. 2015).
+"""Trees as sequences of actions (Vinyals et al. 2015).
 
 `brackets` writes a node before its children and names it again after them; `in_order` writes it
 after its first child (Liu and Zhang 2017; Fernández-González and Gómez-Rodríguez 2020):
 
     (S (NP (DT the) (NN dog)) (VP (VBZ barks)))
-    brackets  <(S> <(NP> <word> <word> <)NP> <(VP> <word> <)VP> <)S>
-    in_order  <word> <(NP> <word> <)> <(S> <word> <(VP> <)> <)>
+    brackets          <(S> <(NP> <word> <word> <)NP> <(VP> <word> <)VP> <)S>
+    in_order          <word> <(NP> <word> <)> <(S> <word> <(VP> <)> <)>
+    lexical_brackets  <(S> <(NP> ▁the ▁dog <)NP> <(VP> ▁bark <)VP> <)S>
+    lexical_in_order  ▁the <(NP> ▁dog <)> <(S> ▁bark <(VP> <)> <)>
 
-An action is one piece of the run's tokenizer.
+An action is one piece of the run's tokenizer. `<word>` takes the next word of the sentence; in the
+lexical forms the first piece of that word does so: training then teaches the decoder which word is
+next (He and Choi 2023 compare such forms).
 """
 
 import functools
@@ -48,11 +52,12 @@ def linearize(tree: Tree, in_order: bool) -> list[str]:
     return [opening(label), *first, *rest, closing(label)]
 
 
-def pieces(labels: Iterable[str], in_order: bool) -> list[str]:
-    """All actions of trees with these labels."""
+def symbols(labels: Iterable[str], linearization: str) -> list[str]:
+    """The pieces that a tokenizer needs for the actions of trees with these labels."""
     labels = sorted(labels)
+    in_order, lexical = "in_order" in linearization, "lexical" in linearization
     closings = [UNNAMED_CLOSING] if in_order else [closing(label) for label in labels]
-    return [WORD_PIECE, *(opening(label) for label in labels), *closings]
+    return [*[WORD_PIECE] * (not lexical), *(opening(label) for label in labels), *closings]
 
 
 @dataclass(frozen=True)
@@ -63,14 +68,15 @@ class Actions:
         kinds: int32 array (V,): `OTHER`, `END`, `WORD`, `OPEN` or `CLOSE`.
         labels: for each id the label of the bracket that it opens or closes; else "".
         closings: int32 array (V,): for an id that opens a bracket, the id that closes it.
-        starts_word: int32 array (V,): 1 for the first pieces of words.
-        in_order: the linearization; see the module.
+        word_actions: int32 array (V,): for a first piece of words, the action that takes such a
+            word; else 0.
+        in_order: whether a bracket is named after its first child.
     """
 
     kinds: np.ndarray
     labels: list[str]
     closings: np.ndarray
-    starts_word: np.ndarray
+    word_actions: np.ndarray
     in_order: bool
 
     @classmethod
@@ -86,8 +92,13 @@ class Actions:
         closings = np.zeros(len(names), np.int32)
         for i in np.flatnonzero(kinds == OPEN):
             closings[i] = ids[UNNAMED_CLOSING if in_order else closing(labels[i])]
-        starts = np.array([name.startswith(BLANK) for name in names], np.int32)
-        return cls(kinds, labels, closings, starts, in_order)
+        first_pieces = np.array([name.startswith(BLANK) for name in names])
+        if WORD_PIECE in ids:
+            word_actions = np.where(first_pieces, ids[WORD_PIECE], 0)
+        else:
+            kinds[first_pieces] = WORD
+            word_actions = np.where(first_pieces, np.arange(len(names)), 0)
+        return cls(kinds, labels, closings, word_actions.astype(np.int32), in_order)
 
     @functools.cached_property
     def root(self) -> int:

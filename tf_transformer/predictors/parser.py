@@ -12,7 +12,7 @@ from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph
 from tf_transformer.parsing.grammar import TreeGrammar
-from tf_transformer.parsing.linearization import Actions, linearize
+from tf_transformer.parsing.linearization import WORD_PIECE, Actions, linearize
 from tf_transformer.parsing.restore import restore, restore_in_graph
 from tf_transformer.parsing.trees import clean, parse
 from tf_transformer.parsing.words import normalize, normalize_in_graph
@@ -61,7 +61,7 @@ class Parser(TextPredictor):
         return self.tokenizer.encode(normalize(text))
 
     def encode_target(self, text: str) -> list[int]:
-        return encode_tree(text, self.tokenizer, self.actions.in_order)
+        return encode_tree(text, self.tokenizer, self.actions)
 
     def decode(self, ids: Sequence[int], text: str) -> str:
         return restore(ids, normalize(text).split(), self.actions)
@@ -122,7 +122,7 @@ class _ParserGraph(ServingGraph):
         return endpoints
 
 
-def encode_tree(text: str, tokenizer: Tokenizer, in_order: bool) -> list[int]:
+def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:
     """The ids of a tree's actions with the end-of-sentence id; that of "" alone.
 
     Actions of labels that the vocabulary does not have become the unknown id.
@@ -130,4 +130,12 @@ def encode_tree(text: str, tokenizer: Tokenizer, in_order: bool) -> list[int]:
     if not text.strip():
         return [EOS_ID]
     tree = clean(parse(text, "a given tree"), "a given tree")
-    return [*map(tokenizer.piece_to_id_or_unknown, linearize(tree, in_order)), EOS_ID]
+    found = actions.word_actions[tokenizer.encode(" ".join(tree.leaves()))]
+    words = iter(found[found > 0].tolist())
+    return [
+        *(
+            next(words) if name == WORD_PIECE else tokenizer.piece_to_id_or_unknown(name)
+            for name in linearize(tree, actions.in_order)
+        ),
+        EOS_ID,
+    ]

@@ -15,7 +15,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, target_losses
 from tf_transformer.parsing.bracket_scores import score_trees
-from tf_transformer.parsing.linearization import UNNAMED_CLOSING, pieces
+from tf_transformer.parsing.linearization import Actions, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
 from tf_transformer.predictors.parser import Parser, encode_tree
 from tf_transformer.tasks.task import Splits, Task, TestSet
@@ -84,17 +84,17 @@ class Parsing(Task):
             (sentence for sentence, _ in stream),
             config.data.vocabulary_size,
             config.data.normalization,
-            symbols=pieces(labels, in_order=config.data.linearization == "in_order"),
+            symbols=symbols(labels, config.data.linearization),
         )
 
     def encode(
         self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
     ) -> dict[str, list[list[int]]]:
         """Sentences as pieces, trees as actions; both end with the end-of-sentence id."""
-        in_order = tokenizer.has_piece(UNNAMED_CLOSING)
+        actions = Actions.of(tokenizer)
         return {
             "sentence": tokenizer.encode_batch(texts["sentence"]),
-            "tree": [encode_tree(tree, tokenizer, in_order) for tree in texts["tree"]],
+            "tree": [encode_tree(tree, tokenizer, actions) for tree in texts["tree"]],
         }
 
     def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
