@@ -189,17 +189,17 @@ def _over_fastest(row: dict[str, Any]) -> str:
     return ratio if row["chosen"] == row["fastest"] else f"{ratio} ({row['fastest']})"
 
 
-def positions(name: str) -> str:
-    """BLEU of each position encoding, in a column for each length of sources."""
+def by_length(name: str, field: str = "bleu") -> str:
+    """A number of each model, in a column for each length of sources."""
     rows = _rows(name)
     columns = list(dict.fromkeys(row["source_tokens"] for row in rows))
-    found = {(row["position"], row["source_tokens"]): row["bleu"] for row in rows}
-    encodings = dict.fromkeys(row["position"] for row in rows)
+    found = {(row["model"], row["source_tokens"]): row[field] for row in rows}
+    models = dict.fromkeys(row["model"] for row in rows)
     return markdown(
-        ["position", *columns],
+        ["model", *columns],
         [
-            [f"`{each}`", *(formatted("bleu", found.get((each, column))) for column in columns)]
-            for each in encodings
+            [f"`{each}`", *(formatted(field, found.get((each, column))) for column in columns)]
+            for each in models
         ],
     )
 
@@ -428,8 +428,10 @@ _LONG: dict[str, Renderer] = {
         },
         left=1,
     ),
-    "positions": lambda: positions("positions"),
-    "positions_short": lambda: positions("positions_short"),
+    "positions": lambda: by_length("positions"),
+    "positions_short": lambda: by_length("positions_short"),
+    "recurrent": lambda: by_length("recurrent"),
+    "recurrent.speed": lambda: by_length("recurrent", "tokens_per_second"),
     "variants": fields_of(
         "variants",
         {

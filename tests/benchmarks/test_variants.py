@@ -1,15 +1,15 @@
-"""benchmarks/variants and benchmarks/positions: their numbers on tiny work, scores by length."""
+"""benchmarks/variants and benchmarks/equal_budgets: their numbers on tiny work."""
 
 import json
 
 import pytest
-import sacrebleu
 
-from benchmarks import positions, variants
+from benchmarks import equal_budgets, variants
 from benchmarks.figures import blocks
 from tf_transformer.config import PRESETS, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
+from tf_transformer.translator import Translator
 
 TINY = {"preset": "tiny", "sentences": 3, "tokens": 5, "updates": 1, "searches": 1}
 
@@ -56,15 +56,6 @@ def test_an_unknown_variant_is_an_error():
         variants.main(names="rotery")
 
 
-def test_scores_by_length_are_those_of_the_sentences_of_that_length():
-    """Lengths 3, 15 and 16 with the limit 15; the last is wrong."""
-    right, wrong = "a b c d e", "x x x x x"
-    rows = positions.by_length([right, right, wrong], [right] * 3, [3, 15, 16], [15, 20])
-    found = {row["source_tokens"]: (row["sentences"], row["bleu"]) for row in rows}
-    of_all = sacrebleu.BLEU().corpus_score([right, right, wrong], [[right] * 3]).score
-    assert found == {"all": (3, round(of_all, 2)), "1 to 15": (2, 100.0), "16 to 20": (1, 0.0)}
-
-
 CONFIG = """
 data: {generated_pairs: 60, held_out: 5, vocabulary_size: 300, batch_tokens: 200}
 model: {num_layers: 1, d_model: 8, d_ff: 8, num_heads: 2}
@@ -79,24 +70,37 @@ def test_runs_are_trained_on_short_pairs_and_scored(tmp_path, monkeypatch):
     def in_this_process(command, **options):
         command_line.run(train.main, command[4:])
 
-    monkeypatch.setattr(positions.subprocess, "run", in_this_process)
+    monkeypatch.setattr(equal_budgets.subprocess, "run", in_this_process)
     (tmp_path / "c.yaml").write_text(CONFIG)
+    lines = ["one", "two hundred and twenty thousand and forty-one"]
     for name in ("s", "t"):
-        (tmp_path / name).write_text("one\ntwo hundred and twenty thousand and forty-one\n")
+        (tmp_path / name).write_text("\n".join(lines))
+    places = (str(tmp_path / name) for name in ("runs", "s", "t"))
     output = tmp_path / "positions.json"
-    positions.main(
-        str(tmp_path / "c.yaml"),
-        2,
-        str(tmp_path / "runs"),
-        str(tmp_path / "s"),
-        str(tmp_path / "t"),
-        "rotary",
+    equal_budgets.main(
+        *(str(tmp_path / "c.yaml"), 2, *places, "model.position", "rotary,none"),
         longest=80,
+        buckets="9",
         output=str(output),
     )
-    assert RunFolder(tmp_path / "runs" / "rotary").load_config().data.max_length == 80
+    config = RunFolder(tmp_path / "runs" / "rotary").load_config()
+    assert (config.data.max_length, config.model.position) == (80, "rotary")
     rows = json.loads(output.read_text())["measurements"]
-    assert [row["position"] for row in rows] == ["rotary"] * len(rows)
-    assert sum(row["sentences"] for row in rows[1:]) == rows[0]["sentences"] == 2
+    found = {(row["model"], row["source_tokens"]): row for row in rows}
+    assert [found["none", bucket]["sentences"] for bucket in ("all", "1 to 9", "from 10")] == [
+        2,
+        1,
+        1,
+    ]
+    texts = [each.text for each in Translator.from_run(tmp_path / "runs" / "none")(lines)]
+    expected = equal_budgets.score(texts[1:], lines[1:])
+    assert expected.items() <= found["none", "from 10"].items()
     monkeypatch.setattr(blocks, "read", lambda name: {"measurements": rows})
-    assert blocks.positions("positions").startswith("| position | all |")
+    assert blocks.by_length("positions").startswith("| model | all |")
+
+
+def test_options_that_do_not_fit_are_errors():
+    with pytest.raises(InputError, match="needs --values and a single configuration"):
+        equal_budgets.models("a.yaml,b.yaml", "model.position", "none")
+    names = [each.name for each in equal_budgets.models("configs/a.yaml,b.yaml", "", "")]
+    assert names == ["a", "b"]
