@@ -428,6 +428,8 @@ _LONG: dict[str, Renderer] = {
         },
         left=1,
     ),
+    "language_models": lambda: of_rows(_rows("language_models"), left=1),
+    "parsing": lambda: of_rows(_rows("parsing"), left=1),
     "positions": lambda: by_length("positions"),
     "positions_short": lambda: by_length("positions_short"),
     "recurrent": lambda: by_length("recurrent"),

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.harness.results import read, result_names
 from benchmarks.harness.tables import formatted
 
-# The fields that tell the rows of a result file apart.
+# The fields that tell the measurements of a result file apart, or the rows of another of its tables.
 KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "agreement": ("form",),
     "data_memory": ("pairs",),
@@ -24,10 +24,15 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "decode_lengths": ("beam", "target_tokens"),
     "decode_other_systems": ("shape", "system", "beam", "batch"),
     "experiments": ("id",),
+    "heads.pruned": ("removed",),
+    "language_models": ("system",),
+    "layer_complexity.fitted": ("layer", "size"),
     "long_sequences": ("attention", "length"),
     "multi30k": ("average", "dtype", "beam"),
+    "parsing": ("system",),
     "positions": ("model", "source_tokens"),
     "positions_short": ("model", "source_tokens"),
+    "pretraining": ("labels", "pretrained"),
     "recurrent": ("model", "source_tokens"),
     "remat": ("remat",),
     "serving_load": ("clients",),
@@ -60,13 +65,16 @@ def values(result: str) -> dict[str, str]:
     found = read(result)
     texts = {"machine": machine(found), "date": found["date"], "command": found["command"]}
     texts |= {key: formatted(key, number) for key, number in found.get("summary", {}).items()}
-    fields = KEY_FIELDS.get(result, ())
-    for row in found["measurements"] if fields else ():
-        texts |= {
-            f"{place_of(result, row)}.{field}": formatted(field, entry)
-            for field, entry in row.items()
-            if field not in fields and isinstance(entry, int | float | str)
-        }
+    tables = {result: found["measurements"]}
+    tables |= {f"{result}.{name}": rows for name, rows in found.items()}
+    for table, fields in KEY_FIELDS.items():
+        for row in tables.get(table, ()):
+            place = f"{table}.{place_of(table, row)}".removeprefix(f"{result}.")
+            texts |= {
+                f"{place}.{_selector('', field)}": formatted(field, entry)
+                for field, entry in row.items()
+                if field not in fields and isinstance(entry, int | float | str)
+            }
     return texts
 
 
@@ -77,9 +85,9 @@ def machine(result: dict[str, Any]) -> str:
     return f"{count} of an {found['processor']} with {found['instruction_set']}"
 
 
-def place_of(result: str, row: dict[str, Any]) -> str:
-    """The key fields that select a row of a result file."""
-    return ".".join(_selector(field, row[field]) for field in KEY_FIELDS[result])
+def place_of(table: str, row: dict[str, Any]) -> str:
+    """The key fields that select a row of a table."""
+    return ".".join(_selector(field, row[field]) for field in KEY_FIELDS[table])
 
 
 def _selector(field: str, entry: Any) -> str:

@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 # The lines of this project: progress bars, warnings, notices of `weights` and of translate.py.
 OWN_LINE = re.compile(
     r"\d+(/\d+|sentence) \[.*(update|sentence)\b"
-    r"|^(warning: |average \d+: |cut to |translation ends at )"
+    r"|^(warning: |average \d+: |cut to |output ends at )"
 )
 
 
@@ -198,7 +198,7 @@ def test_truncated_lines_are_reported(run, tmp_path, capsys):
     translate.main(str(run), str(tmp_path / "in"), str(tmp_path / "out"), **options)
     report = capsys.readouterr().err
     assert "cut to 20 tokens (--max_source_length): 1 line (3)\n" in report
-    assert "translation ends at its length limit: 2 lines (1, 4)\n" in report
+    assert "output ends at its length limit: 2 lines (1, 4)\n" in report
     (tmp_path / "target").write_text("\n\n\n" + "zwei " * 30 + "\n", "utf-8")
     files = {"score_target": str(tmp_path / "target"), "output": str(tmp_path / "scores")}
     translate.main(str(run), str(tmp_path / "in"), **files, **options)

@@ -34,7 +34,7 @@ def main(
 
     Lines of a terminal are translated one by one, those of a pipe at the latest when no line has
     arrived for 0.2 s. At the end, stderr has the numbers of lines that were cut because they are
-    longer than --max_source_length, and of translations that reached their length limit.
+    longer than --max_source_length, and of outputs that reached their length limit.
 
     Args:
         run_dir: the run's folder.
@@ -204,7 +204,7 @@ class TruncationReport:
         """A line for each of the two, if there was one."""
         found = {
             f"cut to {self._longest:,} tokens (--max_source_length)": self._cut,
-            "translation ends at its length limit": self._at_limit,
+            "output ends at its length limit": self._at_limit,
         }
         return "".join(f"{text}: {lines}\n" for text, lines in found.items() if lines.count)
 
