@@ -60,8 +60,9 @@ def test_the_order_and_number_of_sentences_is_kept(translator):
     np.testing.assert_allclose([t.score for t in together], [t.score for t in alone], atol=1e-4)
 
 
-def test_the_batch_size_changes_nothing(run, translator):
-    other = Translator.from_run(run, batch_size=1)
+@pytest.mark.parametrize("parallel_batches", [1, 3])
+def test_the_batch_size_and_batches_at_a_time_change_nothing(run, translator, parallel_batches):
+    other = Translator.from_run(run, batch_size=1, parallel_batches=parallel_batches)
     assert texts_of(other(SENTENCES)) == texts_of(translator(SENTENCES))
 
 

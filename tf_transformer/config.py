@@ -468,6 +468,8 @@ class DecodeConfig:
             scores long texts.
         batch_size: most sentences in a batch.
         batch_tokens: most input tokens in a batch, padding included.
+        parallel_batches: batches at a time, each of whose operations has one CPU thread; 1: all
+            threads for each operation; 0: one batch per core.
         average: number of the newest checkpoints whose weights are averaged; best: the checkpoint
             with the best score in training; ema: the moving average of all updates.
     """
@@ -495,6 +497,7 @@ class DecodeConfig:
     max_source_length: int = 1024
     batch_size: int = 64
     batch_tokens: int = 4096
+    parallel_batches: int = 0
     average: int | Literal["best", "ema"] = 5
 
     def __post_init__(self):
@@ -504,7 +507,7 @@ class DecodeConfig:
         _require_positive(self, "max_source_length", "max_length_ratio", "temperature")
         _require_not_negative(self, "length_penalty", "coverage_penalty", "max_extra_length")
         _require_not_negative(self, "max_length", "min_length", "min_length_ratio")
-        _require_not_negative(self, "no_repeat_ngram_size", "top_k")
+        _require_not_negative(self, "no_repeat_ngram_size", "top_k", "parallel_batches")
         if not self.sampling and self.num_hypotheses > self.beam_size:
             raise InputError(
                 f"decode.num_hypotheses ({self.num_hypotheses}) must be at most "

@@ -62,6 +62,7 @@ class Translator(TextPredictor):
                 [tf.reduce_mean(w, 1) for w in model.run((source, target)).cross_attention], 1
             ),
             input_signature=[ids, ids],
+            autograph=False,
         )
 
     @classmethod

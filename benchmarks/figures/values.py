@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.harness.results import read, result_names
 from benchmarks.harness.tables import formatted
 
-# The fields that tell the measurements of a result file apart, or the rows of another of its tables.
+# The fields that tell the rows of a result file apart: measurements, or another table of the file.
 KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "agreement": ("form",),
     "data_memory": ("pairs",),

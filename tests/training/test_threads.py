@@ -18,7 +18,7 @@ def threads(monkeypatch):
         setter = f"set_{kind}_parallelism_threads"
         record = functools.partial(settings.__setitem__, kind)
         monkeypatch.setattr(tf.config.threading, setter, record)
-    monkeypatch.setattr(threads_module, "_available_cores", lambda: 6)
+    monkeypatch.setattr(threads_module, "available_cores", lambda: 6)
     return settings, machine
 
 

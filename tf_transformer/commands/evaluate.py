@@ -41,9 +41,13 @@ def main(
         raise InputError("give --run_dir, or --hypotheses and --reference.")
     config = RunFolder(run_dir).load_config() if run_dir else None
     if run_dir:  # checks the options before TensorFlow is imported
-        RunFolder(run_dir).load_decode_config(**decode_options)
+        decode = RunFolder(run_dir).load_decode_config(**decode_options)
 
     from tf_transformer import tasks
+    from tf_transformer.threads import use_one_thread_per_batch
+
+    if run_dir:
+        use_one_thread_per_batch(decode.parallel_batches)
 
     kind = tasks.get(task or (config.task if config else "translation"))
     if hypotheses or config is None:

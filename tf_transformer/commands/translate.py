@@ -71,10 +71,12 @@ def main(
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
     # These check files and options before TensorFlow is imported.
     stream = Stream(inputs, outputs, window, resume)
-    RunFolder(run_dir).load_decode_config(**decode_options)
+    decode = RunFolder(run_dir).load_decode_config(**decode_options)
 
     from tf_transformer.tasks import load_predictor
+    from tf_transformer.threads import use_one_thread_per_batch
 
+    use_one_thread_per_batch(decode.parallel_batches)
     predictor = load_predictor(run_dir, dtype, **decode_options)
     step = scoring(predictor) if score_target else predicting(predictor)
     if alignments_output:

@@ -41,7 +41,7 @@ class EncoderPredictor(TextPredictor):
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
         ids = tf.TensorSpec((None, None), tf.int32)
-        self._outputs = tf.function(self.outputs, input_signature=[ids])
+        self._outputs = tf.function(self.outputs, input_signature=[ids], autograph=False)
 
     @abstractmethod
     def outputs(self, ids: tf.Tensor) -> Outputs:
@@ -56,8 +56,11 @@ class EncoderPredictor(TextPredictor):
             name: np.zeros((len(rows), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
             for name, spec in specs.items()
         }
-        for indices in self._batches([len(row) for row in rows]):
-            for name, values in self._outputs(pad([rows[i] for i in indices])).items():
+        for indices, of_batch in self._in_parallel(
+            lambda indices: self._outputs(pad([rows[i] for i in indices])),
+            self._batches([len(row) for row in rows]),
+        ):
+            for name, values in of_batch.items():
                 found[name][indices] = values.numpy()
             progress(len(indices), sum(len(rows[i]) for i in indices))
         return found

@@ -53,7 +53,7 @@ class MaskedPredictor(EncoderPredictor):
         super().__init__(model, tokenizer, config)
         self._words = WordNumbers(tokenizer)
         ids = tf.TensorSpec((None, None), tf.int32)
-        self._fill = tf.function(self._restore, input_signature=[ids, ids])
+        self._fill = tf.function(self._restore, input_signature=[ids, ids], autograph=False)
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
         """Ids (B, S) to `vector` (B, D)."""
@@ -64,14 +64,18 @@ class MaskedPredictor(EncoderPredictor):
         require_texts(texts=texts)
         rows, cut = self._cut(map(self.encode, texts))
         result = [Restored("", 0.0, 0, 0, False)] * len(rows)
-        for indices in self._batches([len(row) for row in rows]):
+
+        def run(indices: list[int]):
             batch = [rows[i] for i in indices]
-            found = self._fill(pad(batch), pad(list(map(self._words, batch))))
+            return self._fill(pad(batch), pad(list(map(self._words, batch))))
+
+        lengths = [len(row) for row in rows]
+        for indices, found in self._in_parallel(run, self._batches(lengths)):
             for i, ids, *numbers in zip(indices, *map(np.asarray, found), strict=True):
                 log_probability, correct, masked = map(float, numbers)
                 text = self.tokenizer.decode(ids[: len(rows[i])])
                 result[i] = Restored(text, log_probability, int(correct), int(masked), cut[i])
-            progress(len(indices), sum(map(len, batch)))
+            progress(len(indices), sum(lengths[i] for i in indices))
         return result
 
     def n_best(

@@ -80,6 +80,7 @@ class TextGenerator(TextPredictor):
         self._log_probabilities = tf.function(
             lambda *inputs: log_probabilities(model, *inputs),
             input_signature=[row, tf.TensorSpec((None, None), tf.int32), row],
+            autograph=False,
         )
 
     @classmethod
@@ -196,18 +197,22 @@ class TextGenerator(TextPredictor):
         ]
         totals = np.zeros(len(rows))
         remaining = np.bincount([window.text for window in windows], minlength=len(rows))
-        for indices in self._batches([len(window.ids) for window in windows]):
+
+        def run(indices: list[int]) -> tf.Tensor:
             batch = [windows[i] for i in indices]
-            of_text = np.array([window.text for window in batch])
-            found = self._log_probabilities(
+            return self._log_probabilities(
                 np.array([window.before for window in batch], np.int32),
                 pad([window.ids for window in batch]),
                 np.array([window.scored_from for window in batch], np.int32),
             )
+
+        lengths = [len(window.ids) for window in windows]
+        for indices, found in self._in_parallel(run, self._batches(lengths)):
+            of_text = np.array([windows[i].text for i in indices])
             np.add.at(totals, of_text, np.asarray(found))
             np.subtract.at(remaining, of_text, 1)
             done = (remaining[np.unique(of_text)] == 0).sum()
-            progress(int(done), sum(len(window.ids) for window in batch))
+            progress(int(done), sum(lengths[i] for i in indices))
         return totals.tolist()
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:

@@ -1,8 +1,8 @@
 """Texts in, texts out: a tokenizer, a model and a search in one."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, Self, TypeVar
 
 import keras
 import numpy as np
@@ -21,7 +21,11 @@ from tf_transformer.predictors.predictor import (
 )
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.special_ids import EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.threads import in_parallel, parallel_batches
 from tf_transformer.tokenizer import Tokenizer
+
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
 
 
 class TextPredictor:
@@ -57,11 +61,12 @@ class TextPredictor:
             self.max_source_length = min(self.max_source_length, model.config.max_length)
         ids = tf.TensorSpec((None, None), tf.int32)
         search = self.search(with_spare_hypotheses(config))
-        self._search = tf.function(lambda source: search(source), input_signature=[ids])
-        self._continue = tf.function(search.__call__, input_signature=[ids, ids])
+        self._search = tf.function(search, [ids], autograph=False)
+        self._continue = tf.function(search, [ids, ids], autograph=False)
         self._score = tf.function(
             lambda source, target: score_pairs(model, source, target, config.length_penalty),
             input_signature=[ids, ids],
+            autograph=False,
         )
 
     def encode(self, text: str) -> list[int]:
@@ -149,18 +154,25 @@ class TextPredictor:
             prefix_rows = [self.encode_target(prefix)[:-1] for prefix in prefixes]
         result = [[Prediction("", 0.0, is_cut)] for is_cut in cut]
         shortest = self.model.shortest_source
-        for indices in self._batches([len(row) if len(row) >= shortest else 0 for row in rows]):
+        lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
+
+        def run(indices: list[int]) -> tuple[list[list[Prediction]], int]:
             source = pad([rows[i] for i in indices])
             if prefix_rows is None:
                 found = self._search(source)
             else:
                 found = self._continue(source, pad([prefix_rows[i] for i in indices]))
-            ids, lengths, scores = (
-                np.asarray(field) for field in (found.ids, found.lengths, found.scores)
-            )
-            for row, i in enumerate(indices):
-                result[i] = self._predictions(texts[i], ids[row], lengths[row], scores[row], cut[i])
-            progress(len(indices), int(lengths[:, 0].sum()))
+            ids, counts, scores = map(np.asarray, (found.ids, found.lengths, found.scores))
+            predictions = [
+                self._predictions(texts[i], ids[row], counts[row], scores[row], cut[i])
+                for row, i in enumerate(indices)
+            ]
+            return predictions, int(counts[:, 0].sum())
+
+        for indices, (predictions, tokens) in self._in_parallel(run, self._batches(lengths)):
+            for i, each in zip(indices, predictions, strict=True):
+                result[i] = each
+            progress(len(indices), tokens)
         return result
 
     def score(
@@ -181,8 +193,9 @@ class TextPredictor:
             progress: called after each batch.
         """
         result: list[PairScore] = [PairScore(0.0, 0.0)] * len(texts)
-        for indices, source, target in self.pairs(texts, predictions):
-            found = self._score(source, target)
+        for (indices, _, target), found in self._in_parallel(
+            lambda batch: self._score(*batch[1:]), self.pairs(texts, predictions)
+        ):
             for i, *numbers in zip(indices, *map(np.asarray, found), strict=True):
                 result[i] = PairScore(*map(float, numbers))
             progress(len(indices), int((target != PAD_ID).sum()))
@@ -268,6 +281,14 @@ class TextPredictor:
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
             yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
+
+    def _in_parallel(
+        self, run: Callable[[Batch], Result], batches: Iterable[Batch]
+    ) -> Iterator[tuple[Batch, Result]]:
+        """Each batch with its result, in order; several are computed at a time."""
+        batches = list(batches)
+        results = in_parallel(run, batches, parallel_batches(self.config.parallel_batches))
+        return zip(batches, results, strict=True)
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Indices of rows that have a length, longest first.

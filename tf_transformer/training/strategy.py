@@ -95,4 +95,4 @@ def _summing(strategy: tf.distribute.Strategy) -> tf.types.experimental.GenericF
         replica = tf.distribute.get_replica_context()
         return replica.all_reduce(tf.distribute.ReduceOp.SUM, own / replicas_per_worker)
 
-    return tf.function(lambda own: strategy.run(summed, args=(own,)))
+    return tf.function(lambda own: strategy.run(summed, args=(own,)), autograph=False)

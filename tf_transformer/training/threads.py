@@ -1,10 +1,8 @@
 """CPU threads of a training."""
 
-import contextlib
-import os
-
 import tensorflow as tf
 
+from tf_transformer.threads import available_cores, set_threads
 from tf_transformer.thresholds import MAX_MICRO_BATCHES
 
 
@@ -26,15 +24,7 @@ def use_threads(count: int = 0, jit_compile: bool = False) -> int:
     """
     if tf.config.list_physical_devices("GPU"):
         return 1
-    count = count or _available_cores()
+    count = count or available_cores()
     micro_batches = 1 if jit_compile else min(count, MAX_MICRO_BATCHES)
-    with contextlib.suppress(RuntimeError):  # too late
-        tf.config.threading.set_inter_op_parallelism_threads(count)
-        tf.config.threading.set_intra_op_parallelism_threads(count // micro_batches)
+    set_threads(count, count // micro_batches)
     return micro_batches
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux, where a container may have few of many
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

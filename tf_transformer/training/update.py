@@ -1,7 +1,8 @@
 """One update whose loss is the mean over the real tokens of all replicas and all batches."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -63,7 +64,7 @@ class Updater:
         }
         self.micro_batches = micro_batches
         self._label_smoothing = label_smoothing
-        options = {"reduce_retracing": True, "jit_compile": jit_compile}
+        options = {"reduce_retracing": True, "jit_compile": jit_compile, "autograph": False}
         self._differentiate = tf.function(self._losses_and_gradients, **options)
         self._measure = tf.function(self._losses, **options)
         self.update = self._on_every_replica(self._update)
@@ -98,9 +99,9 @@ class Updater:
         """A function that runs `step` on every replica's part of an iterator's next element."""
         strategy = tf.distribute.get_strategy()
 
-        @tf.function(reduce_retracing=True)
-        def run(iterator: Iterator) -> None:
-            strategy.run(step, args=(next(iterator),))
+        @tf.function(reduce_retracing=True, autograph=False)
+        def run(iterator: Any) -> None:
+            strategy.run(step, args=(iterator.get_next(),))
 
         return run
 
