@@ -44,14 +44,5 @@ SYSTEMS = {
     "ctranslate2": _ctranslate2(_TWO_THREADS, compute_type="float32"),
     "ctranslate2_int8": _ctranslate2(_TWO_THREADS, compute_type="int8"),
     "ctranslate2_2x1": _ctranslate2(_ONE_THREAD, compute_type="float32", workers=THREADS),
-    **{
-        name: System(
-            "benchmarks.decode.language_model:task",
-            ("tensorflow",),
-            TENSORFLOW,
-            {"with_prompt": with_prompt},
-        )
-        for name, with_prompt in (("language_model", True), ("language_model_no_prompt", False))
-    },
     "marian": System("benchmarks.decode.marian:task", ("torch", "transformers"), TORCH),
 }

@@ -19,8 +19,7 @@ def check(found: Measurement) -> None:
         RuntimeError: see `check_parameters` and `check_losses`.
     """
     shape = SHAPES[found.place.shape]
-    if found.place.system != "language_model":  # has no encoder
-        check_parameters(found.parameters, shape)
+    check_parameters(found.parameters, shape)
     check_losses(found.values, shape.vocabulary_size)
 
 

@@ -30,7 +30,6 @@ _HUB = "tensorflow keras_hub"
 SYSTEMS = {
     "tf_transformer": _system("updater", "tensorflow", TENSORFLOW, jit_compile=False),
     "tf_transformer_xla": _system("updater", "tensorflow", TENSORFLOW, jit_compile=True),
-    "language_model": _system("language_model", "tensorflow", TENSORFLOW),
     "keras": _system("keras_layers", "tensorflow", TENSORFLOW, jit_compile=False),
     "keras_xla": _system("keras_layers", "tensorflow", TENSORFLOW, jit_compile=True),
     "keras_hub": _system("keras_hub_layers", _HUB, TENSORFLOW, jit_compile=False),
@@ -40,7 +39,7 @@ SYSTEMS = {
     "marian": _system("torch_marian", "torch transformers", TORCH),
     "flax": _system("flax_transformer", "jax flax optax", JAX),
 }
-OURS = {"tf_transformer", "tf_transformer_xla", "language_model"}
+OURS = {"tf_transformer", "tf_transformer_xla"}
 
 
 def missing(name: str) -> list[str]:

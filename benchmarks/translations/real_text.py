@@ -1,0 +1,206 @@
+"""Speed of translating a text with a trained run, beside CTranslate2.
+
+    python -m benchmarks.translations.real_text --run_dir runs/multi30k --source test.en \
+        --reference test.de --output results/real_text.json
+
+Sentences have the lengths that they have, so batches, padding and the ends of searches count. Each
+system has two cores and a process of its own, and uses them as it does best: this project and
+CTranslate2 translate two batches at a time, one thread each. All systems make one round, then the
+next.
+"""
+
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from benchmarks.harness import results
+from benchmarks.harness.options import at_least_one, chosen
+from benchmarks.harness.processes import call
+from benchmarks.harness.tables import of_rows
+from benchmarks.harness.usage import peak_megabytes, usage_of
+from benchmarks.translations.compare import bleu, first_lines
+from tf_transformer.commands import command_line
+
+THREADS = 2
+BATCH = 64  # lines of a call of the SavedModel
+BATCH_TOKENS = 2048  # of CTranslate2
+Translate = Callable[[Sequence[str]], list[str]]
+
+
+def main(
+    run_dir: str,
+    source: str,
+    reference: str,
+    systems: str = "",
+    copies: int = 3,
+    beam_size: int = 4,
+    rounds: int = 3,
+    output: str = "",
+) -> None:
+    """Prints sentences per second, with start-up and without, memory and BLEU.
+
+    Args:
+        run_dir: a trained run of translation.
+        source: file of sentences.
+        reference: file of their translations.
+        systems: systems to measure, with commas between them; all when empty.
+        copies: how often the text is repeated.
+        beam_size: of all searches.
+        rounds: processes of each system, one after the other.
+        output: result file to write, for example results/real_text.json.
+    """
+    at_least_one(copies=copies, beam_size=beam_size, rounds=rounds)
+    selected = chosen(systems, SYSTEMS) if systems else list(SYSTEMS)
+    references = first_lines(reference, 10**9)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in selected}
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = {"run_dir": run_dir, "folder": folder, "beam_size": beam_size}
+        call("benchmarks.translations.real_text:export", **arguments)
+        for _ in range(rounds):
+            for name in selected:
+                work = arguments | {"source": source, "copies": copies, "system": name}
+                start = time.perf_counter()
+                one = call("benchmarks.translations.real_text:measured", **work)
+                total = time.perf_counter() - start
+                one["bleu"] = bleu(one.pop("translations"), references)
+                found[name].append(one | {"sentences_per_second_in_all": one["sentences"] / total})
+    rows = [median(name, each) for name, each in found.items()]
+    print(of_rows(rows, left=1))
+    summary = {"sentences": rows[0]["sentences"], "beam": beam_size}
+    results.save(output, rows, ("tensorflow", "ctranslate2", "sacrebleu"), summary=summary)
+
+
+def median(name: str, rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """A row of the table: the median of each number over all rounds."""
+    fields = {field: statistics.median(each[field] for each in rounds) for field in rounds[0]}
+    return {"system": name} | {field: round(value, 2) for field, value in fields.items()}
+
+
+def export(run_dir: str, folder: str, beam_size: int) -> None:
+    """Writes the SavedModels and the CTranslate2 model of a run."""
+    from tf_transformer.export import to_ctranslate2
+    from tf_transformer.translator import Translator
+
+    translator = Translator.from_run(run_dir, beam_size=beam_size)
+    for jit_compile in (False, True):
+        translator.save(f"{folder}/saved_model{'_xla' * jit_compile}", jit_compile)
+    to_ctranslate2.write(translator, pathlib.Path(folder, "ctranslate2"), "float32")
+
+
+def measured(
+    system: str, run_dir: str, folder: str, beam_size: int, source: str, copies: int
+) -> dict[str, Any]:
+    """The numbers of one round; for a process of its own."""
+    lines = first_lines(source, 10**9)
+    start = time.perf_counter()
+    translate = SYSTEMS[system](run_dir, folder, beam_size)
+    translate(lines)  # every shape once
+    ready = time.perf_counter() - start
+    found, usage = usage_of(lambda: translate(lines * copies))
+    return {
+        "sentences": len(lines) * copies,
+        "sentences_per_second": len(lines) * copies / usage.seconds,
+        "first_pass_seconds": ready,
+        "peak_mb": peak_megabytes(),
+        "minor_faults": usage.minor_faults,
+        "system_seconds": usage.system_seconds,
+        "translations": found[: len(lines)],
+    }
+
+
+def _command(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """`translate.py`, started anew for each text."""
+    program = [sys.executable, "-m", "tf_transformer.commands.main", "translate"]
+    options = ["--run_dir", run_dir, "--beam_size", str(beam_size)]
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        text = "".join(f"{line}\n" for line in lines)
+        done = subprocess.run([*program, *options], input=text, stdout=-1, text=True, check=True)
+        return done.stdout.splitlines()
+
+    return translate
+
+
+def _translator(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """`Translator` in Python."""
+    from tf_transformer.threads import use_one_thread_per_batch
+    from tf_transformer.translator import Translator
+
+    use_one_thread_per_batch(THREADS)
+    translator = Translator.from_run(run_dir, beam_size=beam_size)
+    return lambda lines: [each.text for each in translator(lines)]
+
+
+def _saved_model(run_dir: str, folder: str, beam_size: int, form: str = "saved_model") -> Translate:
+    """The export in a session; two threads of a client send batches of lines of similar length."""
+    os.environ |= {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": str(THREADS)}
+
+    from tf_transformer.export.run_in_session import SavedModel
+
+    model = SavedModel(f"{folder}/{form}")
+
+    def run(batch: Sequence[str]) -> list[bytes]:
+        text = [line.encode() for line in batch]
+        return list(model("serving_default", {"text": text})["translation"])
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        order = sorted(range(len(lines)), key=lambda i: -len(lines[i]))
+        batches = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
+        result = [""] * len(lines)
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = pool.map(run, [[lines[i] for i in batch] for batch in batches])
+            for batch, texts in zip(batches, found, strict=True):
+                for i, text in zip(batch, texts, strict=True):
+                    result[i] = text.decode()
+        return result
+
+    return translate
+
+
+def _compiled_saved_model(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """The export that XLA compiles."""
+    return _saved_model(run_dir, folder, beam_size, "saved_model_xla")
+
+
+def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """`translate_batch` of all lines with two workers, and SentencePiece before and after."""
+    from tf_transformer.export.run_in_ctranslate2 import Model, load
+
+    model = Model(f"{folder}/ctranslate2")
+    model.translator = load(
+        *(f"{folder}/ctranslate2", "cpu"), inter_threads=THREADS, intra_threads=1
+    )
+    alpha = model.search["length_penalty"]
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        sources = model.tokenizer.encode(list(lines), out_type=str)
+        found = model.translator.translate_batch(
+            sources,
+            beam_size=beam_size,
+            length_penalty=alpha,
+            max_batch_size=BATCH_TOKENS,
+            batch_type="tokens",
+        )
+        return [model.text(each.hypotheses[0]) for each in found]
+
+    return translate
+
+
+SYSTEMS: dict[str, Callable[[str, str, int], Translate]] = {
+    "translate.py": _command,
+    "translator": _translator,
+    "savedmodel": _saved_model,
+    "savedmodel_xla": _compiled_saved_model,
+    "ctranslate2": _ctranslate2,
+}
+
+
+if __name__ == "__main__":
+    command_line.run(main)
