@@ -1,6 +1,8 @@
 """Lines of a pipe: whole, in order, and as they arrive."""
 
 import os
+import signal
+import threading
 
 import pytest
 
@@ -52,3 +54,24 @@ def test_the_end_arrives_too(pipe):
     file.close()
     assert lines.next_arrives_within(10)
     assert list(lines) == []
+
+
+def test_a_signal_that_does_not_end_the_wait_for_a_line_is_handled(pipe):
+    """Another thread receives it, so the system call of this one goes on."""
+    lines, file = pipe
+    line_came = threading.Event()
+
+    def send_signal():
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    def send_line():
+        line_came.set()
+        file.write(b"late\n")
+
+    sender, late = threading.Timer(0.2, send_signal), threading.Timer(30, send_line)
+    late.start()
+    with pytest.raises(KeyboardInterrupt):
+        sender.start()
+        next(lines)
+    late.cancel()
+    assert not line_came.is_set()

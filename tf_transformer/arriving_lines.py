@@ -7,6 +7,9 @@ import time
 from collections.abc import Iterator
 
 CHUNK = 2**16  # bytes
+# Python handles a signal that comes just before a blocking call only after it, so no call blocks
+# for longer.
+LONGEST_WAIT = 1.0  # seconds
 
 
 class ArrivingLines:
@@ -38,10 +41,13 @@ class ArrivingLines:
         """Whether the next line, or the end of the file, arrives in this time; None: no limit."""
         start = time.monotonic()
         while not self._lines and not self._ended:
-            left = None if seconds is None else max(0.0, start + seconds - time.monotonic())
-            if not select.select([self._descriptor], [], [], left)[0]:
+            left = LONGEST_WAIT
+            if seconds is not None:
+                left = min(left, max(0.0, start + seconds - time.monotonic()))
+            if select.select([self._descriptor], [], [], left)[0]:
+                self._read()
+            elif seconds is not None and time.monotonic() >= start + seconds:
                 return False
-            self._read()
         return True
 
     def _read(self) -> None:
