@@ -70,8 +70,8 @@ def test_a_signal_that_does_not_end_the_wait_for_a_line_is_handled(pipe):
 
     sender, late = threading.Timer(0.2, send_signal), threading.Timer(30, send_line)
     late.start()
+    sender.start()
     with pytest.raises(KeyboardInterrupt):
-        sender.start()
         next(lines)
     late.cancel()
     assert not line_came.is_set()
