@@ -8,7 +8,6 @@ text alone are its bits for the test text.
 """
 
 import lzma
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,27 +29,22 @@ def main(run_dirs: list[str], train_file: str, reference: str, output: str = "")
     train, test = (read_texts(path)[0] for path in (train_file, reference))
     rows = [scores(run_dir, reference) for run_dir in run_dirs]
     rows.append({"system": "xz", "bits_per_byte": round(compressed_bits_per_byte(train, test), 3)})
-    print(of_rows(rows))
+    print(of_rows(rows, left=1))
     results.save(output, rows, ("tensorflow", "keras"), summary={"lines": len(test)})
 
 
 def scores(run_dir: str, reference: str) -> dict[str, Any]:
-    """The perplexities of a run, and how many tokens it scores in a second."""
+    """The perplexities of a run."""
     from tf_transformer import tasks
     from tf_transformer.config import Config
 
     task = tasks.get("language_modeling")
     predictor = tasks.load_predictor(run_dir)
-    test = task.load_test(Config(), "", reference)
-    task.evaluate(predictor, test)  # traces
-    start = time.perf_counter()
-    found = task.evaluate(predictor, test).scores
-    seconds = time.perf_counter() - start
+    found = task.evaluate(predictor, task.load_test(Config(), "", reference)).scores
     names = ("perplexity", "word_perplexity", "bits_per_byte")
     return (
         {"system": run_dir}
         | {name: round(float(found[name]), 3) for name in names}
-        | {"tokens_per_second": round(float(found["tokens"]) / seconds)}
         | {"parameters": predictor.model.count_params()}
     )
 

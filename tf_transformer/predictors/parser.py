@@ -19,7 +19,7 @@ from tf_transformer.parsing.words import normalize, normalize_in_graph
 from tf_transformer.predictors.predictor import Prediction, Progress, SignatureCase, no_progress
 from tf_transformer.predictors.text_predictor import TextPredictor
 from tf_transformer.search import Search
-from tf_transformer.special_ids import EOS_ID
+from tf_transformer.special_ids import EOS_ID, UNK_ID
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import build_model
 from tf_transformer.weights import load_model
@@ -125,7 +125,8 @@ class _ParserGraph(ServingGraph):
 def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:
     """The ids of a tree's actions with the end-of-sentence id; that of "" alone.
 
-    Actions of labels that the vocabulary does not have become the unknown id.
+    Actions of labels that the vocabulary does not have become the unknown id, as do words of which
+    normalization leaves nothing.
     """
     if not text.strip():
         return [EOS_ID]
@@ -134,7 +135,7 @@ def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:
     words = iter(found[found > 0].tolist())
     return [
         *(
-            next(words) if name == WORD_PIECE else tokenizer.piece_to_id_or_unknown(name)
+            next(words, UNK_ID) if name == WORD_PIECE else tokenizer.piece_to_id_or_unknown(name)
             for name in linearize(tree, actions.in_order)
         ),
         EOS_ID,
