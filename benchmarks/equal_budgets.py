@@ -1,6 +1,6 @@
 """Trains several models with equal budgets, and measures each by the length of the source.
 
-    python -m benchmarks.equal_budgets --configs configs/multi30k.yaml --steps 2500 \
+    python -m benchmarks.equal_budgets --configs configs/multi30k.yaml --steps 4000 \
         --option model.position --values sinusoidal,rotary --runs runs/positions \
         --source t.en --reference t.de --output results/positions.json
     python -m benchmarks.equal_budgets ... --longest 15 --output results/positions_short.json
