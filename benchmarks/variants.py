@@ -52,9 +52,8 @@ def variants(preset: str) -> dict[str, Variant]:
         "linear": {"attention": "linear"},
     }
     # About as many parameters as the plain model.
-    recurrent = {"d_model": 11 * plain.d_model // 8, "num_layers": min(plain.num_layers, 6)}
-    if preset == "tiny":
-        recurrent["num_layers"] = 2
+    layers = 2 if preset == "tiny" else plain.num_layers
+    recurrent = {"d_model": 11 * plain.d_model // 8, "num_layers": layers}
     options |= {name: recurrent | {"architecture": name} for name in ("bahdanau", "luong")}
     tasks = ("language_modeling", "masked_language_modeling", "classification")
     return {

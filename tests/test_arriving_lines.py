@@ -56,22 +56,32 @@ def test_the_end_arrives_too(pipe):
     assert list(lines) == []
 
 
+class SignalError(Exception):
+    """Raised by the handler of a signal."""
+
+
+def raise_error(number, frame):
+    raise SignalError
+
+
 def test_a_signal_that_does_not_end_the_wait_for_a_line_is_handled(pipe):
     """Another thread receives it, so the system call of this one goes on."""
     lines, file = pipe
+    before = signal.signal(signal.SIGUSR1, raise_error)
     line_came = threading.Event()
 
     def send_signal():
-        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
 
     def send_line():
         line_came.set()
         file.write(b"late\n")
 
-    sender, late = threading.Timer(0.2, send_signal), threading.Timer(30, send_line)
+    sender, late = threading.Timer(1, send_signal), threading.Timer(30, send_line)
     late.start()
     sender.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(SignalError):
         next(lines)
     late.cancel()
+    signal.signal(signal.SIGUSR1, before)
     assert not line_came.is_set()

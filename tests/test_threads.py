@@ -1,6 +1,7 @@
 """Batches at a time: order, errors, and threads."""
 
 import threading
+import time
 
 import pytest
 import tensorflow as tf
@@ -29,6 +30,7 @@ def test_an_error_comes_in_place_of_its_result_and_drops_the_rest(count):
         begun.append(item)
         if item == 1:
             raise ValueError("item 1")
+        time.sleep(0.01)
         return item
 
     results = in_parallel(run, range(1000), count)

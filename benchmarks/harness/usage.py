@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class Usage(NamedTuple):
-    """The cost of one run.
+    """The cost of one run, with that of child processes that ended in it.
 
     Attributes:
         seconds: wall clock.
@@ -26,16 +26,22 @@ class Usage(NamedTuple):
 
 def usage_of(run: Callable[[], Result]) -> tuple[Result, Usage]:
     """The result of a call and its cost."""
-    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    before, start = _so_far(), time.perf_counter()
     result = run()
-    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
-    faults = after.ru_minflt - before.ru_minflt
-    return result, Usage(seconds, faults, after.ru_stime - before.ru_stime)
+    seconds, after = time.perf_counter() - start, _so_far()
+    faults = sum(each.ru_minflt for each in after) - sum(each.ru_minflt for each in before)
+    system = sum(each.ru_stime for each in after) - sum(each.ru_stime for each in before)
+    return result, Usage(seconds, faults, system)
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has had, mapped files included."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    """The most memory that this process or an ended child has had, mapped files included."""
+    return max(each.ru_maxrss for each in _so_far()) / 2**10
+
+
+def _so_far() -> list[resource.struct_rusage]:
+    """What this process and its ended children have used."""
+    return [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 
 
 def resident_megabytes() -> float:
