@@ -66,8 +66,5 @@ def in_parallel(
     if count == 1:
         yield from map(function, items)
         return
-    pool = ThreadPoolExecutor(count)
-    try:
-        yield from pool.map(function, items)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(count) as pool:
+        yield from pool.map(function, items)  # drops the others when it ends
