@@ -16,7 +16,8 @@ KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
     tests/test_losses.py tests/training/test_metrics.py tests/training/test_schedule.py \
     tests/benchmarks/test_layer_complexity.py
 # Most of a test is Python code that traces a small graph on one core, so two processes share the files.
-PARALLEL := --numprocesses 2 --dist loadfile
+# Without the last option, pytest-xdist 3.8 never ends after one of them has crashed.
+PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 export TF_CPP_MIN_LOG_LEVEL := 3
 
 .PHONY: demo test test-all test-torch check lint types format clean

@@ -47,6 +47,7 @@ def main(
     option: str = "",
     values: str = "",
     longest: int = 0,
+    average: int = 0,
     buckets: str = "10,15,20,25",
     output: str = "",
 ) -> None:
@@ -61,6 +62,7 @@ def main(
         option: an option of train.py that differs between the models of one configuration.
         values: its values, with commas between them.
         longest: most tokens of either side of a training pair; 0: as configured.
+        average: newest checkpoints to average; 0: as configured.
         buckets: the largest number of source tokens of each bucket but the last.
         output: result file to write, for example results/positions.json.
     """
@@ -71,9 +73,9 @@ def main(
     for model in models(configs, option, values):
         run = pathlib.Path(runs) / model.name
         train(run, model, steps, longest)
-        rows += measured(run, texts, references, limits)
+        rows += measured(run, texts, references, limits, average)
     print(of_rows(rows, left=2))
-    summary = {"updates": steps, "sentences": len(texts), "longest": longest}
+    summary = {"updates": steps, "sentences": len(texts), "longest": longest, "average": average}
     results.save(output, rows, ("tensorflow", "keras", "sacrebleu"), summary=summary)
 
 
@@ -102,7 +104,11 @@ def train(run: pathlib.Path, model: Model, steps: int, longest: int) -> None:
 
 
 def measured(
-    run: pathlib.Path, texts: Sequence[str], references: Sequence[str], limits: Sequence[int]
+    run: pathlib.Path,
+    texts: Sequence[str],
+    references: Sequence[str],
+    limits: Sequence[int],
+    average: int = 0,
 ) -> list[dict[str, Any]]:
     """A row for all translations of a run, then one for each bucket of source lengths.
 
@@ -113,10 +119,11 @@ def measured(
         texts: sources.
         references: their translations.
         limits: the largest length of each bucket but the last; empty buckets are left out.
+        average: newest checkpoints to average; 0: as the run configures.
     """
     from tf_transformer.translator import Translator
 
-    translator = Translator.from_run(run)
+    translator = Translator.from_run(run, average=average or None)
     translator(texts[:_WARM_UP])
     lengths = [len(translator.tokenizer.encode(text)) for text in texts]
     rows = []
