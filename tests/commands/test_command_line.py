@@ -189,6 +189,18 @@ def test_help_and_wrong_options_import_no_tensorflow():
     assert process.stderr.count("error: unknown option --wrong") == 4
 
 
+def test_an_option_may_have_the_name_of_a_method_of_dictionaries():
+    def main(values: str, items: int = 1):
+        """A command.
+
+        Args:
+            values: first.
+            items: second.
+        """
+
+    assert read_options(main, ["--values", "a,b"]) == {"values": "a,b", "items": 1}
+
+
 def test_main_gets_the_options_of_the_command_line_and_the_file(monkeypatch, tmp_path):
     (tmp_path / "options.yaml").write_text("length_penalty: 1.0\nexcluded_tokens: [a]\n")
     got = {}

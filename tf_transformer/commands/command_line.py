@@ -61,7 +61,7 @@ def read_options(
         if not files and (stored := _stored_config(options)):
             files = [stored]
             options = parser.parse_args(["--config", stored, *words])
-        values = vars(parser.instantiate(options))
+        values = parser.instantiate(options).as_dict()
     except (jsonargparse.ArgumentError, InputError) as error:
         print(
             f"error: {_explain(error, main, parser, files)}\nSee {parser.prog} --help.",
