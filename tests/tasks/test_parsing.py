@@ -1,5 +1,6 @@
 """The task parsing from bracket files to an export, with two hundred trees made here."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -83,6 +84,23 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def parser(folder):
     return Parser.from_run(folder / "run")
+
+
+def test_a_run_that_another_one_starts_has_its_labels_and_linearization(folder, tmp_path):
+    def start(**data):
+        config = config_of(folder)
+        data = dataclasses.replace(config.data, **data)
+        training = dataclasses.replace(config.train, steps=1, init_from=str(folder / "run"))
+        trainer.train(dataclasses.replace(config, data=data, train=training), tmp_path / "run")
+
+    with pytest.raises(InputError, match="linearization lexical_in_order, this one in_order"):
+        start(linearization="in_order")
+    trees = (f"( (S (NEWS (DT the) (NN {i})) (ODD (VBD saw))) )" for i in range(20))
+    (tmp_path / "new.mrg").write_text("".join(trees))
+    with pytest.raises(InputError, match="labels of the training trees: NEWS ODD"):
+        start(train_file=str(tmp_path / "new.mrg"))
+    assert not (tmp_path / "run" / "tokenizer.model").exists()
+    start()
 
 
 def test_each_text_gives_a_line_with_a_tree_over_its_words(parser):

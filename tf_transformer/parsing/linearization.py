@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tf_transformer.parsing.trees import Tree, is_word
-from tf_transformer.special_ids import EOS_ID
+from tf_transformer.special_ids import EOS_ID, UNK_ID
 from tf_transformer.tokenizer import Tokenizer
 
 WORD_PIECE = "<word>"
@@ -58,6 +58,13 @@ def symbols(labels: Iterable[str], linearization: str) -> list[str]:
     in_order, lexical = "in_order" in linearization, "lexical" in linearization
     closings = [UNNAMED_CLOSING] if in_order else [closing(label) for label in labels]
     return [*[WORD_PIECE] * (not lexical), *(opening(label) for label in labels), *closings]
+
+
+def linearization_of(tokenizer: Tokenizer) -> str:
+    """The name of the linearization that a tokenizer was made for."""
+    lexical = tokenizer.piece_to_id_or_unknown(WORD_PIECE) == UNK_ID
+    in_order = tokenizer.piece_to_id_or_unknown(UNNAMED_CLOSING) != UNK_ID
+    return "lexical_" * lexical + ("in_order" if in_order else "brackets")
 
 
 @dataclass(frozen=True)

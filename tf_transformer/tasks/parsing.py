@@ -15,14 +15,14 @@ from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, target_losses
 from tf_transformer.parsing.bracket_scores import score_trees
-from tf_transformer.parsing.linearization import Actions, symbols
+from tf_transformer.parsing.linearization import Actions, linearization_of, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
 from tf_transformer.predictors.parser import Parser, encode_tree
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import build_model
 
-_LABEL = re.compile(r"\((\S+) \(")  # in a tree as one line
+_LABEL = re.compile(r"\((\S+) (?=\()")  # in a tree as one line
 
 
 class Parsing(Task):
@@ -79,13 +79,30 @@ class Parsing(Task):
 
     def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
         """Pieces of the sentences' words, and one piece for each action."""
-        labels = {label for _, tree in stream for label in _LABEL.findall(tree)}
         return Tokenizer.train(
             (sentence for sentence, _ in stream),
             config.data.vocabulary_size,
             config.data.normalization,
-            symbols=symbols(labels, config.data.linearization),
+            symbols=symbols(_labels(stream), config.data.linearization),
         )
+
+    def reuse_tokenizer(
+        self, tokenizer: Tokenizer, stream: ExampleStream, config: Config
+    ) -> Tokenizer:
+        """The labels of the training trees and the linearization must be those of that run."""
+        found, expected = linearization_of(tokenizer), config.data.linearization
+        if found != expected:
+            raise InputError(
+                f"the run of train.init_from has data.linearization {found}, this one {expected}: "
+                f"add --data.linearization {found}."
+            )
+        labels = sorted(_labels(stream) - set(Actions.of(tokenizer).labels))
+        if labels:
+            raise InputError(
+                "the run of train.init_from has never seen these labels of the training trees: "
+                f"{' '.join(labels)}. Remove those trees, or train without train.init_from."
+            )
+        return tokenizer
 
     def encode(
         self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
@@ -135,6 +152,11 @@ class Parsing(Task):
 
 
 PARSING = Parsing()
+
+
+def _labels(stream: ExampleStream) -> set[str]:
+    """The labels of all brackets."""
+    return {label for _, tree in stream for label in _LABEL.findall(tree)}
 
 
 def stream_trees(paths: str) -> ExampleStream:

@@ -101,6 +101,16 @@ class Task(ABC):
         lines = itertools.chain.from_iterable(stream)
         return Tokenizer.train(lines, config.data.vocabulary_size, config.data.normalization)
 
+    def reuse_tokenizer(
+        self, tokenizer: Tokenizer, stream: ExampleStream, config: Config
+    ) -> Tokenizer:
+        """The tokenizer of `train.init_from`, which fits this training.
+
+        Raises:
+            InputError: when it does not fit; by default every one does.
+        """
+        return tokenizer
+
     @abstractmethod
     def encode(
         self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer

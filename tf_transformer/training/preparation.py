@@ -146,7 +146,8 @@ def _tokenizer(run: RunFolder, task: Task, stream: ExampleStream, config: Config
     """The run's tokenizer; learned, or copied from the run that this one starts with."""
     if not run.tokenizer.exists():
         if config.train.init_from:
-            _tokenizer_of(config.train.init_from).save(run.tokenizer)
+            tokenizer = _tokenizer_of(config.train.init_from)
+            task.reuse_tokenizer(tokenizer, stream, config).save(run.tokenizer)
         else:
             task.train_tokenizer(stream, config).save(run.tokenizer)
     return run.load_tokenizer()
