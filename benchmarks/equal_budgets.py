@@ -1,25 +1,25 @@
 """Trains several models with equal budgets, and measures each by the length of the source.
 
-    python -m benchmarks.equal_budgets --configs configs/multi30k.yaml --steps 4000 \
-        --option model.position --values sinusoidal,rotary --runs runs/positions \
+    python -m benchmarks.equal_budgets --configs configs/multi30k.yaml --option model.position \
+        --values sinusoidal,rotary --options '{"train.steps": 4000}' --runs runs/positions \
         --source t.en --reference t.de --output results/positions.json
-    python -m benchmarks.equal_budgets ... --longest 15 --output results/positions_short.json
     python -m benchmarks.equal_budgets --configs configs/a.yaml,configs/b.yaml ...
 
-The models are those of several configurations, or of one with several values of an option. With
-`--longest 15` the training text has no pair with a side of more than 15 tokens: the scores of
-longer sources are those of lengths that were never seen (length extrapolation). The same command
-again continues runs that were interrupted, and measures those that are complete.
+The models are those of several configurations, or of one with several values of an option;
+`options` replace those of each. With `data.max_length` 15 the training text has no pair with a side
+of more than 15 tokens: the scores of longer sources are those of lengths that were never seen
+(length extrapolation). The same command again continues runs that were interrupted, and measures
+those that are complete.
 """
 
 import pathlib
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.harness import results
-from benchmarks.harness.options import at_least_one, numbers
+from benchmarks.harness.options import numbers
 from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import usage_of
 from benchmarks.translations.compare import first_lines
@@ -40,13 +40,12 @@ class Model(NamedTuple):
 
 def main(
     configs: str,
-    steps: int,
     runs: str,
     source: str,
     reference: str,
     option: str = "",
     values: str = "",
-    longest: int = 0,
+    options: dict[str, Any] | None = None,
     average: int = 0,
     buckets: str = "10,15,20,25",
     output: str = "",
@@ -55,27 +54,25 @@ def main(
 
     Args:
         configs: configurations of trainings, with commas between them.
-        steps: updates of each run.
         runs: folder for the runs, one for each model.
         source: file of test sentences.
         reference: file of their translations.
         option: an option of train.py that differs between the models of one configuration.
         values: its values, with commas between them.
-        longest: most tokens of either side of a training pair; 0: as configured.
+        options: options of train.py by name, equal for all models, like train.steps.
         average: newest checkpoints to average; 0: as configured.
         buckets: the largest number of source tokens of each bucket but the last.
         output: result file to write, for example results/positions.json.
     """
-    at_least_one(steps=steps)
     limits = numbers(buckets)
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
     rows: list[dict[str, Any]] = []
     for model in models(configs, option, values):
         run = pathlib.Path(runs) / model.name
-        train(run, model, steps, longest)
+        train(run, model, options or {})
         rows += measured(run, texts, references, limits, average)
     print(of_rows(rows, left=2))
-    summary = {"updates": steps, "sentences": len(texts), "longest": longest, "average": average}
+    summary = {"sentences": len(texts), "average": average, "options": options}
     results.save(output, rows, ("tensorflow", "keras", "sacrebleu"), summary=summary)
 
 
@@ -93,14 +90,14 @@ def models(configs: str, option: str, values: str) -> list[Model]:
     return [Model(value, files[0], {option: value}) for value in values.split(",")]
 
 
-def train(run: pathlib.Path, model: Model, steps: int, longest: int) -> None:
+def train(run: pathlib.Path, model: Model, options: Mapping[str, Any]) -> None:
     """Trains a run by the command that everyone uses, in a process of its own."""
-    options = {"config": model.config, "run_dir": run, "train.steps": steps, **model.options}
-    options |= {"data.max_length": longest} if longest else {}
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    words = ["--config", model.config, "--run_dir", str(run)]
+    for name, value in {**options, **model.options}.items():
+        words += [f"--{name}", str(value)]
     program = [sys.executable, "-m", "tf_transformer.commands.main", "train"]
     _, usage = usage_of(lambda: subprocess.run([*program, *words], check=True, stdout=sys.stderr))
-    print(f"{run}: trained {steps:,} updates in {usage.seconds:,.0f} s", file=sys.stderr)
+    print(f"{run}: trained in {usage.seconds:,.0f} s", file=sys.stderr)
 
 
 def measured(

@@ -78,8 +78,8 @@ def test_runs_are_trained_on_short_pairs_and_scored(tmp_path, monkeypatch):
     places = (str(tmp_path / name) for name in ("runs", "s", "t"))
     output = tmp_path / "positions.json"
     equal_budgets.main(
-        *(str(tmp_path / "c.yaml"), 2, *places, "model.position", "rotary,none"),
-        longest=80,
+        *(str(tmp_path / "c.yaml"), *places, "model.position", "rotary,none"),
+        options={"train.steps": 2, "data.max_length": 80},
         buckets="9",
         output=str(output),
     )
