@@ -32,6 +32,7 @@ from tf_transformer.files import decode, read_lines
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.training import trainer
+from tf_transformer.training.execution import Execution
 from tf_transformer.training.setup import initialize, make_updater
 from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.strategy import make_strategy
@@ -191,7 +192,7 @@ class FineTuning:
         self.strategy = make_strategy("one")
         with self.strategy.scope():
             size = self.tokenizer.vocabulary_size
-            self.updater = make_updater(self.config, CLASSIFICATION, size, micro_batches=1)
+            self.updater = make_updater(self.config, CLASSIFICATION, size, Execution())
         self.optimizer = [variable.numpy() for variable in self.updater.optimizer.variables]
         decode = DecodeConfig(batch_size=500)
         self.predictor = CLASSIFICATION.predictor(self.updater.model, self.tokenizer, decode)

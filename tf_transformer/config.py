@@ -392,9 +392,12 @@ class TrainConfig:
         strategy: one device; all GPUs of this machine (mirrored); the processes of TF_CONFIG
             (multi_worker); auto: multi_worker with TF_CONFIG, mirrored with several GPUs, else
             one.
-        threads: CPU threads where there is no GPU. Each trains on a micro-batch, a part of a
-            batch's rows; with jit_compile they share each operation. 0: one per core.
-        jit_compile: compile losses and gradients of training with XLA.
+        threads: CPU threads where there is no GPU; 0: one per core.
+        micro_batches: parts of a batch's rows that are computed at the same time, on CPUs with an
+            equal number of threads each. 0: the faster one of 1 and the number of threads,
+            measured before a long training on a CPU.
+        jit_compile: compile losses and gradients of training with XLA. auto: where it is measured
+            to be faster, before a long training on a CPU.
         deterministic: only operations that give the same bits every time; slower.
         seed: of weights, dropout, held-out pairs and the order of batches.
     """
@@ -420,7 +423,8 @@ class TrainConfig:
     max_skipped: int = 20
     strategy: Literal["auto", "one", "mirrored", "multi_worker"] = "auto"
     threads: int = 0
-    jit_compile: bool = False
+    micro_batches: int = 0
+    jit_compile: bool | Literal["auto"] = "auto"
     deterministic: bool = False
     seed: int = 1
 
@@ -428,7 +432,7 @@ class TrainConfig:
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
         _require_positive(self, "accumulate", "save_every", "valid_score_every", "max_skipped")
         _require_not_negative(self, "steps", "validate_every", "valid_score_examples")
-        _require_not_negative(self, "clip_norm", "patience", "threads")
+        _require_not_negative(self, "clip_norm", "patience", "threads", "micro_batches")
         _require_rate(self, "label_smoothing", "average_decay")
 
 

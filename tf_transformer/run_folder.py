@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ class RunFolder:
         path: the folder.
         config: the whole configuration, YAML.
         tokenizer: the SentencePiece model.
+        execution: how updates are executed, JSON.
         checkpoints: weights of the newest validation intervals.
         best: in it, the weights with the best validation score.
         resume: in it, everything that training needs to go on.
@@ -42,6 +43,7 @@ class RunFolder:
         self.path = path = pathlib.Path(run_dir)
         self.config = path / "config.yaml"
         self.tokenizer = path / "tokenizer.model"
+        self.execution = path / "execution.json"
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best"
         self.resume = self.checkpoints / "resume"
@@ -83,6 +85,14 @@ class RunFolder:
             return Config(**parser.instantiate(parser.parse_path(self.config)).as_dict())
         except (jsonargparse.ArgumentError, yaml.YAMLError) as error:
             raise InputError(f"{self.config}: {error}") from error
+
+    def save_execution(self, execution: Mapping[str, Any]) -> None:
+        """Writes how updates are executed."""
+        write_whole(self.execution, json.dumps(execution))
+
+    def load_execution(self) -> dict[str, Any] | None:
+        """Reads how updates are executed; None for a run of before that was chosen."""
+        return json.loads(self.execution.read_text()) if self.execution.is_file() else None
 
     def load_decode_config(self, **decode_options: Any) -> DecodeConfig:
         """The search that the run configures, with other options.

@@ -16,16 +16,17 @@ from benchmarks.train.workload import (
     batches,
     tokens_of,
 )
-from tf_transformer.config import ModelConfig
+from tf_transformer.config import ModelConfig, TrainConfig
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.translation import TRANSLATION
-from tf_transformer.training.threads import use_threads
+from tf_transformer.training.execution import possible_executions
 from tf_transformer.training.update import Updater, make_optimizer
 
 
 def task(setting: Setting, cell: Cell, jit_compile: bool) -> Task:
     """Trains the model of this shape."""
-    micro_batches = use_threads(THREADS, jit_compile)
+    execution = possible_executions(TrainConfig(threads=THREADS, jit_compile=jit_compile))[0]
+    execution.use_threads(THREADS)
     keras.utils.set_random_seed(1)
     sizes = setting.shape._asdict()
     vocabulary_size = sizes.pop("vocabulary_size")
@@ -33,7 +34,7 @@ def task(setting: Setting, cell: Cell, jit_compile: bool) -> Task:
     model.build()
     beta_1, beta_2 = BETAS
     optimizer = make_optimizer(model, LEARNING_RATE, beta_1=beta_1, beta_2=beta_2, epsilon=EPSILON)
-    updater = Updater(TRANSLATION, model, optimizer, LABEL_SMOOTHING, jit_compile, micro_batches)
+    updater = Updater(TRANSLATION, model, optimizer, LABEL_SMOOTHING, *execution)
     made = batches(setting.shape, cell)
     data = repeated([({"source": batch.source, "target": batch.labels},) for batch in made])
 

@@ -24,7 +24,7 @@ from tf_transformer.training.validation import Validation
 def test_a_run_holds_what_the_readme_says(run):
     names = {path.name for path in run.iterdir()}
     assert names == {
-        *("config.yaml", "tokenizer.model", "samples.txt"),
+        *("config.yaml", "execution.json", "tokenizer.model", "samples.txt"),
         *("checkpoints", "logs", "metrics.jsonl"),
     }
     assert RunFolder(run).load_config() == small_config()

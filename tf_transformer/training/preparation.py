@@ -29,6 +29,7 @@ SAMPLES = 32  # validation inputs kept in the run's folder, to check an export w
 MAY_CHANGE = {
     *("train.steps", "train.epochs", "train.patience", "train.save_every", "train.max_skipped"),
     *("train.keep_checkpoints", "train.export_best", "train.strategy", "train.threads"),
+    *("train.micro_batches", "train.jit_compile"),
     *("data.cache_dir", "data.origin"),
 }
 
@@ -51,21 +52,31 @@ class TrainingData:
 
 
 def prepare(
-    config: Config, task: Task, run_dir: str | os.PathLike, strategy: tf.distribute.Strategy
+    config: Config,
+    task: Task,
+    run_dir: str | os.PathLike,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> TrainingData:
-    """Prepares the run's folder and data; workers wait for the files that the chief writes.
+    """Prepares the run's folder and data, without TensorFlow where a process trains alone.
+
+    Args:
+        config: of the training.
+        task: of the training.
+        run_dir: the run's folder.
+        strategy: of several processes, which wait for the files that the chief writes.
 
     Raises:
         InputError: for data that cannot be used, a folder that belongs to another configuration
             or that cannot be written.
     """
     run = RunFolder(run_dir)
-    if not is_chief(strategy):
+    if strategy and not is_chief(strategy):
         broadcast(strategy, [0.0])
         return _prepare(config, task, run)
     ensure_config(run, config)
     data = _prepare(config, task, run)
-    broadcast(strategy, [0.0])
+    if strategy:
+        broadcast(strategy, [0.0])
     return data
 
 

@@ -10,6 +10,7 @@ from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task
+from tf_transformer.training.execution import Execution
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
 from tf_transformer.weights import load_weights
@@ -18,7 +19,7 @@ from tf_transformer.weights import load_weights
 MAY_DIFFER = {"dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate", "remat"}
 
 
-def make_updater(config: Config, task: Task, vocabulary_size: int, micro_batches: int) -> Updater:
+def make_updater(config: Config, task: Task, vocabulary_size: int, execution: Execution) -> Updater:
     """A new model with its optimizer; call in the strategy's scope."""
     train = config.train
     precision = _precision(train.precision)
@@ -31,7 +32,7 @@ def make_updater(config: Config, task: Task, vocabulary_size: int, micro_batches
         average_decay=train.average_decay,
         scale_loss=precision == "mixed_float16",
     )
-    return Updater(task, model, optimizer, train.label_smoothing, train.jit_compile, micro_batches)
+    return Updater(task, model, optimizer, train.label_smoothing, *execution)
 
 
 def _precision(name: str) -> str:

@@ -20,14 +20,13 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     Raises:
         InputError: for another name, or for multi_worker without TF_CONFIG.
     """
-    listed = bool(os.environ.get("TF_CONFIG"))
-    if name == "multi_worker" and not listed:
+    if name == "multi_worker" and not os.environ.get("TF_CONFIG"):
         raise InputError(
             "train.strategy=multi_worker needs the environment variable TF_CONFIG, which lists all "
             'workers and the index of this one: {"cluster": {"worker": ["host:port", ...]}, '
             '"task": {"type": "worker", "index": 0}}.'
         )
-    if name == "multi_worker" or (name == "auto" and listed):
+    if is_multi_worker(name):
         return _multi_worker()
     devices = tf.config.list_logical_devices("GPU")
     if name == "one" or (name == "auto" and len(devices) < 2):
@@ -36,6 +35,11 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
         devices = devices or tf.config.list_logical_devices("CPU")
         return _mirrored(tuple(device.name for device in devices))
     raise InputError(f"train.strategy must be auto, one, mirrored or multi_worker, got {name!r}.")
+
+
+def is_multi_worker(name: str) -> bool:
+    """Whether `make_strategy` gives the strategy of several processes."""
+    return name == "multi_worker" or (name == "auto" and bool(os.environ.get("TF_CONFIG")))
 
 
 @functools.cache

@@ -16,7 +16,9 @@ from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
+from tf_transformer.tasks.task import Task
 from tf_transformer.training import strategy as workers
+from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import (
@@ -25,13 +27,13 @@ from tf_transformer.training.early_stopping import (
     check_metric,
     choose_metric,
 )
+from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.preparation import TrainingData, prepare
 from tf_transformer.training.progress import ProgressBar
 from tf_transformer.training.setup import initialize, make_updater
 from tf_transformer.training.shards import shard_batches
-from tf_transformer.training.threads import use_threads
 from tf_transformer.training.update import Updater
 from tf_transformer.training.validation import Validation
 
@@ -88,12 +90,10 @@ def train(
     config = task.complete(config)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
-    micro_batches = use_threads(config.train.threads, config.train.jit_compile)
-    strategy = workers.make_strategy(config.train.strategy)
+    strategy, data, execution = _start(config, task, run_dir)
     keras.utils.set_random_seed(config.train.seed)
-    data = prepare(config, task, run_dir, strategy)
     with strategy.scope():
-        updater = make_updater(config, task, data.tokenizer.vocabulary_size, micro_batches)
+        updater = make_updater(config, task, data.tokenizer.vocabulary_size, execution)
     goes_on = RunFolder(run_dir).has_checkpoint
     if config.train.init_from and not goes_on:
         initialize(updater.model, config)
@@ -123,6 +123,22 @@ def train(
                 "command again; they go on from the last checkpoint, of update "
                 f"{checkpoints.latest:,}."
             ) from e
+
+
+def _start(
+    config: Config, task: Task, run_dir: str | os.PathLike
+) -> tuple[tf.distribute.Strategy, TrainingData, Execution]:
+    """The devices, the data and the execution; threads are set before TensorFlow computes."""
+    train = config.train
+    if workers.is_multi_worker(train.strategy):  # they must meet before anything else
+        execution = possible_executions(train)[0]
+        execution.use_threads(train.threads)
+        strategy = workers.make_strategy(train.strategy)
+        return strategy, prepare(config, task, run_dir, strategy), execution
+    data = prepare(config, task, run_dir)
+    execution = choose_execution(config, data.train, RunFolder(run_dir))
+    execution.use_threads(train.threads)
+    return workers.make_strategy(train.strategy), data, execution
 
 
 @dataclass(frozen=True)

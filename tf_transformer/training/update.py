@@ -37,7 +37,7 @@ class Updater:
         jit_compile: compile losses and gradients with XLA, once for every shape of a batch. The
             gradients' norm and Adam are faster in TensorFlow's own operations.
         micro_batches: number of parts of a batch. Each needs memory for its own gradients. They
-            pay where every operation has one thread: see `threads.use_threads`.
+            pay where every operation has one thread: see `Execution.use_threads`.
 
     Attributes:
         update: makes an update with the next element of an iterator of groups of batches.
@@ -64,6 +64,7 @@ class Updater:
         }
         self.micro_batches = micro_batches
         self._label_smoothing = label_smoothing
+        self._jit_compile = jit_compile
         options = {"reduce_retracing": True, "jit_compile": jit_compile, "autograph": False}
         self._differentiate = tf.function(self._losses_and_gradients, **options)
         self._measure = tf.function(self._losses, **options)
@@ -132,6 +133,8 @@ class Updater:
     def _divide(self, batch: Batch) -> list[Batch]:
         """The micro-batches: number n of N has rows n, n + N, n + 2N, …."""
         count = self.micro_batches
+        if self._jit_compile and count > 1:  # equal shapes, so that XLA compiles one function
+            batch = {name: _pad_rows(ids, count) for name, ids in batch.items()}
         return [{name: ids[n::count] for name, ids in batch.items()} for n in range(count)]
 
     def _losses_and_gradients(
@@ -157,6 +160,11 @@ def _if_finite(losses: TokenLosses) -> TokenLosses:
     """Zeros instead of losses that are not finite: the optimizer skips and counts that update."""
     finite = tf.math.is_finite(losses.loss)
     return TokenLosses(*(tf.where(finite, total, 0.0) for total in losses))
+
+
+def _pad_rows(ids: tf.Tensor, count: int) -> tf.Tensor:
+    """Ids with rows of padding up to a multiple of `count`."""
+    return tf.pad(ids, [[0, -tf.shape(ids)[0] % count], [0, 0]])
 
 
 def _token_count(labels: tf.Tensor) -> tf.Tensor:

@@ -1,0 +1,184 @@
+"""Measures which form of an update is the fastest, before a long training on a CPU.
+
+None is the fastest on every machine and for every model. Each is timed for a few updates with a
+batch of the training, in a process of its own: threads cannot be changed in a process, and what XLA
+compiles stays in memory. In that process, this module is the program.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import math
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+import tf_transformer
+from tf_transformer import tasks
+from tf_transformer.config import Config
+from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.shard_sampler import BatchIndices
+from tf_transformer.files import write_whole
+from tf_transformer.memory import keep_freed_memory
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.special_ids import UNK_ID
+from tf_transformer.threads import available_cores
+from tf_transformer.thresholds import LONG_TRAINING
+from tf_transformer.training.execution import Execution, possible_executions
+from tf_transformer.training.setup import make_updater
+
+BATCHES_COUNTED = 1000  # for the number of shapes that XLA has to compile
+TIMED_SECONDS, TIMED_UPDATES = 3.0, 3  # at least
+LONGEST_TRIAL = 300  # seconds
+SETTINGS = ("XLA", "TF", "ONEDNN", "MALLOC", "GLIBC", "LD_PRELOAD", "OMP")  # of the environment
+
+Shape = dict[str, tuple[int, int]]  # by name, rows and length of the ids in a batch
+
+
+def choose_execution(config: Config, batches: BatchSampler, run: RunFolder) -> Execution:
+    """The execution of a training in one process; saved with the run.
+
+    A run that goes on keeps its execution. A short or deterministic training takes the first that
+    is possible. A long one takes the fastest, measured now or by an earlier training with the same
+    options on this machine.
+
+    Args:
+        config: of the training.
+        batches: of the training.
+        run: its folder, with its configuration and tokenizer.
+    """
+    executions = possible_executions(config.train)
+    chosen = executions[0]
+    if run.has_checkpoint:
+        stored = run.load_execution()
+        chosen = next((each for each in executions if each._asdict() == stored), chosen)
+    elif len(executions) > 1 and _is_long(config, batches, run):
+        chosen = _fastest(executions, config, batches, run)
+    run.save_execution(chosen._asdict())
+    return chosen
+
+
+def _updates(config: Config, batches: BatchSampler) -> int:
+    train = config.train
+    return train.steps or train.epochs * max(1, len(batches) // train.accumulate)
+
+
+def _is_long(config: Config, batches: BatchSampler, run: RunFolder) -> bool:
+    """Whether the measurements take a small part of the training's time."""
+    if config.train.deterministic:  # two measurements could differ
+        return False
+    model = config.model
+    layers = model.encoder.num_layers + model.decoder.num_layers
+    vocabulary_size = run.load_tokenizer().vocabulary_size
+    weights = (vocabulary_size + layers * (4 * model.d_model + 2 * model.d_ff)) * model.d_model
+    tokens = config.data.batch_tokens * config.train.accumulate * _updates(config, batches)
+    return 6 * weights * tokens > LONG_TRAINING
+
+
+def _fastest(
+    executions: Sequence[Execution], config: Config, batches: BatchSampler, run: RunFolder
+) -> Execution:
+    """The execution with which the whole training takes the least time."""
+    shapes = [_shape(batch) for batch in itertools.islice(batches.epoch(0), BATCHES_COUNTED)]
+    shape = sorted(shapes, key=lambda each: math.prod(max(each.values())))[len(shapes) // 2]
+    updates = _updates(config, batches)
+    compilations = min(updates, len({tuple(each.items()) for each in shapes}))
+    file = _cache_file(config, shape)
+    costs = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    totals = {}
+    for each in executions:
+        name = str(each)
+        if name not in costs:
+            tqdm.write(f"measuring updates, {name} ...", file=sys.stderr)
+            costs[name] = _cost(each, run, shape, config.train.threads)
+        if costs[name]:
+            first, others = costs[name]
+            totals[each] = first * (compilations if each.jit_compile else 1) + others * updates
+    with contextlib.suppress(OSError):  # a home that cannot be written
+        write_whole(file, json.dumps(costs))
+    chosen = min(totals, key=lambda each: totals[each], default=executions[0])
+    found = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
+    tqdm.write(
+        f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {found}. "
+        f"Chosen for {updates:,} updates: {chosen}; see --train.jit_compile, --train.micro_batches."
+    )
+    return chosen
+
+
+def _shape(batch: BatchIndices) -> Shape:
+    lengths = {name: each.lengths[batch.rows] for name, each in batch.examples.rows.items()}
+    return {name: (len(each), int(each.max())) for name, each in lengths.items()}
+
+
+def _cache_file(config: Config, shape: Shape) -> pathlib.Path:
+    """The file with the costs that were measured on this machine with this model and batch."""
+    cpu = pathlib.Path("/proc/cpuinfo")
+    lines = set(cpu.read_text().split("\n") if cpu.exists() else [platform.processor()])
+    facts = [
+        *sorted(line for line in lines if line.startswith(("model name", "flags"))),
+        *(available_cores(), tf.__version__, keras.__version__, tf_transformer.__version__, shape),
+        *(config.task, asdict(config.model), config.train.threads, config.train.accumulate),
+        *sorted(item for item in os.environ.items() if item[0].startswith(SETTINGS)),
+    ]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    folder = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(folder, "tf_transformer", f"updates-{key}.json")
+
+
+def _cost(
+    execution: Execution, run: RunFolder, shape: Shape, threads: int
+) -> tuple[float, float] | None:
+    """Seconds of the first update and of each one after it; None where it does not work here."""
+    work = {"run_dir": str(run.path), "shape": shape, "threads": threads, **execution._asdict()}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__],
+            input=json.dumps(work).encode(),
+            capture_output=True,
+            check=True,
+            timeout=LONGEST_TRIAL,
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return None
+    first, others = json.loads(done.stdout.splitlines()[-1])
+    return first, others
+
+
+def time_updates(
+    run_dir: str, shape: Shape, threads: int, jit_compile: bool, micro_batches: int
+) -> tuple[float, float]:
+    """Seconds of the first update of a new model, and the median of some more."""
+    execution = Execution(jit_compile, micro_batches)
+    execution.use_threads(threads)
+    run = RunFolder(run_dir)
+    config, size = run.load_config(), run.load_tokenizer().vocabulary_size
+    updater = make_updater(config, tasks.get(config.task), size, execution)
+    draw = np.random.default_rng(1)
+    batch = {name: draw.integers(UNK_ID + 1, size, each) for name, each in shape.items()}
+    batch = {name: ids.astype(np.int32) for name, ids in batch.items()}
+    group = (batch,) * config.train.accumulate
+    data = iter(tf.data.Dataset.from_tensors(group).repeat())
+    seconds: list[float] = []
+    while len(seconds) <= TIMED_UPDATES or sum(seconds[1:]) < TIMED_SECONDS:
+        start = time.perf_counter()
+        updater.update(data)
+        updater.read_metrics()  # waits for the end
+        seconds.append(time.perf_counter() - start)
+    return seconds[0], statistics.median(seconds[1:])
+
+
+if __name__ == "__main__":
+    keep_freed_memory()
+    print(json.dumps(time_updates(**json.load(sys.stdin))))
