@@ -98,6 +98,8 @@ class Search:
         static_shapes: whether every tensor keeps its shape from step to step, as XLA needs it.
         grammar: the tokens that may follow others, with the method `facts`, from sources (B, S) and
             limits (B,) to the facts of each sentence; None: all may.
+        absorb_memory: whether the source is a single one of at most `model.absorbable_length`
+            tokens; None: not known before the graph runs, so it holds a search for both cases.
 
     Call arguments:
         source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
@@ -116,6 +118,7 @@ class Search:
     excluded: tuple[int, ...] = ()
     static_shapes: bool = False
     grammar: Any = None
+    absorb_memory: bool | None = None
 
     def __call__(
         self,
@@ -152,6 +155,8 @@ class Search:
         with kernels.use(kernels.for_xla() if self.static_shapes else kernels.current()):
             if not (kernels.current().absorbs_memory and model.absorbable_length):
                 return run(absorb_memory=False)
+            if self.absorb_memory is not None:
+                return run(self.absorb_memory)
             rows, length = ops.shape(source)
             is_short = ops.less_equal(length, model.absorbable_length)
             is_single_and_short = ops.logical_and(ops.equal(rows, 1), is_short)

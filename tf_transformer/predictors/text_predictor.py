@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, Self, TypeVar
 
 import keras
@@ -9,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
 from tf_transformer.predictors.predictor import (
@@ -61,8 +63,13 @@ class TextPredictor:
             self.max_source_length = min(self.max_source_length, model.config.max_length)
         ids = tf.TensorSpec((None, None), tf.int32)
         search = self.search(with_spare_hypotheses(config))
-        self._search = tf.function(search, [ids], autograph=False)
-        self._continue = tf.function(search, [ids, ids], autograph=False)
+        self._searches = {
+            (is_single, inputs): tf.function(
+                replace(search, absorb_memory=is_single), [ids] * inputs, autograph=False
+            )
+            for is_single in (False, True)
+            for inputs in (1, 2)
+        }
         self._score = tf.function(
             lambda source, target: score_pairs(model, source, target, config.length_penalty),
             input_signature=[ids, ids],
@@ -157,11 +164,10 @@ class TextPredictor:
         lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
 
         def run(indices: list[int]) -> tuple[list[list[Prediction]], int]:
-            source = pad([rows[i] for i in indices])
-            if prefix_rows is None:
-                found = self._search(source)
-            else:
-                found = self._continue(source, pad([prefix_rows[i] for i in indices]))
+            inputs = [pad([rows[i] for i in indices])]
+            if prefix_rows is not None:
+                inputs.append(pad([prefix_rows[i] for i in indices]))
+            found = self._search(*inputs)
             ids, counts, scores = map(np.asarray, (found.ids, found.lengths, found.scores))
             predictions = [
                 self._predictions(texts[i], ids[row], counts[row], scores[row], cut[i])
@@ -174,6 +180,12 @@ class TextPredictor:
                 result[i] = each
             progress(len(indices), tokens)
         return result
+
+    def _search(self, source: np.ndarray, *prefix: np.ndarray) -> Hypotheses:
+        """Searches in a graph of which only the part for batches of this kind is traced."""
+        size, length = source.shape
+        is_single = size == 1 and length <= self.model.absorbable_length
+        return self._searches[is_single, 1 + len(prefix)](source, *prefix)
 
     def score(
         self,
