@@ -27,5 +27,6 @@ class Shape(NamedTuple):
 # compares them with the presets.
 SHAPES = {
     "base": Shape(6, 512, 2048, 8, 32_000),
+    "big": Shape(6, 1024, 4096, 16, 32_000),
     "tiny": Shape(4, 128, 256, 4, 8000),
 }

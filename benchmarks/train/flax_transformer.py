@@ -27,7 +27,7 @@ from benchmarks.train.workload import (
 
 def task(setting: Setting, cell: Cell) -> Task:
     """Trains the model of this shape."""
-    model = _Model(setting.shape, cell.tokens)
+    model = _Model(setting.shape, cell.tokens, cell.dtype)
     optimizer = optax.adam(LEARNING_RATE, *BETAS, EPSILON)
     made = batches(setting.shape, cell)
     data = [tuple(jnp.asarray(ids) for ids in batch) for batch in made]
@@ -55,6 +55,7 @@ def _update(model, optimizer, weights, moments, key, source, target, labels):
         logits = model.apply(weights, source, target, rngs={"dropout": dropout})
         one_hot = jax.nn.one_hot(labels, logits.shape[-1])
         smoothed = optax.smooth_labels(one_hot, LABEL_SMOOTHING)
+        logits = logits.astype("float32")
         return jnp.mean(optax.softmax_cross_entropy(logits, smoothed))
 
     loss, gradients = jax.value_and_grad(loss_of)(weights)
@@ -67,13 +68,14 @@ class _Model(nn.Module):
 
     shape: Shape
     tokens: int
+    dtype: str
 
     @nn.compact
     def __call__(self, source, target):
-        shape = self.shape
+        shape, dtype = self.shape, self.dtype
         fill = nn.initializers.normal(shape.d_model**-0.5)
-        embedding = nn.Embed(shape.vocabulary_size, shape.d_model, embedding_init=fill)
-        positions = jnp.asarray(sinusoids(shape, self.tokens))
+        embedding = nn.Embed(shape.vocabulary_size, shape.d_model, dtype=dtype, embedding_init=fill)
+        positions = jnp.asarray(sinusoids(shape, self.tokens), dtype)
 
         def embedded(ids):
             return _dropped(embedding(ids) * math.sqrt(shape.d_model) + positions)
@@ -81,25 +83,28 @@ class _Model(nn.Module):
         memory, x = embedded(source), embedded(target)
         causal = nn.make_causal_mask(target)
         for _ in range(shape.num_layers):
-            memory = _added(memory, _attention(shape)(memory))
-            memory = _added(memory, _feed_forward(memory, shape))
+            memory = _added(memory, _attention(shape, dtype)(memory))
+            memory = _added(memory, _feed_forward(memory, shape, dtype))
         for _ in range(shape.num_layers):
-            x = _added(x, _attention(shape)(x, mask=causal))
-            x = _added(x, _attention(shape)(x, memory))
-            x = _added(x, _feed_forward(x, shape))
+            x = _added(x, _attention(shape, dtype)(x, mask=causal))
+            x = _added(x, _attention(shape, dtype)(x, memory))
+            x = _added(x, _feed_forward(x, shape, dtype))
         return embedding.attend(x)
 
 
-def _attention(shape: Shape) -> nn.MultiHeadDotProductAttention:
-    return nn.MultiHeadDotProductAttention(shape.num_heads, use_bias=False, deterministic=True)
+def _attention(shape: Shape, dtype: str) -> nn.MultiHeadDotProductAttention:
+    return nn.MultiHeadDotProductAttention(
+        shape.num_heads, use_bias=False, deterministic=True, dtype=dtype
+    )
 
 
-def _feed_forward(x, shape: Shape):
-    return nn.Dense(shape.d_model)(nn.relu(nn.Dense(shape.d_ff)(x)))
+def _feed_forward(x, shape: Shape, dtype: str):
+    hidden = nn.relu(nn.Dense(shape.d_ff, dtype=dtype)(x))
+    return nn.Dense(shape.d_model, dtype=dtype)(hidden)
 
 
 def _added(x, output):
-    return nn.LayerNorm()(x + _dropped(output))
+    return nn.LayerNorm(dtype=x.dtype)(x + _dropped(output))
 
 
 def _dropped(x):

@@ -30,16 +30,19 @@ def task(setting: Setting, cell: Cell, compiled: bool) -> Task:
 
 
 def torch_task(model: nn.Module, setting: Setting, cell: Cell, compiled: bool) -> Task:
-    """Trains a module (source, target) to logits."""
+    """Trains a module (source, target) to logits, on the GPU that the process has."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model.to(device)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(trained, LEARNING_RATE, betas=BETAS, eps=EPSILON, fused=True)
     made = batches(setting.shape, cell)
-    data = [tuple(torch.from_numpy(ids).long() for ids in batch) for batch in made]
+    data = [tuple(torch.from_numpy(ids).long().to(device) for ids in batch) for batch in made]
 
     def loss_of(source, target, labels):
-        logits = model(source, target)
+        with torch.autocast(device, torch.bfloat16, enabled=cell.dtype == "bfloat16"):
+            logits = model(source, target)
         return functional.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), label_smoothing=LABEL_SMOOTHING
+            logits.flatten(0, 1).float(), labels.flatten(), label_smoothing=LABEL_SMOOTHING
         )
 
     loss_of = torch.compile(loss_of) if compiled else loss_of

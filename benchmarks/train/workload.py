@@ -29,10 +29,12 @@ class Cell(NamedTuple):
     Attributes:
         sentences: of a batch, B.
         tokens: of a source, and of a target, without padding.
+        dtype: of the computation.
     """
 
     sentences: int
     tokens: int
+    dtype: str = "float32"
 
     def __str__(self) -> str:
         return f"{self.sentences} × {self.tokens} tokens"

@@ -24,7 +24,7 @@ SMALL = Shape(1, 16, 32, 2, 50)
 CELL = Cell(sentences=3, tokens=5)
 
 
-@pytest.mark.parametrize("name", ["base", "tiny"])
+@pytest.mark.parametrize("name", ["base", "big", "tiny"])
 def test_the_formula_counts_the_parameters_of_our_model(name):
     """By the weights' own shapes; a small vocabulary, which the formula has as a factor."""
     shape = SHAPES[name]._replace(vocabulary_size=10)

@@ -1,0 +1,1 @@
+"""The speed of training on a GPU, compared with other libraries."""

@@ -1,0 +1,74 @@
+"""This project's Transformer on Keras' JAX backend: jitted updates by Keras' Adam."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+
+from benchmarks.harness.tasks import Setting, Task
+from benchmarks.train.workload import (
+    BATCHES,
+    BETAS,
+    DROPOUT,
+    EPSILON,
+    LABEL_SMOOTHING,
+    LEARNING_RATE,
+    Cell,
+    batches,
+    tokens_of,
+)
+from tf_transformer import kernels
+from tf_transformer.config import ModelConfig
+from tf_transformer.losses import target_losses
+from tf_transformer.models.transformer import Transformer
+
+State = tuple[Any, Any, Any]  # trainable variables, other variables, variables of the optimizer
+
+
+def task(setting: Setting, cell: Cell) -> Task:
+    """Trains the model of this shape."""
+    keras.utils.set_random_seed(1)
+    sizes = setting.shape._asdict()
+    vocabulary_size = sizes.pop("vocabulary_size")
+    policy = "float32" if cell.dtype == "float32" else f"mixed_{cell.dtype}"
+    model = Transformer(vocabulary_size, ModelConfig(**sizes, dropout_rate=DROPOUT), dtype=policy)
+    model.build()
+    beta_1, beta_2 = BETAS
+    optimizer = keras.optimizers.Adam(LEARNING_RATE, beta_1, beta_2, EPSILON)
+    optimizer.build(model.trainable_variables)
+    variables = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
+    state = [tuple([variable.value for variable in each] for each in variables)]
+    update = jax.jit(functools.partial(_update, model, optimizer), donate_argnums=0)
+    data = [
+        (jnp.asarray(batch.source), jnp.asarray(batch.labels))
+        for batch in batches(setting.shape, cell)
+    ]
+
+    def run() -> float:
+        losses = []
+        for batch in data:
+            state[0], loss = update(state[0], *batch)
+            losses.append(loss)
+        return float(np.mean(losses))
+
+    return Task(tokens_of(cell), run, float, BATCHES, model.count_params())
+
+
+def _update(model, optimizer, state: State, source, target) -> tuple[State, Any]:
+    """The state after an update, and the loss."""
+    weights, others, moments = state
+
+    def loss_of(weights):
+        values = [*zip(model.trainable_variables, weights, strict=True)]
+        values += zip(model.non_trainable_variables, others, strict=True)
+        with kernels.use(kernels.for_xla()), keras.StatelessScope(values) as scope:
+            losses = target_losses(model, source, target, LABEL_SMOOTHING, training=True)
+        new = [scope.get_current_value(each) for each in model.non_trainable_variables]
+        return losses.loss / losses.tokens, new
+
+    (loss, others), gradients = jax.value_and_grad(loss_of, has_aux=True)(weights)
+    weights, moments = optimizer.stateless_apply(moments, gradients, weights)
+    return (weights, others, moments), loss
