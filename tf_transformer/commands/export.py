@@ -21,7 +21,7 @@ ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb
 def main(
     run_dir: str,
     to: str,
-    jit_compile: bool = False,
+    jit_compile: bool | Literal["auto"] = False,
     dtype: DType = "float32",
     format: Literal["saved_model", "ctranslate2"] = "saved_model",
     quantization: Quantization = "float32",
@@ -37,7 +37,8 @@ def main(
         to: the folder to write, for TF Serving .../<model>/<version>.
         jit_compile: let XLA compile the search: faster for few sentences and small models. A
             stock TF Serving then needs --xla_cpu_compilation_enabled=true, and compiles for all
-            batch sizes while it loads the model.
+            batch sizes while it loads the model. auto: if the samples of the run take less time
+            on this machine.
         dtype: of weights and computation.
         format: saved_model, or ctranslate2: a folder for CTranslate2, which needs no TensorFlow.
             export/run_in_ctranslate2.py runs it.
@@ -84,7 +85,7 @@ def _partial_folder(final: pathlib.Path) -> pathlib.Path:
 def _write_saved_model(
     run_dir: str,
     folder: pathlib.Path,
-    jit_compile: bool,
+    jit_compile: bool | Literal["auto"],
     dtype: DType,
     decode_options: dict[str, Any],
 ) -> str:
@@ -96,6 +97,11 @@ def _write_saved_model(
 
     loaded = load_predictor(run_dir, dtype, **decode_options)
     sentences = samples(run_dir)
+    if jit_compile == "auto":
+        from tf_transformer.export.compilation import is_faster_compiled
+
+        texts = RunFolder(run_dir).load_samples()
+        jit_compile = is_faster_compiled(run_dir, texts, dtype, decode_options)
     for predictor in stages(loaded):
         shutil.rmtree(folder, ignore_errors=True)
         predictor.save(folder, jit_compile=jit_compile)

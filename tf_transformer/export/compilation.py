@@ -1,0 +1,86 @@
+"""Measures whether an export is faster with XLA on this machine.
+
+Each form is timed in a process of its own, in which this module is the program.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from tf_transformer.config import DType
+from tf_transformer.errors import InputError
+from tf_transformer.memory import keep_freed_memory
+from tf_transformer.tasks import load_predictor
+
+SINGLE_TEXTS = 8
+LONGEST_TRIAL = 600  # seconds; XLA compiles a search for each size
+
+
+def is_faster_compiled(
+    run_dir: str, texts: list[str], dtype: DType, decode_options: dict[str, Any]
+) -> bool:
+    """Whether XLA's form of the export needs less time for some texts.
+
+    Prints both times: of `SINGLE_TEXTS` requests with a text each, then one with all texts.
+
+    Args:
+        run_dir: the run's folder.
+        texts: to predict for.
+        dtype: of weights and computation.
+        decode_options: fields of `DecodeConfig`.
+
+    Raises:
+        InputError: when a form cannot be measured.
+    """
+    work = {"run_dir": run_dir, "texts": texts, "dtype": dtype, "decode_options": decode_options}
+    plain, compiled = (_measure(work | {"jit_compile": each}) for each in (False, True))
+    print(
+        f"{SINGLE_TEXTS} single texts and {len(texts)} together: {plain:.3g} s, "
+        f"{compiled:.3g} s with XLA."
+    )
+    return compiled < plain
+
+
+def _measure(work: dict[str, Any]) -> float:
+    """The seconds that `seconds` finds in another process."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__],
+            input=json.dumps(work).encode(),
+            capture_output=True,
+            check=True,
+            timeout=LONGEST_TRIAL,
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        lines = (error.stderr or b"").decode(errors="replace").strip().splitlines()
+        raise InputError(
+            f"--jit_compile auto cannot measure: {lines[-1] if lines else error}. "
+            "Give --jit_compile true or false."
+        ) from error
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def seconds(
+    run_dir: str, texts: list[str], dtype: DType, decode_options: dict[str, Any], jit_compile: bool
+) -> float:
+    """Seconds of all requests, after each was made once."""
+    predictor: Any = load_predictor(run_dir, dtype, **decode_options)
+    graph = predictor.graph(jit_compile)
+    function, _ = graph.endpoints()["serving_default"]
+    predict = tf.function(function, [tf.TensorSpec((None,), tf.string)], autograph=False)
+    requests = [*([text] for text in texts[:SINGLE_TEXTS]), texts]
+    for request in requests:
+        predict(request)
+    start = time.perf_counter()
+    for request in requests:
+        predict(request)["score"].numpy()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    keep_freed_memory()
+    print(json.dumps(seconds(**json.load(sys.stdin))))
