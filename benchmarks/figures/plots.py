@@ -1,14 +1,15 @@
 """The plots that are drawn from result files, by the names of these files."""
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import matplotlib
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from benchmarks.harness.results import read, result_names
+from benchmarks.equal_budgets import ALL
+from benchmarks.harness.results import Row, read, result_names
 
 FOLDER = pathlib.Path(__file__).parents[2] / "docs" / "images"
 
@@ -74,9 +75,87 @@ def layer_complexity(result: dict[str, Any]) -> Figure:
     return figure
 
 
+def by_length(result: dict[str, Any]) -> Figure:
+    """BLEU and the speed of translation of each model, by the number of source tokens."""
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 3), layout="constrained")
+    rows = [row for row in result["measurements"] if row["source_tokens"] != ALL]
+    for axis, field in zip(axes, ("bleu", "tokens_per_second"), strict=True):
+        for model, of_model in _grouped(rows, "model").items():
+            points = [(row["source_tokens"], row[field]) for row in of_model]
+            axis.plot(*zip(*points, strict=True), "o-", label=model)
+        axis.set(xlabel="source tokens")
+    axes[0].set(ylabel="BLEU")
+    axes[1].set(ylabel="target tokens per second", ylim=(0, None))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center")
+    return figure
+
+
+def long_sequences(result: dict[str, Any]) -> Figure:
+    """Memory and time of a forward and backward pass, and time of a decoding step, by length."""
+    fields = {
+        "memory_mb": "MB, forward and backward",
+        "seconds": "seconds, forward and backward",
+        "step_ms": "ms, decoding step",
+    }
+    figure, axes = pyplot.subplots(1, len(fields), figsize=(12, 3), layout="constrained")
+    for axis, (field, label) in zip(axes, fields.items(), strict=True):
+        for attention, rows in _grouped(result["measurements"], "attention").items():
+            points = [(row["length"], row[field]) for row in rows if row["fits"]]
+            axis.loglog(*zip(*points, strict=True), "o-", label=attention)
+        lengths = sorted({row["length"] for row in result["measurements"]})
+        axis.set_xticks(
+            lengths, [f"{length // 1024}k" if length >= 1024 else length for length in lengths]
+        )
+        axis.minorticks_off()
+        axis.set(xlabel="tokens", ylabel=label)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure
+
+
+def pretraining(result: dict[str, Any]) -> Figure:
+    """Accuracy by the number of labels with and without pre-training, with its deviation."""
+    figure, axis = pyplot.subplots(figsize=(5, 3), layout="constrained")
+    for pretrained, rows in _grouped(result["measurements"], "pretrained").items():
+        fields = ("labels", "accuracy", "accuracy_deviation")
+        labels, accuracy, deviation = ([row[field] for row in rows] for field in fields)
+        name = "pre-trained" if pretrained == "yes" else "from random weights"
+        axis.errorbar(labels, accuracy, deviation, marker="o", capsize=3, label=name)
+    axis.set(xlabel="labelled texts", ylabel="accuracy", xscale="log")
+    axis.set_xticks(labels, labels)
+    axis.minorticks_off()
+    axis.legend()
+    return figure
+
+
+def parsing(result: dict[str, Any]) -> Figure:
+    """F1 of each system."""
+    rows = sorted(result["measurements"], key=lambda row: row["f1"])
+    figure, axis = pyplot.subplots(figsize=(7, 3), layout="constrained")
+    bars = axis.barh(
+        [row["system"].removeprefix("runs/") for row in rows], [row["f1"] for row in rows]
+    )
+    axis.bar_label(bars, padding=3)
+    axis.set(xlabel="F1", xlim=(0, 100))
+    return figure
+
+
+def _grouped(rows: Iterable[Row], field: str) -> dict[str, list[Row]]:
+    """The rows by the value of a field."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row[field], []).append(row)
+    return groups
+
+
 PLOTS: dict[str, Callable[[dict[str, Any]], Figure]] = {
     "heads": heads,
     "layer_complexity": layer_complexity,
+    "long_sequences": long_sequences,
+    "parsing": parsing,
+    "positions": by_length,
+    "positions_short": by_length,
+    "pretraining": pretraining,
+    "recurrent": by_length,
 }
 
 

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from benchmarks.figures import blocks, pages, values
+from benchmarks.figures import blocks, pages, plots, values
 from benchmarks.harness.results import read, result_names
 from tf_transformer.errors import InputError
 
@@ -56,6 +56,14 @@ def test_markers_that_cannot_be_filled_are_errors(text, error):
 @pytest.mark.parametrize("name", sorted(blocks.BLOCKS))
 def test_every_block_renders(name):
     assert blocks.BLOCKS[name]().strip()
+
+
+@pytest.mark.parametrize("name", sorted(plots.PLOTS.keys() & set(result_names())))
+def test_every_plot_is_drawn_and_shown(name, tmp_path):
+    assert plots.draw(name, tmp_path / "plot.svg").stat().st_size > 0
+    shown = [page for page in pages.pages() if f"images/{name}.svg" in page.read_text("utf-8")]
+    assert shown
+    assert (plots.FOLDER / f"{name}.svg").is_file()
 
 
 @pytest.mark.parametrize("name", result_names())
