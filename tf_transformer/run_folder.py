@@ -1,6 +1,7 @@
 """A run's folder: the names of its files, its configuration, tokenizer and samples."""
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -70,20 +71,14 @@ class RunFolder:
         Raises:
             InputError: when there is none, or it has an unknown key or a bad value.
         """
-        import jsonargparse
-        import yaml
-
         if not self.config.is_file():
             raise InputError(
                 f"{self.path} is not a run's folder: it has no {self.config.name}. Check the path, "
                 f"or train first: python train.py --run_dir {self.path}"
             )
-        parser = jsonargparse.ArgumentParser(exit_on_error=False)
-        parser.add_class_arguments(Config)
-        parser.set_defaults(DERIVED)
         try:
-            return Config(**parser.instantiate(parser.parse_path(self.config)).as_dict())
-        except (jsonargparse.ArgumentError, yaml.YAMLError) as error:
+            return _parse(self.config.read_bytes())
+        except InputError as error:
             raise InputError(f"{self.config}: {error}") from error
 
     def save_execution(self, execution: Mapping[str, Any]) -> None:
@@ -129,3 +124,23 @@ class RunFolder:
             with contextlib.suppress(ValueError):  # a line that a kill cut short
                 rows.append(json.loads(line))
         return [row for row in rows if row["step"] <= last_update]
+
+
+@functools.lru_cache(maxsize=4)
+def _parse(content: bytes) -> Config:
+    """The configuration in a file; commands need it several times.
+
+    Raises:
+        InputError: for an unknown key or a bad value.
+    """
+    import jsonargparse
+    import yaml
+
+    parser = jsonargparse.ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(Config)
+    parser.set_defaults(DERIVED)
+    try:
+        text = content.decode("utf-8")
+        return Config(**parser.instantiate(parser.parse_string(text)).as_dict())
+    except (jsonargparse.ArgumentError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(str(error)) from error

@@ -75,14 +75,7 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
             f"{run_dir} holds no more",
             file=sys.stderr,
         )
-    checkpoint = tf.train.Checkpoint(weights=tensors(model.weights))
-    mean = [np.zeros(weight.shape, np.float64) for weight in model.weights]
-    for path in paths:
-        checkpoint.restore(path).expect_partial().assert_existing_objects_matched()
-        for total, weight in zip(mean, model.weights, strict=True):
-            total += np.asarray(weight) / len(paths)
-    for weight, value in zip(model.weights, mean, strict=True):
-        weight.assign(value.astype(np.float32))
+    _assign_means(model.weights, paths, "weights")
     return len(paths)
 
 
@@ -128,6 +121,16 @@ def _load_moving_average(run_dir: str | os.PathLike, latest: str, model: keras.M
             f"{run_dir} holds no moving average of weights. Train with --train.average_decay "
             "0.999, or give another --average: a number of checkpoints, or best."
         )
-    checkpoint = tf.train.Checkpoint(averages=tensors(model.trainable_weights))
-    checkpoint.restore(latest).expect_partial().assert_existing_objects_matched()
+    _assign_means(model.trainable_weights, [latest], "averages")
     return 1
+
+
+def _assign_means(variables: Sequence[keras.Variable], paths: Sequence[str], name: str) -> None:
+    """Gives variables their means over checkpoints, which hold them as a list of this name."""
+    readers = [tf.train.load_checkpoint(path) for path in paths]
+    for i, variable in enumerate(variables):
+        mean = np.zeros(variable.shape, np.float64)
+        for reader in readers:
+            value = reader.get_tensor(f"{name}/{i}/.ATTRIBUTES/VARIABLE_VALUE")
+            mean += value / len(paths)
+        variable.assign(mean.astype(np.float32))
