@@ -116,7 +116,7 @@ def test_nothing_is_measured_where_the_execution_is_known(choose, options):
 
 
 def test_nothing_is_measured_for_a_short_training(choose, monkeypatch):
-    monkeypatch.setattr(autotuning, "LONG_TRAINING", 1e14)
+    monkeypatch.setattr(autotuning, "LONG_TRAINING", 4e14)
     assert choose({}) == PLAIN_2
 
 
