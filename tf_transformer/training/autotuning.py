@@ -107,7 +107,7 @@ def _fastest(
             first, others = costs[name]
             totals[each] = first * (compilations if each.jit_compile else 1) + others * updates
     with contextlib.suppress(OSError):  # a home that cannot be written
-        write_whole(file, json.dumps(costs))
+        write_whole(file, json.dumps({name: cost for name, cost in costs.items() if cost}))
     chosen = min(totals, key=lambda each: totals[each], default=executions[0])
     found = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
     tqdm.write(
