@@ -23,8 +23,8 @@ INITIAL_CAPACITY_DIVISOR = 3
 
 # Training on processors: each micro-batch holds gradients of its own, as large as the model.
 MAX_MICRO_BATCHES = 8
-# Trainings with more floating-point operations, about forty minutes on two cores, measure which form
-# of an update is the fastest; that takes one or two minutes.
+# Trainings with more floating-point operations, about forty minutes on two cores, first measure
+# which form of an update is the fastest; that takes one or two minutes.
 LONG_TRAINING = 4e14
 
 # Exports that XLA compiles: batches are padded to these lengths and sizes, and a compiled batch
