@@ -23,9 +23,6 @@ INITIAL_CAPACITY_DIVISOR = 3
 
 # Training on processors: each micro-batch holds gradients of its own, as large as the model.
 MAX_MICRO_BATCHES = 8
-# Trainings with more floating-point operations, about forty minutes on two cores, first measure
-# which form of an update is the fastest; that takes one or two minutes.
-LONG_TRAINING = 4e14
 
 # Exports that XLA compiles: batches are padded to these lengths and sizes, and a compiled batch
 # holds at most this number of source tokens, because its cache has its full size from the start.

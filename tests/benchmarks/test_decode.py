@@ -190,7 +190,7 @@ def test_packages_that_are_not_installed_are_named():
     ("options", "text"),
     [
         ({"systems": "python,pyhton"}, "unknown name 'pyhton'"),
-        ({"shapes": "huge"}, "expected some of base, tiny"),
+        ({"shapes": "huge"}, "expected some of base, big, tiny"),
         ({"batches": "1,x"}, "expected positive numbers, like 1,32, got '1,x'"),
         ({"beams": "0"}, "expected positive numbers, like 1,32, got '0'"),
         ({"target_tokens": "-1"}, "expected positive numbers, like 1,32, got '-1'"),

@@ -186,6 +186,7 @@ def test_a_line_of_a_pipe_is_translated_before_the_end_of_the_input(run):
                 process.kill()
             assert answered
             assert process.stdout.readline().endswith(b"\n")
+        time.sleep(1)
         process.send_signal(signal.SIGINT)  # while it waits for more
         assert process.wait(60) == 1
         assert process.stderr.read().endswith(b"interrupted\n")

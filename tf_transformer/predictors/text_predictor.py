@@ -299,7 +299,8 @@ class TextPredictor:
     ) -> Iterator[tuple[Batch, Result]]:
         """Each batch with its result, in order; several are computed at a time."""
         batches = list(batches)
-        results = in_parallel(run, batches, parallel_batches(self.config.parallel_batches))
+        count = min(parallel_batches(self.config.parallel_batches), max(1, len(batches)))
+        results = in_parallel(run, batches, count)
         return zip(batches, results, strict=True)
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:

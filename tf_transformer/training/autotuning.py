@@ -35,10 +35,11 @@ from tf_transformer.memory import keep_freed_memory
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.special_ids import UNK_ID
 from tf_transformer.threads import available_cores
-from tf_transformer.thresholds import LONG_TRAINING
 from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.setup import make_updater
 
+# Floating-point operations of about forty minutes on two cores; measurements take one or two.
+LONG_TRAINING = 4e14
 BATCHES_COUNTED = 1000  # for the number of shapes that XLA has to compile
 TIMED_SECONDS, TIMED_UPDATES = 3.0, 3  # at least
 LONGEST_TRIAL = 300  # seconds
