@@ -4,7 +4,6 @@ Each form is timed in a process of its own, in which this module is the program.
 """
 
 import json
-import subprocess
 import sys
 import time
 from typing import Any
@@ -14,6 +13,7 @@ import tensorflow as tf
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.memory import keep_freed_memory
+from tf_transformer.programs import run_program
 from tf_transformer.tasks import load_predictor
 
 SINGLE_TEXTS = 8
@@ -48,20 +48,11 @@ def is_faster_compiled(
 def _measure(work: dict[str, Any]) -> float:
     """The seconds that `seconds` finds in another process."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", __name__],
-            input=json.dumps(work).encode(),
-            capture_output=True,
-            check=True,
-            timeout=LONGEST_TRIAL,
-        )
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        lines = (error.stderr or b"").decode(errors="replace").strip().splitlines()
+        return run_program(__name__, work, LONGEST_TRIAL)
+    except RuntimeError as error:
         raise InputError(
-            f"--jit_compile auto cannot measure: {lines[-1] if lines else error}. "
-            "Give --jit_compile true or false."
+            f"--jit_compile auto cannot measure: {error}. Give --jit_compile true or false."
         ) from error
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def seconds(

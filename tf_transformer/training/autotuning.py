@@ -14,7 +14,6 @@ import os
 import pathlib
 import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.shard_sampler import BatchIndices
 from tf_transformer.files import write_whole
 from tf_transformer.memory import keep_freed_memory
+from tf_transformer.programs import run_program
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.special_ids import UNK_ID
 from tf_transformer.threads import available_cores
@@ -144,16 +144,9 @@ def _cost(
     """Seconds of the first update and of each one after it; None where it does not work here."""
     work = {"run_dir": str(run.path), "shape": shape, "threads": threads, **execution._asdict()}
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", __name__],
-            input=json.dumps(work).encode(),
-            capture_output=True,
-            check=True,
-            timeout=LONGEST_TRIAL,
-        )
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        first, others = run_program(__name__, work, LONGEST_TRIAL)
+    except RuntimeError:
         return None
-    first, others = json.loads(done.stdout.splitlines()[-1])
     return first, others
 
 
