@@ -16,9 +16,11 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 16, 32
 BLOCKS_PER_RESULT = 4
 XLA_SORTS_WITHOUT_BLOCKS = 256
 
-# Decoding: steps between two removals of cache rows that no hypothesis descends from, and the
-# share of the longest translation that a cache of fixed size has capacity for at first.
-COMPACTION_INTERVAL = 16
+# Decoding: steps between two removals of cache rows that no hypothesis descends from, the share of
+# finished sentences in a batch that is worth removing, and the share of the longest translation
+# that a cache of fixed size has capacity for at first.
+COMPACTION_INTERVAL = 8
+SHARE_TO_REMOVE = 1 / 16
 INITIAL_CAPACITY_DIVISOR = 3
 
 # Training on processors: each micro-batch holds gradients of its own, as large as the model.

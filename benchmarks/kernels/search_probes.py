@@ -12,7 +12,7 @@ from tf_transformer import thresholds
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.search import Search
-from tf_transformer.special_ids import EOS_ID
+from tf_transformer.special_ids import EOS_ID, PAD_ID
 
 Shape = tuple[int, int]  # of a batch of sources: (B, S)
 Searches = Callable[[Shape, int, bool], MakeLoop]  # shape, target tokens, compiled
@@ -24,8 +24,10 @@ def probes(small: bool = False) -> Iterator[Probe]:
     Args:
         small: small sizes, that a test can afford.
     """
-    searches = searches_of(make_model(small))
+    model = make_model(small)
+    searches = searches_of(model)
     yield _compaction(searches, (2, 3) if small else (32, 24), 4 if small else 48)
+    yield _removal(model, (4, 6) if small else (64, 24))
     yield _capacity(searches, (2, 3) if small else (32, 24), 2 if small else 24)
     yield from _buckets(searches, small)
 
@@ -51,22 +53,23 @@ def searches_of(model: Transformer) -> Searches:
         ids = np.random.default_rng(1).integers(4, model.vocabulary_size, shape, np.int32)
         ids[:, -1] = EOS_ID
         config = DecodeConfig(beam_size=4, min_length=tokens)
-
-        def make() -> Loop:
-            search, source = Search(model, config, static_shapes=compiled), tf.constant(ids)
-            signature = [tf.TensorSpec(shape if compiled else (None, None), tf.int32)]
-            run = tf.function(lambda source: search(source).scores, signature, jit_compile=compiled)
-
-            def loop(count: int) -> None:
-                for _ in range(count):
-                    run(source).numpy()
-
-            loop(1)
-            return loop
-
-        return make
+        return lambda: _loop_of(Search(model, config, static_shapes=compiled), ids, compiled)
 
     return of
+
+
+def _loop_of(search: Search, ids: np.ndarray, compiled: bool) -> Loop:
+    """Runs of a search for sources (B, S), after a first run that is not timed."""
+    source = tf.constant(ids)
+    signature = [tf.TensorSpec(ids.shape if compiled else (None, None), tf.int32)]
+    run = tf.function(lambda source: search(source).scores, signature, jit_compile=compiled)
+
+    def loop(count: int) -> None:
+        for _ in range(count):
+            run(source).numpy()
+
+    loop(1)
+    return loop
 
 
 def _compaction(searches: Searches, shape: Shape, tokens: int) -> Probe:
@@ -74,6 +77,21 @@ def _compaction(searches: Searches, shape: Shape, tokens: int) -> Probe:
     values = {str(each): each for each in (interval // 2, interval, 2 * interval)}
     sides = forced("layers.cache", name, values, searches(shape, tokens, False))
     return Probe(name, f"tiny, beam 4, batch {shape[0]}, {tokens} tokens", str(interval), sides)
+
+
+def _removal(model: Transformer, shape: Shape) -> Probe:
+    """Sentences of half the longest length up to it, as in batches of similar lengths."""
+    name, share = "SHARE_TO_REMOVE", thresholds.SHARE_TO_REMOVE
+    rows, longest = shape
+    lengths = np.linspace(longest // 2, longest, rows).astype(int)
+    ids = np.full(shape, 5, np.int32)
+    ids[np.arange(rows), lengths - 1] = EOS_ID
+    ids[np.arange(longest) >= lengths[:, None]] = PAD_ID
+    search = Search(model, DecodeConfig(beam_size=4, min_length_ratio=1.0))
+    values = {str(each): each for each in (share / 2, share, 2 * share, 8 * share)}
+    sides = forced("decoding.loop", name, values, lambda: _loop_of(search, ids, False))
+    size = f"tiny, beam 4, batch {rows}, {lengths[0]} to {longest} tokens"
+    return Probe(name, size, str(share), sides)
 
 
 def _capacity(searches: Searches, shape: Shape, tokens: int) -> Probe:

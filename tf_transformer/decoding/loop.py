@@ -8,6 +8,7 @@ from keras import KerasTensor, ops, tree
 
 from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import CacheSchedule, Hypotheses
+from tf_transformer.thresholds import SHARE_TO_REMOVE
 
 State = TypeVar("State", bound=Any)  # a NamedTuple with `state` and the scalar `index`
 
@@ -54,9 +55,9 @@ def run_search(
         is_done: which sentences' results are final, bool (B,).
         result: the hypotheses of a state.
         max_length: the largest number of steps.
-        drop_finished: whether sentences leave the batch when they are done. They leave when they
-            are half of it. The batch's size must be free to change: not under XLA or JAX, nor in
-            a TensorFlow graph with a known size.
+        drop_finished: whether sentences leave the batch when they are done. They leave together,
+            when they are a part of it that is worth a copy of the state. The batch's size must be
+            free to change: not under XLA or JAX, nor in a TensorFlow graph with a known size.
         cache_schedule: the capacities of a static state, without `drop_finished`. None: the state
             has capacity for the whole search.
     """
@@ -65,8 +66,8 @@ def run_search(
         return result(_run_with_capacities(extend, start, is_done, schedule))
 
     def mostly_live(now):
-        live = ops.sum(ops.cast(ops.logical_not(is_done(now)), "int32"))
-        return ops.logical_and(now.index < max_length, 2 * live > ops.shape(is_done(now))[0])
+        running = ops.cast(ops.logical_not(is_done(now)), "float32")  # (B,)
+        return ops.logical_and(now.index < max_length, ops.mean(running) > 1 - SHARE_TO_REMOVE)
 
     def continue_without_finished(now, sentences, results):
         (now,) = ops.while_loop(mostly_live, lambda now: (extend(now),), (now,))

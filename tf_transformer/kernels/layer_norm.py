@@ -37,7 +37,7 @@ def layer_norm(
     @with_gradient
     def normalize(x, gamma, beta):
         centred = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        variance = ops.mean(centred * centred, axis=-1, keepdims=True)
         scale = ops.rsqrt(variance + epsilon)  # (..., 1)
         unit = centred * scale  # mean 0, variance 1
 
@@ -78,7 +78,7 @@ def rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasTensor:
 
     @with_gradient
     def normalize(x, gamma):
-        scale = ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + epsilon)  # (..., 1)
+        scale = ops.rsqrt(ops.mean(x * x, axis=-1, keepdims=True) + epsilon)  # (..., 1)
         unit = x * scale
 
         def gradient(upstream):

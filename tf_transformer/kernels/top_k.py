@@ -161,7 +161,10 @@ def _sort(values: KerasTensor, k: int, xla: bool) -> Ranking:
 
 
 def _block_size(size: int, rows: int, k: int) -> int:
-    """The largest divisor of `size` in the range of good block sizes, or 1: no row is padded."""
+    """The largest divisor of `size` in the range of good block sizes, or 1: no row is padded.
+
+    Multiples of 8 come first: vector instructions take 8 values, and the others one by one.
+    """
     largest = min(LARGEST_BLOCK, rows * size // (BLOCKS_PER_RESULT * k))
-    divisors = (b for b in range(largest, SMALLEST_BLOCK - 1, -1) if size % b == 0)
-    return next(divisors, 1)
+    divisors = [b for b in range(SMALLEST_BLOCK, largest + 1) if size % b == 0]
+    return max(divisors, key=lambda b: (b % 8 == 0, b), default=1)
