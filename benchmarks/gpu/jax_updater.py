@@ -42,10 +42,8 @@ def task(setting: Setting, cell: Cell) -> Task:
     variables = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
     state = [tuple([variable.value for variable in each] for each in variables)]
     update = jax.jit(functools.partial(_update, model, optimizer), donate_argnums=0)
-    data = [
-        (jnp.asarray(batch.source), jnp.asarray(batch.labels))
-        for batch in batches(setting.shape, cell)
-    ]
+    made = batches(setting.shape, cell)
+    data = [(jnp.asarray(batch.source), jnp.asarray(batch.labels)) for batch in made]
 
     def run() -> float:
         losses = []
@@ -54,7 +52,7 @@ def task(setting: Setting, cell: Cell) -> Task:
             losses.append(loss)
         return float(np.mean(losses))
 
-    return Task(tokens_of(cell), run, float, BATCHES, model.count_params())
+    return Task(tokens_of(made), run, float, BATCHES, model.count_params())
 
 
 def _update(model, optimizer, state: State, source, target) -> tuple[State, Any]:

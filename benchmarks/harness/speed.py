@@ -29,6 +29,7 @@ class Measurement(NamedTuple):
     parameters: int
     usages: list[Usage]  # of the timed runs
     values: list[float]  # what the checks gave, warm-up included
+    ready_seconds: float = 0.0  # from the start of the process to the end of the warm-up
 
 
 class Speed(NamedTuple):

@@ -1,15 +1,19 @@
 """Compares the speed of training with other libraries.
 
     python -m benchmarks.train --shapes tiny --systems tf_transformer,keras
+    python -m benchmarks.train --shapes tiny --source train.en --target train.de
 
 README.md in the folder above describes what is measured and how to read it.
 """
 
-from collections.abc import Iterator, Sequence
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from benchmarks.harness.options import at_least_one, chosen
-from benchmarks.harness.processes import Process
+from benchmarks.harness.processes import Process, call
 from benchmarks.harness.speed import (
     Measurement,
     Place,
@@ -21,8 +25,8 @@ from benchmarks.harness.speed import (
 )
 from benchmarks.harness.turns import Job, interleaved, rounds_of, show
 from benchmarks.train.report import check, describe, rows_of, table
-from benchmarks.train.systems import MALLOC, SYSTEMS, missing
-from benchmarks.train.workload import BATCHES, CELLS
+from benchmarks.train.systems import MALLOC, SYSTEMS, TEXT_SYSTEMS, missing
+from benchmarks.train.workload import BATCHES, CELLS, TEXT_BATCHES, Cell
 from tf_transformer.commands import command_line
 
 PACKAGES = (
@@ -35,7 +39,9 @@ _WARM_UP_RUNS = 2
 
 def main(
     shapes: str = "base,tiny",
-    systems: str = ",".join(SYSTEMS),
+    systems: str = "",
+    source: str = "",
+    target: str = "",
     rounds: int = 3,
     updates: int = 20,
     malloc: Literal["stock", "tuned"] = "stock",
@@ -45,38 +51,59 @@ def main(
 
     Args:
         shapes: sizes of the model: base, tiny, or both.
-        systems: which to measure.
+        systems: which to measure; all when empty.
+        source: file of sentences; batches are then those of a training on this text, with padding
+            and of several shapes, instead of random ones of one shape.
+        target: file of their translations.
         rounds: how often all are measured, in fresh processes.
-        updates: timed updates per round, rounded up to whole runs over the four batches. All
+        updates: timed updates per round, rounded up to whole runs over the batches. All
             systems take turns, a run each.
         malloc: memory of all processes; tuned: freed memory is kept, in large pages.
         output: result file to write, for example results/train_tiny.json.
     """
     at_least_one(rounds=rounds, updates=updates)
-    names, chosen_shapes = chosen(systems, SYSTEMS), chosen(shapes, CELLS)
+    known = TEXT_SYSTEMS if source else SYSTEMS
+    names = chosen(systems, known) if systems else list(known)
+    chosen_shapes = chosen(shapes, CELLS)
     skipped = {name: lacks for name in names if (lacks := missing(name))}
     found: list[Measurement] = []
     failed: dict[Job, str] = {}
-    for round_ in rounds_of(rounds):
-        for shape in chosen_shapes:
-            jobs = [Job(shape, name) for name in names if name not in skipped]
-            jobs = [job for job in jobs if job not in failed]
-            more, errors = measure(round_, jobs, -(-updates // BATCHES), malloc)
-            found, failed = found + more, failed | errors
+    with tempfile.TemporaryDirectory() as folder:
+        cells = {shape: CELLS[shape] for shape in chosen_shapes}
+        if source:
+            write = "benchmarks.train.text:write"
+            files = {"folder": folder, "source": os.path.abspath(source)}
+            files["target"] = os.path.abspath(target)
+            cells = {shape: Cell(*call(write, shape=shape, **files)) for shape in cells}
+        for round_ in rounds_of(rounds):
+            for shape in chosen_shapes:
+                jobs = [Job(shape, name) for name in names if name not in skipped]
+                jobs = [job for job in jobs if job not in failed]
+                runs = -(-updates // (TEXT_BATCHES if source else BATCHES))
+                more, errors = measure(round_, jobs, cells, folder, runs, malloc)
+                found, failed = found + more, failed | errors
     speeds, last = speeds_of(found), {each.place: each for each in found}
-    for shape in chosen_shapes:
-        print(f"\n{table(speeds, last, shape, names)}\n\nper update:\n\n{costs(speeds, shape)}")
+    for shape, cell in cells.items():
+        described = table(speeds, last, shape, cell, names)
+        print(f"\n{described}\n\nper update:\n\n{costs(speeds, shape)}")
     finish(rows_of(speeds, last), skipped, failed, PACKAGES, output)
 
 
 def measure(
-    round_: str, jobs: Sequence[Job], runs: int, malloc: str
+    round_: str,
+    jobs: Sequence[Job],
+    cells: Mapping[str, Cell],
+    folder: str,
+    runs: int,
+    malloc: str,
 ) -> tuple[list[Measurement], dict[Job, str]]:
     """Trains systems in processes of their own, one run of each in turn.
 
     Args:
         round_: its name.
         jobs: systems and shapes.
+        cells: the batches of each shape.
+        folder: of their files.
         runs: timed ones of each.
         malloc: memory of their processes.
 
@@ -85,16 +112,17 @@ def measure(
     """
 
     def work(job: Job) -> Iterator[Measurement]:
-        place = Place(job.shape, job.system, CELLS[job.shape])
-        asked = {"systems": "benchmarks.train.systems", **job._asdict(), "folder": ""}
+        place, start = Place(job.shape, job.system, cells[job.shape]), time.perf_counter()
+        asked = {"systems": "benchmarks.train.systems", **job._asdict(), "folder": folder}
         asked["cell"] = place.cell
         with Process({**SYSTEMS[job.system].environment, **MALLOC[malloc]}) as process:
             for number in range(runs + 1):
                 warm_up = {} if number else {"warm_up": _WARM_UP_RUNS, "repeats": 0}
                 fields = process.call("benchmarks.harness.tasks:measure", **asked, **warm_up)
+                ready = 0.0 if number else time.perf_counter() - start
                 if not number:
-                    show(round_, job, "warm")
-                yield measurement(place, fields)
+                    show(round_, job, f"warm after {ready:.0f} s")
+                yield measurement(place, fields | {"ready_seconds": ready})
 
     of_jobs, failed = interleaved(jobs, work)
     measured = []

@@ -44,7 +44,7 @@ def task(setting: Setting, cell: Cell) -> Task:
         return float(np.mean(losses))
 
     parameters = sum(array.size for array in jax.tree.leaves(weights))
-    return Task(tokens_of(cell), run, float, BATCHES, parameters)
+    return Task(tokens_of(made), run, float, BATCHES, parameters)
 
 
 def _update(model, optimizer, weights, moments, key, source, target, labels):

@@ -7,7 +7,7 @@ from benchmarks.harness.shapes import SHAPES
 from benchmarks.harness.speed import Measurement, Place, Speeds, row, tokens_per_second
 from benchmarks.harness.tables import markdown
 from benchmarks.train.systems import OURS
-from benchmarks.train.workload import CELLS, check_losses, check_parameters
+from benchmarks.train.workload import Cell, check_losses, check_parameters
 
 Last = Mapping[Place, Measurement]  # of the last round
 
@@ -41,10 +41,10 @@ def ratio(speeds: Speeds, place: Place) -> float | None:
     return speeds[place].tokens_per_second / max(others) if others else None
 
 
-def table(speeds: Speeds, last: Last, shape: str, systems: Sequence[str]) -> str:
+def table(speeds: Speeds, last: Last, shape: str, cell: Cell, systems: Sequence[str]) -> str:
     """A Markdown table of a shape; a row for each system that has a speed."""
     rows = []
-    for place in (Place(shape, system, CELLS[shape]) for system in systems):
+    for place in (Place(shape, system, cell) for system in systems):
         if place in speeds:
             over, found = ratio(speeds, place), last[place]
             rows.append(
@@ -54,10 +54,11 @@ def table(speeds: Speeds, last: Last, shape: str, systems: Sequence[str]) -> str
                     "–" if over is None else f"{over:.2f}",
                     f"{found.parameters:,}",
                     f"{found.values[0]:.3f} to {found.values[-1]:.3f}",
+                    f"{found.ready_seconds:.0f}",
                 ]
             )
-    header = ["system", "tokens/s", "to the fastest other", "parameters", "loss"]
-    return f"{shape}: {SHAPES[shape]}; {CELLS[shape]} per update\n\n{markdown(header, rows)}"
+    header = ["system", "tokens/s", "to the fastest other", "parameters", "loss", "s to warm up"]
+    return f"{shape}: {SHAPES[shape]}; {cell} per update\n\n{markdown(header, rows)}"
 
 
 def rows_of(speeds: Speeds, last: Last) -> list[Row]:
@@ -69,6 +70,7 @@ def rows_of(speeds: Speeds, last: Last) -> list[Row]:
             "parameters": last[place].parameters,
             "first_loss": last[place].values[0],
             "last_loss": last[place].values[-1],
+            "ready_seconds": round(last[place].ready_seconds, 1),
         }
         for place, speed in speeds.items()
     ]

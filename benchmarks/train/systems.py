@@ -6,7 +6,7 @@ import shutil
 from benchmarks.harness.systems import JAX, TENSORFLOW, TORCH, System, not_installed
 from benchmarks.train.workload import Cell
 
-__all__ = ["MALLOC", "OURS", "SYSTEMS", "Cell", "missing"]
+__all__ = ["MALLOC", "OURS", "SYSTEMS", "TEXT_SYSTEMS", "Cell", "missing"]
 
 _KEEP_ALL = str(2**34)
 # glibc returns large blocks to the system when they are freed, and the system maps and clears their
@@ -39,6 +39,7 @@ SYSTEMS = {
     "marian": _system("torch_marian", "torch transformers", TORCH),
     "flax": _system("flax_transformer", "jax flax optax", JAX),
 }
+TEXT_SYSTEMS = ("tf_transformer", "tf_transformer_xla", "keras", "keras_xla", "torch")
 OURS = {"tf_transformer", "tf_transformer_xla"}
 
 

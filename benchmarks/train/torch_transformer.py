@@ -6,17 +6,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.harness.shapes import THREADS, Shape
+from benchmarks.harness.shapes import PAD_ID, THREADS, Shape
 from benchmarks.harness.tasks import Setting, Task
 from benchmarks.train.workload import (
-    BATCHES,
     BETAS,
     DROPOUT,
     EPSILON,
     LABEL_SMOOTHING,
     LEARNING_RATE,
     Cell,
-    batches,
+    batches_of,
     sinusoids,
     tokens_of,
 )
@@ -26,7 +25,7 @@ def task(setting: Setting, cell: Cell, compiled: bool) -> Task:
     """Trains the model of this shape."""
     torch.set_num_threads(THREADS)
     torch.manual_seed(1)
-    return torch_task(_Model(setting.shape, cell.tokens), setting, cell, compiled)
+    return torch_task(_Model(setting.shape, cell), setting, cell, compiled)
 
 
 def torch_task(model: nn.Module, setting: Setting, cell: Cell, compiled: bool) -> Task:
@@ -35,14 +34,17 @@ def torch_task(model: nn.Module, setting: Setting, cell: Cell, compiled: bool) -
     model.to(device)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(trained, LEARNING_RATE, betas=BETAS, eps=EPSILON, fused=True)
-    made = batches(setting.shape, cell)
+    made = batches_of(setting, cell)
     data = [tuple(torch.from_numpy(ids).long().to(device) for ids in batch) for batch in made]
 
     def loss_of(source, target, labels):
         with torch.autocast(device, torch.bfloat16, enabled=cell.dtype == "bfloat16"):
             logits = model(source, target)
         return functional.cross_entropy(
-            logits.flatten(0, 1).float(), labels.flatten(), label_smoothing=LABEL_SMOOTHING
+            logits.flatten(0, 1).float(),
+            labels.flatten(),
+            ignore_index=PAD_ID,
+            label_smoothing=LABEL_SMOOTHING,
         )
 
     loss_of = torch.compile(loss_of) if compiled else loss_of
@@ -59,22 +61,23 @@ def torch_task(model: nn.Module, setting: Setting, cell: Cell, compiled: bool) -
 
     model.train()
     parameters = sum(parameter.numel() for parameter in trained)
-    return Task(tokens_of(cell), run, float, BATCHES, parameters)
+    return Task(tokens_of(made), run, float, len(made), parameters)
 
 
 class _Model(nn.Module):
     """Embeddings, sinusoids, nn.Transformer without its two final norms, tied output."""
 
-    def __init__(self, shape: Shape, tokens: int):
+    def __init__(self, shape: Shape, cell: Cell):
         super().__init__()
+        self.has_padding = cell.is_text
         self.scale = math.sqrt(shape.d_model)
         self.embedding = nn.Embedding(shape.vocabulary_size, shape.d_model)
         nn.init.normal_(self.embedding.weight, std=1 / self.scale)
         self.dropout = nn.Dropout(DROPOUT)
         sizes = (shape.d_model, shape.num_heads, shape.num_layers, shape.num_layers, shape.d_ff)
         self.transformer = nn.Transformer(*sizes, dropout=DROPOUT, batch_first=True)
-        self.register_buffer("positions", torch.from_numpy(sinusoids(shape, tokens)))
-        mask = nn.Transformer.generate_square_subsequent_mask(tokens)
+        self.register_buffer("positions", torch.from_numpy(sinusoids(shape, cell.tokens)))
+        mask = nn.Transformer.generate_square_subsequent_mask(cell.tokens)
         self.register_buffer("causal", mask)
         self._remove_additions_to_the_paper()
 
@@ -89,13 +92,17 @@ class _Model(nn.Module):
             layer.multihead_attn.dropout = 0.0
 
     def _embedded(self, ids: torch.Tensor) -> torch.Tensor:
-        return self.dropout(self.embedding(ids) * self.scale + self.positions)
+        return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.shape[1]])
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        is_padding = source == PAD_ID if self.has_padding else None
+        length = target.shape[1]
         x = self.transformer(
             self._embedded(source),
             self._embedded(target),
-            tgt_mask=self.causal,
+            src_key_padding_mask=is_padding,
+            memory_key_padding_mask=is_padding,
+            tgt_mask=self.causal[:length, :length],
             tgt_is_causal=True,
         )
         return functional.linear(x, self.embedding.weight)

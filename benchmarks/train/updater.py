@@ -6,14 +6,13 @@ from benchmarks.harness.shapes import THREADS
 from benchmarks.harness.tasks import Setting, Task
 from benchmarks.train.keras_fit import repeated
 from benchmarks.train.workload import (
-    BATCHES,
     BETAS,
     DROPOUT,
     EPSILON,
     LABEL_SMOOTHING,
     LEARNING_RATE,
     Cell,
-    batches,
+    batches_of,
     tokens_of,
 )
 from tf_transformer.config import ModelConfig, TrainConfig
@@ -35,12 +34,12 @@ def task(setting: Setting, cell: Cell, jit_compile: bool) -> Task:
     beta_1, beta_2 = BETAS
     optimizer = make_optimizer(model, LEARNING_RATE, beta_1=beta_1, beta_2=beta_2, epsilon=EPSILON)
     updater = Updater(TRANSLATION, model, optimizer, LABEL_SMOOTHING, *execution)
-    made = batches(setting.shape, cell)
+    made = batches_of(setting, cell)
     data = repeated([({"source": batch.source, "target": batch.labels},) for batch in made])
 
     def run() -> float:
-        for _ in range(BATCHES):
+        for _ in made:
             updater.update(data)
         return updater.read_metrics()["loss"]
 
-    return Task(tokens_of(cell), run, float, BATCHES, model.count_params())
+    return Task(tokens_of(made), run, float, len(made), model.count_params())

@@ -1,16 +1,19 @@
 """The training that every system does: sizes, batches, optimizer; and what is checked of it."""
 
 import math
+import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.harness.shapes import FIRST_FREE_ID, START_ID, Shape
+from benchmarks.harness.shapes import FIRST_FREE_ID, PAD_ID, START_ID, Shape
+from benchmarks.harness.tasks import Setting
 
 # Each run makes one update with each of these batches, so that no batch is still in a cache when
 # it is used again, and the losses of runs can be compared.
 BATCHES = 4
+TEXT_BATCHES = 16  # of a text
 LABEL_SMOOTHING = 0.1
 DROPOUT = 0.1
 # Without warm-up, a rate at which a post-norm model still trains.
@@ -18,6 +21,7 @@ LEARNING_RATE = 1e-4
 BETAS = (0.9, 0.98)
 EPSILON = 1e-9
 
+_FILE = "batches.npz"
 # Biases in attention are optional in some libraries and not in others.
 _PARAMETER_TOLERANCE = 0.02
 _FIRST_LOSS_FACTOR = 1.25
@@ -27,8 +31,8 @@ class Cell(NamedTuple):
     """The batch of an update.
 
     Attributes:
-        sentences: of a batch, B.
-        tokens: of a source, and of a target, without padding.
+        sentences: of a batch, B; 0: batches of a text, with padding.
+        tokens: of a source, and of a target; of a text: of the longest.
         dtype: of the computation.
     """
 
@@ -36,7 +40,14 @@ class Cell(NamedTuple):
     tokens: int
     dtype: str = "float32"
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the batches are those of a text; see `text.py`."""
+        return not self.sentences
+
     def __str__(self) -> str:
+        if self.is_text:
+            return f"text of at most {self.tokens} tokens"
         return f"{self.sentences} × {self.tokens} tokens"
 
 
@@ -59,6 +70,22 @@ def batches(shape: Shape, cell: Cell) -> list[Batch]:
     return [Batch(source, shifted(labels), labels) for source, labels in ids]
 
 
+def batches_of(setting: Setting, cell: Cell) -> list[Batch]:
+    """The batches of a cell: random ones, or those that `write_batches` has written."""
+    if not cell.is_text:
+        return batches(setting.shape, cell)
+    with np.load(setting.shared / _FILE) as arrays:
+        ids = [(arrays[f"source{n}"], arrays[f"labels{n}"]) for n in range(len(arrays) // 2)]
+    return [Batch(source, shifted(labels), labels) for source, labels in ids]
+
+
+def write_batches(folder: pathlib.Path, made: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Writes sources and labels, each (B, T) with padding, for all systems."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"source{n}": source for n, (source, _) in enumerate(made)}
+    np.savez(folder / _FILE, **arrays, **{f"labels{n}": ids for n, (_, ids) in enumerate(made)})
+
+
 def shifted(labels: np.ndarray) -> np.ndarray:
     """The decoder's input for these labels."""
     return np.pad(labels[:, :-1], ((0, 0), (1, 0)), constant_values=START_ID)
@@ -72,9 +99,9 @@ def sinusoids(shape: Shape, tokens: int) -> np.ndarray:
     return pairs.reshape(tokens, -1).astype(np.float32)
 
 
-def tokens_of(cell: Cell) -> int:
-    """Target tokens of a run."""
-    return BATCHES * cell.sentences * cell.tokens
+def tokens_of(made: Sequence[Batch]) -> int:
+    """Target tokens of a run, padding not counted."""
+    return sum(int(np.count_nonzero(batch.labels != PAD_ID)) for batch in made)
 
 
 def parameters(shape: Shape) -> int:
