@@ -32,12 +32,12 @@ def probes(small: bool = False) -> Iterator[Probe]:
     yield from _buckets(searches, small)
 
 
-def make_model(small: bool) -> Transformer:
+def make_model(small: bool = False, vocabulary_size: int = 8000) -> Transformer:
     """Random weights of tiny with two layers; translations end at `min_length`."""
     keras.utils.set_random_seed(1)
     small_sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}
     sizes = small_sizes if small else {"num_layers": 2}
-    model = Transformer(64 if small else 8000, ModelConfig.preset("tiny", **sizes))
+    model = Transformer(64 if small else vocabulary_size, ModelConfig.preset("tiny", **sizes))
     model.build()
     end = keras.ops.convert_to_numpy(model.output_embedding.embeddings)[EOS_ID]
     # The β of the last layer norm becomes a state to which the end token is the likeliest.
@@ -53,12 +53,12 @@ def searches_of(model: Transformer) -> Searches:
         ids = np.random.default_rng(1).integers(4, model.vocabulary_size, shape, np.int32)
         ids[:, -1] = EOS_ID
         config = DecodeConfig(beam_size=4, min_length=tokens)
-        return lambda: _loop_of(Search(model, config, static_shapes=compiled), ids, compiled)
+        return lambda: loop_of(Search(model, config, static_shapes=compiled), ids, compiled)
 
     return of
 
 
-def _loop_of(search: Search, ids: np.ndarray, compiled: bool) -> Loop:
+def loop_of(search: Search, ids: np.ndarray, compiled: bool) -> Loop:
     """Runs of a search for sources (B, S), after a first run that is not timed."""
     source = tf.constant(ids)
     signature = [tf.TensorSpec(ids.shape if compiled else (None, None), tf.int32)]
@@ -89,7 +89,7 @@ def _removal(model: Transformer, shape: Shape) -> Probe:
     ids[np.arange(longest) >= lengths[:, None]] = PAD_ID
     search = Search(model, DecodeConfig(beam_size=4, min_length_ratio=1.0))
     values = {str(each): each for each in (share / 2, share, 2 * share, 8 * share)}
-    sides = forced("decoding.loop", name, values, lambda: _loop_of(search, ids, False))
+    sides = forced("decoding.loop", name, values, lambda: loop_of(search, ids, False))
     size = f"tiny, beam 4, batch {rows}, {lengths[0]} to {longest} tokens"
     return Probe(name, size, str(share), sides)
 
