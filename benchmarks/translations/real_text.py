@@ -1,12 +1,12 @@
-"""Speed of translating a text with a trained run, beside CTranslate2.
+"""Speed of translating a text with a trained run, beside CTranslate2 and Hugging Face.
 
     python -m benchmarks.translations.real_text --run_dir runs/multi30k --source test.en \
         --reference test.de --output results/real_text.json
 
 Sentences have the lengths that they have, so batches, padding and the ends of searches count. Each
 system has two cores and a process of its own, and uses them as it does best: this project and
-CTranslate2 translate two batches at a time, one thread each. All systems make one round, then the
-next.
+CTranslate2 translate two batches at a time, one thread each; Hugging Face's `generate` has batches
+of similar length. All systems make one round, then the next.
 """
 
 import os
@@ -22,12 +22,14 @@ from typing import Any
 
 from benchmarks.harness import results
 from benchmarks.harness.options import at_least_one, chosen
-from benchmarks.harness.processes import call
+from benchmarks.harness.processes import ProcessError, call
+from benchmarks.harness.systems import not_installed
 from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import peak_megabytes, usage_of
 from benchmarks.translations.compare import bleu, first_lines
 from tf_transformer.commands import command_line
 
+PACKAGES = ("tensorflow", "ctranslate2", "transformers", "torch", "sacrebleu")
 THREADS = 2
 BATCH = 64  # lines of a call of the SavedModel
 BATCH_TOKENS = 2048  # of CTranslate2
@@ -58,6 +60,7 @@ def main(
     """
     at_least_one(copies=copies, beam_size=beam_size, rounds=rounds)
     selected = chosen(systems, SYSTEMS) if systems else list(SYSTEMS)
+    run_dir, source = os.path.abspath(run_dir), os.path.abspath(source)  # for other processes
     references = first_lines(reference, 10**9)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in selected}
     with tempfile.TemporaryDirectory() as folder:
@@ -66,13 +69,19 @@ def main(
         for _ in range(rounds):
             for name in selected:
                 work = arguments | {"source": source, "copies": copies, "system": name}
-                one = call("benchmarks.translations.real_text:measured", **work)
+                try:
+                    one = call("benchmarks.translations.real_text:measured", **work)
+                except ProcessError as error:
+                    print(f"{name} failed: {error}", file=sys.stderr)
+                    continue
                 one["bleu"] = bleu(one.pop("translations"), references)
                 found[name].append(one)
-    rows = [median(name, each) for name, each in found.items()]
+    rows = [median(name, each) for name, each in found.items() if each]
+    if not rows:
+        sys.exit("no system could be measured.")
     print(of_rows(rows, left=1))
     summary = {"sentences": rows[0]["sentences"], "beam": beam_size}
-    results.save(output, rows, ("tensorflow", "ctranslate2", "sacrebleu"), summary=summary)
+    results.save(output, rows, PACKAGES, summary=summary)
 
 
 def median(name: str, rounds: list[dict[str, Any]]) -> dict[str, Any]:
@@ -90,6 +99,11 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
     for jit_compile in (False, True):
         translator.save(f"{folder}/saved_model{'_xla' * jit_compile}", jit_compile)
     to_ctranslate2.write(translator, pathlib.Path(folder, "ctranslate2"), "float32")
+    if not not_installed(["torch", "transformers"]):
+        from benchmarks.translations import marian_run
+
+        if marian_run.is_supported(translator):
+            marian_run.save(translator, f"{folder}/marian")
 
 
 def measured(
@@ -191,12 +205,53 @@ def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
     return translate
 
 
+def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """`translate_file` with two workers; CTranslate2 reads the text and forms the batches."""
+    from tf_transformer.export.run_in_ctranslate2 import Model, load
+
+    model = Model(f"{folder}/ctranslate2")
+    model.translator = load(
+        *(f"{folder}/ctranslate2", "cpu"), inter_threads=THREADS, intra_threads=1
+    )
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        with tempfile.TemporaryDirectory() as files:
+            source, target = pathlib.Path(files, "source"), pathlib.Path(files, "target")
+            source.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+            model.translator.translate_file(
+                *(str(source), str(target)),
+                max_batch_size=BATCH_TOKENS,
+                batch_type="tokens",
+                beam_size=beam_size,
+                length_penalty=model.search["length_penalty"],
+                source_tokenize_fn=lambda text: model.tokenizer.encode(text, out_type=str),
+                target_detokenize_fn=model.text,
+            )
+            return target.read_text("utf-8").splitlines()
+
+    return translate
+
+
+def _marian(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """Hugging Face's MarianMTModel with the weights of a post-norm run."""
+    import torch
+
+    from benchmarks.translations.marian_run import translate_with
+    from tf_transformer.export.run_in_ctranslate2 import Model
+
+    torch.set_num_threads(THREADS)
+    model = Model(f"{folder}/ctranslate2")
+    return translate_with(f"{folder}/marian", model.tokenizer, model.search, BATCH)
+
+
 SYSTEMS: dict[str, Callable[[str, str, int], Translate]] = {
     "translate.py": _command,
     "translator": _translator,
     "savedmodel": _saved_model,
     "savedmodel_xla": _compiled_saved_model,
     "ctranslate2": _ctranslate2,
+    "ctranslate2_file": _ctranslate2_file,
+    "marian": _marian,
 }
 
 
