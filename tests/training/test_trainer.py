@@ -56,11 +56,16 @@ def test_tensorboard_can_read_the_logs(run):
     assert {"loss", "val_bleu", "learning_rate", "tokens_per_second"} <= tags
 
 
-def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
+@pytest.mark.parametrize("micro_batches", [1, 2])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(
+    tmp_path, jit_compile, micro_batches
+):
     """Bit for bit, with dropout on: the random state is part of a checkpoint."""
-    trainer.train(small_config(steps=4), tmp_path / "whole")
-    trainer.train(small_config(steps=2), tmp_path / "parts")
-    trainer.train(small_config(steps=4), tmp_path / "parts")
+    options = {"jit_compile": jit_compile, "micro_batches": micro_batches}
+    trainer.train(small_config(steps=4, **options), tmp_path / "whole")
+    trainer.train(small_config(steps=2, **options), tmp_path / "parts")
+    trainer.train(small_config(steps=4, **options), tmp_path / "parts")
     for whole, parts in zip(
         weights_of(tmp_path / "whole"), weights_of(tmp_path / "parts"), strict=True
     ):
