@@ -403,6 +403,28 @@ def _described(name: str) -> list[str]:
     return [", ".join(f"`{each}`" for each in each_of) or "–" for each_of in (blocks, values)]
 
 
+def train_text() -> str:
+    """The speed of each system on the batches of a text, and the seconds before it has it."""
+    rows = [
+        [
+            TRAINED[row["system"]],
+            _speed(row, "ratio_to_fastest_other"),
+            f"{row['ready_seconds']:.0f}",
+        ]
+        for row in _rows("train_text")
+    ]
+    return markdown(["system", "tokens/s", "s to warm up"], rows)
+
+
+REAL_TEXT = {
+    "system": "system",
+    "sentences_per_second": "sentences/s",
+    "first_pass_seconds": "s of the first pass, with start-up",
+    "peak_mb": "peak memory, MB",
+    "minor_faults": "minor page faults",
+    "system_seconds": "system time, s",
+    "bleu": "BLEU",
+}
 # Results that need a longer measurement than most; without their file there is no block.
 _LONG: dict[str, Renderer] = {
     "long_sequences": fields_of(
@@ -432,8 +454,22 @@ _LONG: dict[str, Renderer] = {
     "parsing": lambda: of_rows(_rows("parsing"), left=1),
     "positions": lambda: by_length("positions"),
     "positions_short": lambda: by_length("positions_short"),
+    "real_text": fields_of("real_text", REAL_TEXT),
+    "real_text_base": fields_of("real_text_base", REAL_TEXT),
     "recurrent": lambda: by_length("recurrent"),
     "recurrent.speed": lambda: by_length("recurrent", "tokens_per_second"),
+    "scaling": fields_of(
+        "scaling",
+        {
+            "part": "cost in seconds",
+            "formula": "formula",
+            "coefficients": "coefficients",
+            "error": "median error",
+        },
+        left=3,
+    ),
+    "scaling.trainings": lambda: of_rows(read("scaling")["trainings"], left=1),
+    "train_text": train_text,
     "variants": fields_of(
         "variants",
         {

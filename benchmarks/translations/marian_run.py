@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tf_transformer.translator import Translator
 
+_POSITIONS = "positions.npy"
 _EPSILON = 1e-6  # of our layer norms; Marian's configuration has no such field
 
 
@@ -25,12 +26,15 @@ def save(translator: "Translator", folder: str) -> None:
     config = translator.model.config
     sizes = (config.num_layers, config.d_model, config.d_ff, config.num_heads)
     shape, count = Shape(*sizes, translator.model.vocabulary_size), positions(translator)
-    model = MarianMTModel(marian_config(shape, max_position_embeddings=count))
+    marian = marian_config(shape)
+    marian.max_position_embeddings = count
+    model = MarianMTModel(marian)
     weights = specification(translator.model, count, np.dtype(np.float32))
     state = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
     state |= {name: torch.from_numpy(value) for name, value in _state(weights)}
     model.load_state_dict(state)
-    model.save_pretrained(folder)
+    model.save_pretrained(folder)  # leaves out the positions
+    np.save(f"{folder}/{_POSITIONS}", weights.encoder.position_encodings.encodings)
 
 
 def is_supported(translator: "Translator") -> bool:
@@ -46,7 +50,6 @@ def _state(weights: Any) -> Iterator[tuple[str, np.ndarray]]:
     for side, stack in (("encoder", weights.encoder), ("decoder", weights.decoder)):
         embeddings = stack.embeddings if side == "decoder" else stack.embeddings[0]
         yield f"model.{side}.embed_tokens.weight", embeddings.weight
-        yield f"model.{side}.embed_positions.weight", stack.position_encodings.encodings
         for number, layer in enumerate(stack.layer):
             name = f"model.{side}.layers.{number}"
             yield from _attention(f"{name}.self_attn", layer.self_attention)
@@ -84,6 +87,9 @@ def translate_with(
         batch_size: lines of a batch.
     """
     model = MarianMTModel.from_pretrained(folder).eval()
+    encodings = torch.from_numpy(np.load(f"{folder}/{_POSITIONS}"))
+    for side in (model.model.encoder, model.model.decoder):
+        side.embed_positions.weight.data.copy_(encodings)
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
             module.eps = _EPSILON

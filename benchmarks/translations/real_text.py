@@ -41,6 +41,7 @@ def main(
     source: str,
     reference: str,
     systems: str = "",
+    lines: int = 10**9,
     copies: int = 3,
     beam_size: int = 4,
     rounds: int = 3,
@@ -53,22 +54,24 @@ def main(
         source: file of sentences.
         reference: file of their translations.
         systems: systems to measure, with commas between them; all when empty.
+        lines: the first lines of the files; the others are left out.
         copies: how often the text is repeated.
         beam_size: of all searches.
         rounds: processes of each system, one after the other.
         output: result file to write, for example results/real_text.json.
     """
-    at_least_one(copies=copies, beam_size=beam_size, rounds=rounds)
+    at_least_one(lines=lines, copies=copies, beam_size=beam_size, rounds=rounds)
     selected = chosen(systems, SYSTEMS) if systems else list(SYSTEMS)
     run_dir, source = os.path.abspath(run_dir), os.path.abspath(source)  # for other processes
-    references = first_lines(reference, 10**9)
+    references = first_lines(reference, lines)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in selected}
     with tempfile.TemporaryDirectory() as folder:
         arguments = {"run_dir": run_dir, "folder": folder, "beam_size": beam_size}
         call("benchmarks.translations.real_text:export", **arguments)
         for _ in range(rounds):
             for name in selected:
-                work = arguments | {"source": source, "copies": copies, "system": name}
+                work = arguments | {"source": source, "lines": lines}
+                work |= {"copies": copies, "system": name}
                 try:
                     one = call("benchmarks.translations.real_text:measured", **work)
                 except ProcessError as error:
@@ -107,23 +110,23 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
 
 
 def measured(
-    system: str, run_dir: str, folder: str, beam_size: int, source: str, copies: int
+    system: str, run_dir: str, folder: str, beam_size: int, source: str, lines: int, copies: int
 ) -> dict[str, Any]:
     """The numbers of one round; for a process of its own."""
-    lines = first_lines(source, 10**9)
+    text = first_lines(source, lines)
     start = time.perf_counter()
     translate = SYSTEMS[system](run_dir, folder, beam_size)
-    translate(lines)  # every shape once
+    translate(text)  # every shape once
     ready = time.perf_counter() - start
-    found, usage = usage_of(lambda: translate(lines * copies))
+    found, usage = usage_of(lambda: translate(text * copies))
     return {
-        "sentences": len(lines) * copies,
-        "sentences_per_second": len(lines) * copies / usage.seconds,
+        "sentences": len(text) * copies,
+        "sentences_per_second": len(text) * copies / usage.seconds,
         "first_pass_seconds": ready,
         "peak_mb": peak_megabytes(),
         "minor_faults": usage.minor_faults,
         "system_seconds": usage.system_seconds,
-        "translations": found[: len(lines)],
+        "translations": found[: len(text)],
     }
 
 
