@@ -419,6 +419,7 @@ def train_text() -> str:
 REAL_TEXT = {
     "system": "system",
     "sentences_per_second": "sentences/s",
+    "ratio_to_ctranslate2": "to CTranslate2",
     "first_pass_seconds": "s of the first pass, with start-up",
     "peak_mb": "peak memory, MB",
     "minor_faults": "minor page faults",
@@ -454,8 +455,12 @@ _LONG: dict[str, Renderer] = {
     "parsing": lambda: of_rows(_rows("parsing"), left=1),
     "positions": lambda: by_length("positions"),
     "positions_short": lambda: by_length("positions_short"),
+    "published_scores": fields_of(
+        "published_scores",
+        {"outputs": "outputs", "score": "score", "published": "published", "ours": "ours"},
+        left=2,
+    ),
     "real_text": fields_of("real_text", REAL_TEXT),
-    "real_text_base": fields_of("real_text_base", REAL_TEXT),
     "recurrent": lambda: by_length("recurrent"),
     "recurrent.speed": lambda: by_length("recurrent", "tokens_per_second"),
     "scaling": fields_of(

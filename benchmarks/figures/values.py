@@ -34,7 +34,6 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "positions_short": ("model", "source_tokens"),
     "pretraining": ("labels", "pretrained"),
     "real_text": ("system",),
-    "real_text_base": ("system",),
     "recurrent": ("model", "source_tokens"),
     "remat": ("remat",),
     "scaling": ("part",),

@@ -6,9 +6,12 @@
 Sentences have the lengths that they have, so batches, padding and the ends of searches count. Each
 system has two cores and a process of its own, and uses them as it does best: this project and
 CTranslate2 translate two batches at a time, one thread each; Hugging Face's `generate` has batches
-of similar length. All systems make one round, then the next.
+of similar length. Every process stays until the end, and the systems pass over the text in turn,
+because the speed of a machine changes within minutes.
 """
 
+import contextlib
+import functools
 import os
 import pathlib
 import statistics
@@ -16,13 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks.harness import results
 from benchmarks.harness.options import at_least_one, chosen
-from benchmarks.harness.processes import ProcessError, call
+from benchmarks.harness.processes import Process, ProcessError, call
 from benchmarks.harness.systems import not_installed
 from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import peak_megabytes, usage_of
@@ -30,8 +33,9 @@ from benchmarks.translations.compare import bleu, first_lines
 from tf_transformer.commands import command_line
 
 PACKAGES = ("tensorflow", "ctranslate2", "transformers", "torch", "sacrebleu")
+_MODULE = "benchmarks.translations.real_text"
 THREADS = 2
-BATCH = 64  # lines of a call of the SavedModel
+BATCH = 128  # lines
 BATCH_TOKENS = 2048  # of CTranslate2
 Translate = Callable[[Sequence[str]], list[str]]
 
@@ -44,7 +48,7 @@ def main(
     lines: int = 10**9,
     copies: int = 3,
     beam_size: int = 4,
-    rounds: int = 3,
+    rounds: int = 5,
     output: str = "",
 ) -> None:
     """Prints sentences per second, seconds of the first pass with start-up, memory and BLEU.
@@ -57,40 +61,64 @@ def main(
         lines: the first lines of the files; the others are left out.
         copies: how often the text is repeated.
         beam_size: of all searches.
-        rounds: processes of each system, one after the other.
+        rounds: passes of each system after its first one, which is not timed with them.
         output: result file to write, for example results/real_text.json.
     """
     at_least_one(lines=lines, copies=copies, beam_size=beam_size, rounds=rounds)
     selected = chosen(systems, SYSTEMS) if systems else list(SYSTEMS)
     run_dir, source = os.path.abspath(run_dir), os.path.abspath(source)  # for other processes
     references = first_lines(reference, lines)
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in selected}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as processes:
         arguments = {"run_dir": run_dir, "folder": folder, "beam_size": beam_size}
-        call("benchmarks.translations.real_text:export", **arguments)
+        call(f"{_MODULE}:export", **arguments)
+        arguments |= {"source": source, "lines": lines}
+        started = {name: processes.enter_context(Process()) for name in selected}
+        first = first_passes(started, arguments, references)
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in first}
         for _ in range(rounds):
-            for name in selected:
-                work = arguments | {"source": source, "lines": lines}
-                work |= {"copies": copies, "system": name}
-                try:
-                    one = call("benchmarks.translations.real_text:measured", **work)
-                except ProcessError as error:
-                    print(f"{name} failed: {error}", file=sys.stderr)
-                    continue
-                one["bleu"] = bleu(one.pop("translations"), references)
-                found[name].append(one)
-    rows = [median(name, each) for name, each in found.items() if each]
-    if not rows:
+            for name, passes in found.items():
+                work = arguments | {"system": name, "copies": copies}
+                passes.append(started[name].call(f"{_MODULE}:timed_pass", **work))
+    if not first:
         sys.exit("no system could be measured.")
+    rows = compared(
+        [{"system": name} | medians(passes) | first[name] for name, passes in found.items()]
+    )
     print(of_rows(rows, left=1))
     summary = {"sentences": rows[0]["sentences"], "beam": beam_size}
     results.save(output, rows, PACKAGES, summary=summary)
 
 
-def median(name: str, rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row of the table: the median of each number over all rounds."""
-    fields = {field: statistics.median(each[field] for each in rounds) for field in rounds[0]}
-    return {"system": name} | {field: round(value, 2) for field, value in fields.items()}
+def first_passes(
+    processes: Mapping[str, Process], arguments: dict[str, Any], references: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Seconds of the first pass and BLEU of each system; names those that fail."""
+    found = {}
+    for name, process in processes.items():
+        try:
+            first = process.call(f"{_MODULE}:first_pass", system=name, **arguments)
+        except ProcessError as error:
+            print(f"{name} failed: {error}", file=sys.stderr)
+            continue
+        found[name] = first | {"bleu": bleu(first.pop("translations"), references)}
+    return found
+
+
+def medians(rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """The median of each number over all rounds."""
+    return {field: statistics.median(each[field] for each in rounds) for field in rounds[0]}
+
+
+def compared(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with rounded numbers, and with their speed over that of CTranslate2."""
+    speeds = {row["system"]: row["sentences_per_second"] for row in rows}
+    result = []
+    for row in rows:
+        numbers = {name: round(v, 2) for name, v in row.items() if name != "system"}
+        if other := speeds.get("ctranslate2"):
+            numbers["ratio_to_ctranslate2"] = round(row["sentences_per_second"] / other, 2)
+        result.append({"system": row["system"]} | numbers)
+    return result
 
 
 def export(run_dir: str, folder: str, beam_size: int) -> None:
@@ -98,7 +126,7 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
     from tf_transformer.export import to_ctranslate2
     from tf_transformer.translator import Translator
 
-    translator = Translator.from_run(run_dir, beam_size=beam_size)
+    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
     for jit_compile in (False, True):
         translator.save(f"{folder}/saved_model{'_xla' * jit_compile}", jit_compile)
     to_ctranslate2.write(translator, pathlib.Path(folder, "ctranslate2"), "float32")
@@ -109,31 +137,45 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
             marian_run.save(translator, f"{folder}/marian")
 
 
-def measured(
-    system: str, run_dir: str, folder: str, beam_size: int, source: str, lines: int, copies: int
+def first_pass(
+    system: str, run_dir: str, folder: str, beam_size: int, source: str, lines: int
 ) -> dict[str, Any]:
-    """The numbers of one round; for a process of its own."""
+    """Seconds of start-up with the first pass over the text, and its translations."""
     text = first_lines(source, lines)
     start = time.perf_counter()
-    translate = SYSTEMS[system](run_dir, folder, beam_size)
-    translate(text)  # every shape once
-    ready = time.perf_counter() - start
-    found, usage = usage_of(lambda: translate(text * copies))
+    translations = _started(system, run_dir, folder, beam_size)(text)
     return {
-        "sentences": len(text) * copies,
-        "sentences_per_second": len(text) * copies / usage.seconds,
-        "first_pass_seconds": ready,
+        "first_pass_seconds": time.perf_counter() - start,
+        "translations": translations,
+    }
+
+
+def timed_pass(
+    system: str, run_dir: str, folder: str, beam_size: int, source: str, lines: int, copies: int
+) -> dict[str, Any]:
+    """The numbers of one pass; for the process of the first pass."""
+    text = first_lines(source, lines) * copies
+    translate = _started(system, run_dir, folder, beam_size)
+    _, usage = usage_of(lambda: translate(text))
+    return {
+        "sentences": len(text),
+        "sentences_per_second": len(text) / usage.seconds,
         "peak_mb": peak_megabytes(),
         "minor_faults": usage.minor_faults,
         "system_seconds": usage.system_seconds,
-        "translations": found[: len(text)],
     }
+
+
+@functools.cache
+def _started(system: str, run_dir: str, folder: str, beam_size: int) -> Translate:
+    return SYSTEMS[system](run_dir, folder, beam_size)
 
 
 def _command(run_dir: str, folder: str, beam_size: int) -> Translate:
     """`translate.py`, started anew for each text."""
     program = [sys.executable, "-m", "tf_transformer.commands.main", "translate"]
     options = ["--run_dir", run_dir, "--beam_size", str(beam_size)]
+    options += ["--batch_size", str(BATCH)]
 
     def translate(lines: Sequence[str]) -> list[str]:
         text = "".join(f"{line}\n" for line in lines)
@@ -149,7 +191,7 @@ def _translator(run_dir: str, folder: str, beam_size: int) -> Translate:
     from tf_transformer.translator import Translator
 
     use_one_thread_per_batch(THREADS)
-    translator = Translator.from_run(run_dir, beam_size=beam_size)
+    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
     return lambda lines: [each.text for each in translator(lines)]
 
 

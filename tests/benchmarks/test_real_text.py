@@ -5,33 +5,40 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
+from benchmarks.harness.processes import ProcessError
 from benchmarks.translations import real_text
 
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def test_each_system_has_the_median_of_its_rounds_and_the_bleu_of_its_translations(
-    tmp_path, monkeypatch
-):
+def test_systems_take_turns_and_have_the_medians_of_their_passes(tmp_path, monkeypatch):
     lines = ["a b c d e", "f g h i j"]
     (tmp_path / "text").write_text("\n".join(lines))
-    speeds = iter([5.0, 30.0, 1.0, 20.0, 4.0, 10.0])
+    speeds, turns = iter([5.0, 30.0, 1.0, 20.0, 4.0, 10.0]), []
 
-    def call(place, system="", **work):
-        if place.endswith("measured"):
-            right = system == "translator"
-            texts = lines if right else ["x x x x x"] * 2
-            return {"sentences": 6, "sentences_per_second": next(speeds), "translations": texts}
+    class Process:
+        __enter__, __exit__ = lambda self: self, lambda self, *error: None
 
-    monkeypatch.setattr(real_text, "call", call)
+        def call(self, place, system, **work):
+            if system == "marian":
+                raise ProcessError("out of memory")
+            if place.endswith("first_pass"):
+                texts = lines if system == "translator" else ["x x x x x"] * 2
+                return {"first_pass_seconds": 2.0, "translations": texts}
+            turns.append(system)
+            return {"sentences": 6, "sentences_per_second": next(speeds)}
+
+    monkeypatch.setattr(real_text, "Process", Process)
+    monkeypatch.setattr(real_text, "call", lambda place, **work: None)
     text, output = str(tmp_path / "text"), tmp_path / "found.json"
-    real_text.main("runs/x", text, text, systems="translator,savedmodel", output=str(output))
-    found = {row.pop("system"): row for row in json.loads(output.read_text())["measurements"]}
-    assert found["translator"]["sentences_per_second"] == 4.0
-    assert found["savedmodel"]["sentences_per_second"] == 20.0
-    assert [row["bleu"] for row in found.values()] == [pytest.approx(100), 0]
+    real_text.main(
+        *("runs/x", text, text, "translator,marian,ctranslate2"), rounds=3, output=str(output)
+    )
+    assert turns == ["translator", "ctranslate2"] * 3
+    ours, theirs = json.loads(output.read_text())["measurements"]
+    assert (ours["sentences_per_second"], theirs["sentences_per_second"]) == (4.0, 20.0)
+    assert (ours["ratio_to_ctranslate2"], theirs["ratio_to_ctranslate2"]) == (0.2, 1.0)
+    assert (ours["bleu"], theirs["bleu"]) == (100, 0)
 
 
 COSTS_OF_A_COMMAND = """

@@ -1,11 +1,13 @@
 """Scores a run on a test set: python evaluate.py --run_dir runs/x --source t.en --reference t.de.
 
-The last line on stdout is one JSON object. With --hypotheses it scores given outputs.
+The last line on stdout is one JSON object. With --hypotheses it scores given outputs:
+
+    python evaluate.py --hypotheses out.txt --reference ref.txt --baseline old.txt --resamples 1000
 """
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
@@ -20,6 +22,11 @@ def main(
     source: str = "",
     reference: str = "",
     hypotheses: str = "",
+    baseline: str = "",
+    tokenize: Literal["13a", "intl", "char", "none"] = "13a",
+    lowercase: bool = False,
+    ter: bool = False,
+    resamples: int = 0,
     task: str = "",
     output: str = "",
     dtype: DType = "float32",
@@ -30,8 +37,16 @@ def main(
     Args:
         run_dir: the run's folder; not needed to score --hypotheses as translations.
         source: file of inputs; without it a run on the generated corpus takes its test pairs.
-        reference: their references, line by line.
+        reference: their references, line by line; for --hypotheses also several files, with commas
+            between them.
         hypotheses: file of outputs to score; nothing is predicted then.
+        baseline: with --hypotheses, another system's outputs to compare with.
+        tokenize: with --hypotheses, sacreBLEU's tokenisation for BLEU; none: the files are
+            tokenised, with spaces between the tokens.
+        lowercase: with --hypotheses, whether upper and lower case are equal.
+        ter: with --hypotheses, whether to compute the translation edit rate.
+        resamples: with --hypotheses, samples of the bootstrap, for the confidence interval of BLEU
+            and the test of the difference to --baseline; 0: neither.
         task: whose scores these are, such as parsing; by default the run's, or translation.
         output: file for the predictions.
         dtype: of weights and computation.
@@ -44,15 +59,21 @@ def main(
         decode = RunFolder(run_dir).load_decode_config(**decode_options)
 
     from tf_transformer import tasks
+    from tf_transformer.tasks.translation_scores import ScoreOptions
     from tf_transformer.threads import use_one_thread_per_batch
 
     if run_dir:
         use_one_thread_per_batch(decode.parallel_batches)
 
+    options = ScoreOptions(tokenize, lowercase, ter, resamples)
+    if not hypotheses and (baseline or options != ScoreOptions()):
+        raise InputError(
+            "--baseline, --tokenize, --lowercase, --ter and --resamples need --hypotheses."
+        )
     kind = tasks.get(task or (config.task if config else "translation"))
     if hypotheses or config is None:
         _check_given(source, reference, output)
-        scores = kind.score(*kind.read_outputs(hypotheses, reference))
+        scores = kind.score_outputs(hypotheses, reference, baseline, options)
     else:
         test = kind.load_test(config, source, reference)
         predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)

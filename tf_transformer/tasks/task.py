@@ -14,9 +14,11 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses
 from tf_transformer.predictors.predictor import Prediction, Predictor, Progress, no_progress
+from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.tokenizer import Tokenizer
 
 __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
@@ -95,6 +97,20 @@ class Task(ABC):
             InputError: for files that cannot be read or do not belong together.
         """
         return TestSet(*read_texts(hypotheses, reference))
+
+    def score_outputs(
+        self, hypotheses: str, reference: str, baseline: str, options: ScoreOptions
+    ) -> dict[str, Any]:
+        """Scores of given outputs; by default those of `score`, which has no options.
+
+        Raises:
+            InputError: as `read_outputs` and `score`, and for a baseline or options.
+        """
+        if baseline or options != ScoreOptions():
+            raise InputError(
+                "--baseline, --tokenize, --lowercase, --ter and --resamples are for translations."
+            )
+        return self.score(*self.read_outputs(hypotheses, reference))
 
     def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
         """A new tokenizer, learned from the training examples; by default from all their texts."""

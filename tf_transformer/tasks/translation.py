@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
-import sacrebleu
 from keras import KerasTensor
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig
@@ -16,6 +15,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, target_losses
 from tf_transformer.tasks.task import Splits, Task, TestSet
+from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator, build_model
 
@@ -107,23 +107,23 @@ class Translation(Task):
             >>> TRANSLATION.score(["Ein Haus ."], ["Ein Haus ."])["exact_match"]
             100.0
         """
-        if not predictions and not references:
-            raise InputError("expected at least one translation and its reference, got none.")
-        if len(predictions) != len(references):
-            raise InputError(
-                f"expected a reference for each of {len(predictions)} translations, "
-                f"got {len(references)}."
-            )
-        bleu = sacrebleu.BLEU()
-        result = bleu.corpus_score(predictions, [references])
-        matches = sum(p == r for p, r in zip(predictions, references, strict=True))
-        return {
-            "bleu": result.score,
-            "signature": str(bleu.get_signature()),
-            "chrf": sacrebleu.CHRF().corpus_score(predictions, [references]).score,
-            "exact_match": 100.0 * matches / len(references),
-            "sentences": len(references),
-        }
+        return score_translations(predictions, [references])
+
+    def score_outputs(
+        self, hypotheses: str, reference: str, baseline: str, options: ScoreOptions
+    ) -> dict[str, Any]:
+        """Scores of a file of translations; see `score_translations`.
+
+        Args:
+            hypotheses: file of translations.
+            reference: files of references, with commas between them.
+            baseline: file of another system's translations; empty: none.
+            options: how to score.
+        """
+        paths = [hypotheses, *reference.split(","), *filter(None, [baseline])]
+        texts = read_texts(*paths)
+        given = texts.pop() if baseline else None
+        return score_translations(texts[0], texts[1:], options, given)
 
     def default_metric(self, references: Sequence[str]) -> str:
         """BLEU, or chrF when most references have fewer than four words: BLEU is 0 for these.
