@@ -7,7 +7,6 @@ errors gives the coefficients; none is negative. The error of a formula is the m
 errors of predictions, each for a measurement that the fit did not have.
 
 - update: seconds of an update, by floating-point operations, parameters, and a constant.
-- reduction: seconds of adding up gradients over N logical processors, by bytes · (N - 1).
 - decoding: seconds of a call, by steps L, rows of a step B·W, vocabulary V, and positions attended
   to by each row, S + W·L / 2.
 - corpus: seconds until all pairs are tokenised and stored, by pairs, of results/data_memory.json.
@@ -48,10 +47,6 @@ FORMULAS = {
     "update": Formula(
         "a + b · parameters + c · operations",
         (lambda s: 1.0, lambda s: s["parameters"], lambda s: s["operations"]),
-    ),
-    "reduction": Formula(
-        "a · N + b · bytes · (N - 1)",
-        (lambda s: s["replicas"], lambda s: s["bytes"] * (s["replicas"] - 1)),
     ),
     "decoding": Formula(
         "L · (a + B·W · (b + c · V + d · (S + W·L / 2)))",
@@ -177,44 +172,6 @@ def update(shape: str, sentences: int, tokens: int) -> dict[str, Any]:
     }
 
 
-def _reductions() -> list[dict[str, Any]]:
-    return call("benchmarks.scaling:reductions", counts=[2, 3, 4], millions=[2, 10, 60])
-
-
-def reductions(counts: Sequence[int], millions: Sequence[int]) -> list[dict[str, Any]]:
-    """Seconds of the sum of gradients over logical processors; for a process of its own."""
-    import tensorflow as tf
-
-    (processor,) = tf.config.list_physical_devices("CPU")
-    parts = [tf.config.LogicalDeviceConfiguration()] * max(counts)
-    tf.config.set_logical_device_configuration(processor, parts)
-    found = []
-    for count in counts:
-        strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(count)])
-        for size in millions:
-            seconds = _median_seconds(_reduction(strategy, size * 10**6))
-            found.append({"replicas": count, "bytes": 4 * size * 10**6, "seconds": seconds})
-    return found
-
-
-def _reduction(strategy: Any, numbers: int) -> Callable[[], Any]:
-    """The sum of `numbers` float32 gradients in 20 tensors, as an update reduces them."""
-    import tensorflow as tf
-
-    tensors = [tf.ones((numbers // 20,)) for _ in range(20)]
-
-    @tf.function
-    def run():
-        def replica():
-            context = tf.distribute.get_replica_context()
-            added = context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
-            return tf.add_n([each[0] for each in added])
-
-        return strategy.run(replica)
-
-    return run
-
-
 def _decodings() -> list[dict[str, Any]]:
     middle = {"batch": 16, "beam": 4, "steps": 24, "source": 24, "vocabulary": 8000}
     others = {
@@ -252,7 +209,6 @@ def _corpora() -> list[dict[str, Any]]:
 
 MEASURED: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "update": _updates,
-    "reduction": _reductions,
     "decoding": _decodings,
     "corpus": _corpora,
 }

@@ -403,6 +403,22 @@ def _described(name: str) -> list[str]:
     return [", ".join(f"`{each}`" for each in each_of) or "–" for each_of in (blocks, values)]
 
 
+def train_avx2() -> str:
+    """The speed of each system with kernels limited to AVX2."""
+    found = {(row["system"], row["shape"]): row for row in _rows("train_avx2")}
+    rows = [
+        [
+            TRAINED[system],
+            *(
+                _speed(found.get((system, shape)), "ratio_to_fastest_other")
+                for shape in ("base", "tiny")
+            ),
+        ]
+        for system in dict.fromkeys(system for system, _ in found)
+    ]
+    return markdown(["system", "base, 16 × 32 tokens", "tiny, 64 × 24 tokens"], rows)
+
+
 def train_text() -> str:
     """The speed of each system on the batches of a text, and the seconds before it has it."""
     rows = [
@@ -474,6 +490,7 @@ _LONG: dict[str, Renderer] = {
         left=3,
     ),
     "scaling.trainings": lambda: of_rows(read("scaling")["trainings"], left=1),
+    "train_avx2": train_avx2,
     "train_text": train_text,
     "variants": fields_of(
         "variants",

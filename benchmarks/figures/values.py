@@ -38,6 +38,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "remat": ("remat",),
     "scaling": ("part",),
     "serving_load": ("clients",),
+    "train_avx2": ("shape", "system"),
     "train_base": ("system",),
     "train_base_other_systems": ("system",),
     "train_text": ("system",),
