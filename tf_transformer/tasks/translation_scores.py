@@ -96,9 +96,10 @@ def _compared(hypotheses, references, baseline, bleu, resamples: int) -> dict[st
     if resamples:
         systems = [("baseline", baseline), ("system", hypotheses)]
         test = PairedTest(systems, {"BLEU": bleu}, references, "bs", resamples)
-        p_value = test()[1]["BLEU"][1].p_value
+        _, results = test()
+        of_system: Any = results["BLEU"][1]
         is_equal = list(baseline) == list(hypotheses)  # sacreBLEU gives these the smallest value
-        found["p_value"] = 1.0 if is_equal else p_value
+        found["p_value"] = 1.0 if is_equal else of_system.p_value
     return found
 
 
