@@ -1,5 +1,6 @@
 """The commands as a user types them, each in its own process."""
 
+import contextlib
 import io
 import json
 import os
@@ -187,8 +188,12 @@ def test_a_line_of_a_pipe_is_translated_before_the_end_of_the_input(run):
             assert answered
             assert process.stdout.readline().endswith(b"\n")
         time.sleep(1)
-        process.send_signal(signal.SIGINT)  # while it waits for more
-        assert process.wait(60) == 1
+        for _ in range(6):  # on a busy machine Python can lose the first while it waits for more
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+                break
+        assert process.wait(1) == 1
         assert process.stderr.read().endswith(b"interrupted\n")
 
 
