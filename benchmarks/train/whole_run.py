@@ -8,6 +8,7 @@ starts makes that update longer.
 """
 
 import os
+import pydoc
 import tempfile
 import time
 from collections import Counter
@@ -104,8 +105,6 @@ def timed(parts: dict[str, str]) -> Counter[str]:
 
 def _object(place: str) -> Any:
     """The module or class of a dotted name."""
-    import pydoc
-
     found = pydoc.locate(place)
     if found is None:
         raise RuntimeError(f"{place} is not there.")

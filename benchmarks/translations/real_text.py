@@ -226,14 +226,18 @@ def _compiled_saved_model(run_dir: str, folder: str, beam_size: int) -> Translat
     return _saved_model(run_dir, folder, beam_size, "saved_model_xla")
 
 
-def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """`translate_batch` of all lines with two workers, and SentencePiece before and after."""
+def _two_workers(path: str) -> Any:
+    """A CTranslate2 model that translates two batches at a time, one thread each."""
     from tf_transformer.export.run_in_ctranslate2 import Model, load
 
-    model = Model(f"{folder}/ctranslate2")
-    model.translator = load(
-        *(f"{folder}/ctranslate2", "cpu"), inter_threads=THREADS, intra_threads=1
-    )
+    model = Model(path)
+    model.translator = load(path, "cpu", inter_threads=THREADS, intra_threads=1)
+    return model
+
+
+def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """`translate_batch` of all lines with two workers, and SentencePiece before and after."""
+    model = _two_workers(f"{folder}/ctranslate2")
     alpha = model.search["length_penalty"]
 
     def translate(lines: Sequence[str]) -> list[str]:
@@ -252,12 +256,7 @@ def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
 
 def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
     """`translate_file` with two workers; CTranslate2 reads the text and forms the batches."""
-    from tf_transformer.export.run_in_ctranslate2 import Model, load
-
-    model = Model(f"{folder}/ctranslate2")
-    model.translator = load(
-        *(f"{folder}/ctranslate2", "cpu"), inter_threads=THREADS, intra_threads=1
-    )
+    model = _two_workers(f"{folder}/ctranslate2")
 
     def translate(lines: Sequence[str]) -> list[str]:
         with tempfile.TemporaryDirectory() as files:

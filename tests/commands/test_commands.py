@@ -188,7 +188,7 @@ def test_a_line_of_a_pipe_is_translated_before_the_end_of_the_input(run):
             assert answered
             assert process.stdout.readline().endswith(b"\n")
         time.sleep(1)
-        for _ in range(6):  # on a busy machine Python can lose the first while it waits for more
+        for _ in range(6):  # while it waits for more; on a busy machine the first had no effect
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(20)
