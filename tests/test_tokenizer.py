@@ -55,6 +55,15 @@ def rewriting(lines):
     return Tokenizer.train(lines, vocabulary_size=400, normalization="nmt_nfkc")
 
 
+@pytest.fixture(scope="module")
+def unigram(lines):
+    return Tokenizer.train(lines, vocabulary_size=400, segmentation="unigram")
+
+
+def test_unigrams_divide_words_in_another_way(tokenizer, unigram, lines):
+    assert unigram.encode_batch(lines) != tokenizer.encode_batch(lines)
+
+
 def folded(text: str) -> str:
     """One blank for each run, none at the ends; then the same with U+2581 for a blank."""
     inner = re.sub(" +", " ", text).strip(" ")
@@ -80,7 +89,7 @@ def through_op(tokenizer: Tokenizer, texts: list[str]) -> tuple[list[list[int]],
     return ids.to_list(), [string.decode() for string in strings]
 
 
-@pytest.mark.parametrize("which", ["tokenizer", "rewriting"])
+@pytest.mark.parametrize("which", ["tokenizer", "rewriting", "unigram"])
 @pytest.mark.parametrize("texts", [list(DIFFICULT.values()), random_texts(300, seed=1)])
 def test_op_gives_the_ids_and_strings_of_the_wheel(which, texts, request):
     tokenizer = request.getfixturevalue(which)

@@ -5,7 +5,7 @@ attributes' descriptions are the options' documentation: `python train.py --help
 """
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tf_transformer.errors import InputError
 
@@ -283,6 +283,9 @@ class DataConfig:
             that is smaller.
         vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few. 261:
             each byte is a token, and nothing is learned.
+        segmentation: how SentencePiece divides words: bpe (byte pairs, as the paper for En-De), or
+            unigram, whose pieces are chosen by their likelihood as word pieces are (the paper for
+            En-Fr).
         normalization: the SentencePiece rule by which the tokenizer rewrites text first.
         linearization: for parsing, the form of trees in which the model writes them: brackets as in
             the paper, or in_order shift-reduce actions; both also with the first pieces of words.
@@ -314,6 +317,7 @@ class DataConfig:
     shard_pairs: int = 250_000
     max_length: int = 0
     vocabulary_size: int = 8000
+    segmentation: Literal["bpe", "unigram"] = "bpe"
     normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
     linearization: Literal["brackets", "in_order", "lexical_brackets", "lexical_in_order"] = (
         "lexical_in_order"
@@ -355,6 +359,12 @@ class DataConfig:
                 f"data.batch_tokens ({self.batch_tokens}) must hold at least one sentence of "
                 f"data.max_length ({self.max_length})."
             )
+
+    @property
+    def tokenizer_options(self) -> dict[str, Any]:
+        """Arguments of `Tokenizer.train`, by name."""
+        names = ("vocabulary_size", "segmentation", "normalization")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)

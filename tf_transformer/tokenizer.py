@@ -1,4 +1,4 @@
-"""SentencePiece BPE with one vocabulary for all texts and byte fallback; or bytes alone.
+"""SentencePiece, by BPE or unigrams, with one vocabulary and byte fallback; or bytes alone.
 
 Python code uses the `sentencepiece` package; an exported graph uses tensorflow-text's op on the
 same model file. Both give the same ids.
@@ -29,7 +29,6 @@ _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
 # Differs from the paper: BPE on raw text, with bytes for characters outside the vocabulary; the
 # paper has BPE on tokenised text.
 _TRAINER_OPTIONS: dict[str, Any] = {
-    "model_type": "bpe",
     "hard_vocab_limit": False,
     "character_coverage": 0.9999,  # rarer characters are encoded as bytes
     "byte_fallback": True,
@@ -69,6 +68,7 @@ class Tokenizer:
         lines: Iterable[str],
         vocabulary_size: int,
         normalization: str = "identity",
+        segmentation: str = "bpe",
         max_lines: int = 2_000_000,
         symbols: Sequence[str] = (),
     ) -> "Tokenizer":
@@ -79,6 +79,7 @@ class Tokenizer:
             vocabulary_size: largest number of ids; a small text gives fewer. `BYTES`: nothing is
                 learned, and each byte of a text is a token.
             normalization: a SentencePiece rule: identity, nfkc or nmt_nfkc.
+            segmentation: bpe or unigram.
             max_lines: number of lines used; a random sample of a longer text.
             symbols: pieces with an id each, in the order of their ids.
 
@@ -100,6 +101,7 @@ class Tokenizer:
                 sentence_iterator=_lines_with_text(lines),
                 model_writer=model,
                 vocab_size=vocabulary_size,
+                model_type=segmentation,
                 normalization_rule_name=normalization,
                 input_sentence_size=max_lines,
                 num_threads=os.cpu_count() or 1,
@@ -214,6 +216,7 @@ def _model_of_bytes(normalization: str) -> bytes:
         sentence_iterator=iter([" "]),
         model_writer=model,
         vocab_size=BYTES,
+        model_type="bpe",
         normalization_rule_name=normalization,
         add_dummy_prefix=False,
         remove_extra_whitespaces=False,

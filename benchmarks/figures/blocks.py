@@ -25,9 +25,9 @@ TRAINED = {
 }
 
 
-def decode(shape: str) -> str:
+def decode(shape: str, name: str = "decode") -> str:
     """Target tokens per second of each system, and in brackets the ratio to CTranslate2."""
-    return _cells("decode", shape, lambda row: _speed(row, "ratio_to_ctranslate2"))
+    return _cells(name, shape, lambda row: _speed(row, "ratio_to_ctranslate2"))
 
 
 def decode_other_systems(shape: str) -> str:
@@ -365,7 +365,10 @@ def _cells(name: str, shape: str, show: Callable[[dict[str, Any]], str]) -> str:
         f"{'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}" for beam, batch in CELLS
     ]
     systems = dict.fromkeys(system for system, *_ in found)
-    rows = [[f"`{system}`", *(show(found[system, *cell]) for cell in CELLS)] for system in systems]
+    rows = [
+        [f"`{system}`", *(show(found.get((system, *cell), {})) for cell in CELLS)]
+        for system in systems
+    ]
     return markdown(["system", *header], rows)
 
 
@@ -444,6 +447,8 @@ REAL_TEXT = {
 }
 # Results that need a longer measurement than most; without their file there is no block.
 _LONG: dict[str, Renderer] = {
+    "decode_avx2.base": lambda: decode("base", "decode_avx2"),
+    "decode_avx2.tiny": lambda: decode("tiny", "decode_avx2"),
     "long_sequences": fields_of(
         "long_sequences",
         {
@@ -503,6 +508,10 @@ _LONG: dict[str, Renderer] = {
             "memory_mb": "memory of updates, MB",
             "cache_bytes_per_token": "cache, bytes per token",
         },
+    ),
+    "whole_run": fields_of(
+        "whole_run",
+        {"part": "part", "calls": "calls", "seconds": "seconds", "share": "share of the time"},
     ),
 }
 BLOCKS |= {name: block for name, block in _LONG.items() if name.split(".")[0] in result_names()}

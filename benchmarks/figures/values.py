@@ -21,6 +21,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "agreement": ("form",),
     "data_memory": ("pairs",),
     "decode": ("shape", "system", "beam", "batch"),
+    "decode_avx2": ("shape", "system", "beam", "batch"),
     "decode_lengths": ("beam", "target_tokens"),
     "decode_other_systems": ("shape", "system", "beam", "batch"),
     "experiments": ("id",),
@@ -44,6 +45,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "train_text": ("system",),
     "train_tiny": ("system",),
     "variants": ("variant",),
+    "whole_run": ("part",),
 }
 
 

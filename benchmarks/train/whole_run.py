@@ -1,17 +1,16 @@
 """Where the time of a whole training goes, from the start of the command to its end.
 
-    python -m benchmarks.train.whole_run --config configs/multi30k.yaml \
+    python -m benchmarks.train.whole_run --file configs/multi30k.yaml \
         --options '{"train.steps": 1028}'
 
 The parts exclude each other. Updates contain their input: a batch that is not ready when an update
-starts makes that update longer.
+starts makes that update longer. An update is traced once for each signature of its batch.
 """
 
 import os
 import pydoc
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +24,7 @@ UPDATES, REST = "updates, with their input", "start and end of the program"
 TRAINING = "tf_transformer.training"
 PARTS = {  # functions of each part
     UPDATES: f"{TRAINING}.trainer._Trainer._train",
+    "traces of an update": f"{TRAINING}.update.Updater._update",
     "text, tokenizer and ids": f"{TRAINING}.trainer.prepare",
     "validation loss": f"{TRAINING}.validation.Validation.losses",
     "translations of the validation set, and their score": (
@@ -34,23 +34,28 @@ PARTS = {  # functions of each part
 }
 
 
-def main(config: str, options: dict[str, Any] | None = None, output: str = "") -> None:
-    """Prints the seconds of each part, and its share.
+def main(file: str, options: dict[str, Any] | None = None, output: str = "") -> None:
+    """Prints the calls and seconds of each part, and its share of the time.
 
     Args:
-        config: a configuration of train.py.
+        file: a configuration of train.py.
         options: options of train.py by name, like train.steps.
         output: result file to write, for example results/whole_run.json.
     """
     with tempfile.TemporaryDirectory() as folder:
-        words = ["--config", os.path.abspath(config), "--run_dir", f"{folder}/run"]
+        words = ["--config", os.path.abspath(file), "--run_dir", f"{folder}/run"]
         for name, value in (options or {}).items():
             words += [f"--{name}", str(value)]
         parts, usage = usage_of(lambda: call("benchmarks.train.whole_run:train", words=words))
-    parts[REST] = usage.seconds - sum(parts.values())
+    parts[REST] = [1, usage.seconds - sum(seconds for _, seconds in parts.values())]
     rows = [
-        {"part": part, "seconds": round(seconds, 1), "share": round(seconds / usage.seconds, 3)}
-        for part, seconds in sorted(parts.items(), key=lambda item: -item[1])
+        {
+            "part": part,
+            "calls": calls,
+            "seconds": round(seconds, 1),
+            "share": round(seconds / usage.seconds, 3),
+        }
+        for part, (calls, seconds) in sorted(parts.items(), key=lambda item: -item[1][1])
     ]
     print(of_rows(rows, left=1))
     summary = {
@@ -61,25 +66,25 @@ def main(config: str, options: dict[str, Any] | None = None, output: str = "") -
     results.save(output, rows, ("tensorflow", "keras"), summary=summary)
 
 
-def train(words: list[str]) -> dict[str, float]:
-    """The seconds of each part of a training; for a process of its own."""
+def train(words: list[str]) -> dict[str, list[float]]:
+    """The calls and the seconds of each part of a training; for a process of its own."""
     from tf_transformer.commands import train as command
 
-    seconds = timed(PARTS)
+    parts = timed(PARTS)
     command_line.run(command.main, words)
-    return dict(seconds)
+    return parts
 
 
-def timed(parts: dict[str, str]) -> Counter[str]:
+def timed(parts: dict[str, str]) -> dict[str, list[float]]:
     """Times functions from now on; the time of one that another calls is not the caller's.
 
     Args:
         parts: dotted names of functions or methods.
 
     Returns:
-        seconds of each part, which grow with each call.
+        number of calls and seconds of each part, which grow with each call.
     """
-    seconds: Counter[str] = Counter()
+    totals: dict[str, list[float]] = {part: [0, 0.0] for part in parts}
     open_calls: list[float] = []  # seconds of the calls within each call that has not ended
 
     def wrapped(part: str, function: Callable) -> Callable:
@@ -90,7 +95,8 @@ def timed(parts: dict[str, str]) -> Counter[str]:
                 return function(*args, **kwargs)
             finally:
                 elapsed = time.perf_counter() - start
-                seconds[part] += elapsed - open_calls.pop()
+                totals[part][0] += 1
+                totals[part][1] += elapsed - open_calls.pop()
                 if open_calls:
                     open_calls[-1] += elapsed
 
@@ -100,7 +106,7 @@ def timed(parts: dict[str, str]) -> Counter[str]:
         owner, _, name = place.rpartition(".")
         found = _object(owner)
         setattr(found, name, wrapped(part, getattr(found, name)))
-    return seconds
+    return totals
 
 
 def _object(place: str) -> Any:

@@ -21,9 +21,9 @@ def test_parts_exclude_each_other(monkeypatch):
 
     module = types.SimpleNamespace(inner=inner, outer=outer)
     monkeypatch.setattr(whole_run, "_object", {"module": module}.get)
-    seconds = whole_run.timed({"one": "module.inner", "two": "module.outer"})
+    totals = whole_run.timed({"one": "module.inner", "two": "module.outer"})
     module.outer()
-    assert seconds == {"one": 4, "two": 3}
+    assert totals == {"one": [2, 4], "two": [1, 3]}
 
 
 def test_all_parts_are_there():
@@ -33,7 +33,7 @@ def test_all_parts_are_there():
 
 
 def test_the_rest_is_start_and_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_run, "call", lambda place, words: {whole_run.UPDATES: 0.0})
+    monkeypatch.setattr(whole_run, "call", lambda place, words: {whole_run.UPDATES: [9, 0.0]})
     output = tmp_path / "found.json"
     whole_run.main("configs/demo.yaml", {"train.steps": 3}, str(output))
     rows = json.loads(output.read_text())["measurements"]

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from conftest import small_config
 
-from tf_transformer import tasks
+from tf_transformer import kernels, tasks
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.training import autotuning, execution, preparation
 from tf_transformer.training.execution import Execution, possible_executions
@@ -62,7 +62,14 @@ def test_threads_stay_as_they_are_once_tensorflow_has_computed():
     ],
 )
 def test_options_leave_some_executions(threads, options, expected):
-    assert possible_executions(small_config(**({"threads": 0} | options)).train) == expected
+    found = possible_executions(small_config(**({"threads": 0} | options)).train)
+    assert found == expected + [each._replace(kernels="plain") for each in expected]
+
+
+def test_kernels_in_use_leave_no_choice(threads):
+    with kernels.use(kernels.PLAIN):
+        found = possible_executions(small_config(jit_compile=False).train)
+    assert found == [Execution(False, 2, "plain"), Execution(False, 1, "plain")]
 
 
 @pytest.mark.parametrize("options", [{}, {"jit_compile": True, "micro_batches": 2}])
@@ -88,13 +95,21 @@ def choose(tmp_path, monkeypatch):
     return choose
 
 
-SLOW = dict.fromkeys([PLAIN_2, PLAIN_1, COMPILED_1, COMPILED_2], (1.0, 9.0))
+FORMS = [PLAIN_2, PLAIN_1, COMPILED_1, COMPILED_2]
+SLOW = dict.fromkeys(FORMS + [each._replace(kernels="plain") for each in FORMS], (1.0, 9.0))
 BROKEN = dict.fromkeys(SLOW)
 
 
 def test_the_execution_with_the_least_time_is_chosen_and_told(choose, capsys):
     assert choose(SLOW | {PLAIN_1: (1.0, 8.0)}) == PLAIN_1
-    assert "not compiled, 1 micro-batch 8 s" in capsys.readouterr().out
+    assert "not compiled, 1 micro-batch, tuned kernels 8 s" in capsys.readouterr().out
+
+
+def test_other_kernels_are_measured_in_the_fastest_form(choose):
+    plain = PLAIN_1._replace(kernels="plain")
+    costs = dict.fromkeys(FORMS, (1.0, 9.0)) | {PLAIN_1: (1.0, 8.0)}
+    assert choose(costs | {plain: (1.0, 7.0)}, cache="one") == plain
+    assert choose(costs | {plain: None}, cache="two") == PLAIN_1
 
 
 def test_xla_compiles_each_shape(choose):
@@ -112,7 +127,9 @@ def test_executions_that_fail_are_not_chosen(choose):
 @pytest.mark.parametrize("options", [{"deterministic": True}, {"micro_batches": 2}])
 def test_nothing_is_measured_where_the_execution_is_known(choose, options):
     known = {"jit_compile": False} if "micro_batches" in options else {}
-    assert choose({}, **options, **known) == PLAIN_2
+    with kernels.use(kernels.PLAIN if known else kernels.current()):
+        chosen = choose({}, **options, **known)
+    assert chosen == PLAIN_2._replace(kernels="plain" if known else "tuned")
 
 
 def test_nothing_is_measured_for_a_short_training(choose, monkeypatch):
@@ -136,10 +153,10 @@ def test_a_run_that_goes_on_keeps_its_execution_unless_the_options_forbid_it(cho
     assert choose({}, cache="empty") == PLAIN_2
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_updates_are_measured_in_another_process(run, jit_compile):
+@pytest.mark.parametrize("execution", [PLAIN_2, Execution(True, 2, "plain")])
+def test_updates_are_measured_in_another_process(run, execution):
     shape = {"source": (3, 9), "target": (3, 7)}
-    first, others = autotuning._cost(Execution(jit_compile, 2), RunFolder(run), shape, 2)
+    first, others = autotuning._cost(execution, RunFolder(run), shape, 2)
     assert 0 < others < first
 
 

@@ -49,6 +49,7 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
         "tokenizer": {
             "sha256": hashlib.sha256(tokenizer.model).hexdigest(),
             "vocabulary_size": tokenizer.vocabulary_size,
+            "segmentation": config.data.segmentation,
             "normalization": config.data.normalization,
         },
         "training": training(run_dir, config, task.metrics, predictor),

@@ -6,6 +6,8 @@ rounding, the same result. `current()` is the set that layers, training and sear
     TF_TRANSFORMER_KERNELS=plain python train.py ...    # everything on the plain forms
     with kernels.use(kernels.PLAIN): ...                # the same in Python
 
+Without that variable, a long training measures which set is faster.
+
 A `tf.function` keeps the set that was in use when it was traced.
 """
 
@@ -79,10 +81,10 @@ TUNED = Kernels(
 XLA = TUNED._replace(top_k=_top_k.xla_top_k, rank_tokens=_top_k.xla_rank_tokens)
 SETS = {"plain": PLAIN, "tuned": TUNED, "xla": XLA}
 
-_name = os.environ.get("TF_TRANSFORMER_KERNELS", "tuned")
-if _name not in SETS:
-    raise InputError(f"TF_TRANSFORMER_KERNELS must be plain, tuned or xla, got {_name!r}.")
-_current = SETS[_name]
+_chosen = os.environ.get("TF_TRANSFORMER_KERNELS", "")
+if _chosen and _chosen not in SETS:
+    raise InputError(f"TF_TRANSFORMER_KERNELS must be plain, tuned or xla, got {_chosen!r}.")
+_current = SETS[_chosen or "tuned"]
 
 
 def current() -> Kernels:
@@ -93,6 +95,17 @@ def current() -> Kernels:
 def for_xla() -> Kernels:
     """The set for a function that XLA compiles: `XLA` in place of `TUNED`."""
     return XLA if _current is TUNED else _current
+
+
+def possible_names() -> list[str]:
+    """Names of the sets that a training may choose from; the first is the default.
+
+    A set that the environment or `use` selects leaves no choice; it has the name "" when it is none
+    of `SETS`.
+    """
+    if _current is TUNED and not _chosen:
+        return ["tuned", "plain"]
+    return [next((name for name, kernels in SETS.items() if kernels is _current), "")]
 
 
 @contextlib.contextmanager

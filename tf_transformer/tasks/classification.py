@@ -86,7 +86,7 @@ class Classification(Task):
     def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
         """Learned from the texts alone."""
         lines = (text for example in stream for text in example[0].split("\t"))
-        return Tokenizer.train(lines, config.data.vocabulary_size, config.data.normalization)
+        return Tokenizer.train(lines, **config.data.tokenizer_options)
 
     def encode(
         self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer

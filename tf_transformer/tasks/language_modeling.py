@@ -76,7 +76,7 @@ class LanguageModeling(Task):
                 for start in range(0, len(line), _CHARACTERS):
                     yield line[start : start + _CHARACTERS]
 
-        return Tokenizer.train(parts(), config.data.vocabulary_size, config.data.normalization)
+        return Tokenizer.train(parts(), **config.data.tokenizer_options)
 
     def encode(
         self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer

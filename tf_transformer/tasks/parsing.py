@@ -81,9 +81,8 @@ class Parsing(Task):
         """Pieces of the sentences' words, and one piece for each action."""
         return Tokenizer.train(
             (sentence for sentence, _ in stream),
-            config.data.vocabulary_size,
-            config.data.normalization,
             symbols=symbols(_labels(stream), config.data.linearization),
+            **config.data.tokenizer_options,
         )
 
     def reuse_tokenizer(

@@ -115,7 +115,7 @@ class Task(ABC):
     def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
         """A new tokenizer, learned from the training examples; by default from all their texts."""
         lines = itertools.chain.from_iterable(stream)
-        return Tokenizer.train(lines, config.data.vocabulary_size, config.data.normalization)
+        return Tokenizer.train(lines, **config.data.tokenizer_options)
 
     def reuse_tokenizer(
         self, tokenizer: Tokenizer, stream: ExampleStream, config: Config

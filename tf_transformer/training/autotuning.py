@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import keras
 import numpy as np
@@ -64,7 +65,8 @@ def choose_execution(config: Config, batches: BatchSampler, run: RunFolder) -> E
     chosen = executions[0]
     if run.has_checkpoint:
         stored = run.load_execution()
-        chosen = next((each for each in executions if each._asdict() == stored), chosen)
+        if stored and Execution(**stored) in executions:
+            chosen = Execution(**stored)
     elif len(executions) > 1 and _is_long(config, batches, run):
         chosen = _fastest(executions, config, batches, run)
     run.save_execution(chosen._asdict())
@@ -91,25 +93,34 @@ def _is_long(config: Config, batches: BatchSampler, run: RunFolder) -> bool:
 def _fastest(
     executions: Sequence[Execution], config: Config, batches: BatchSampler, run: RunFolder
 ) -> Execution:
-    """The execution with which the whole training takes the least time."""
+    """The execution with which the whole training takes the least time.
+
+    The first kernels are timed in every form, the others in the form that is the fastest with them.
+    """
     shapes = [_shape(batch) for batch in itertools.islice(batches.epoch(0), BATCHES_COUNTED)]
     shape = sorted(shapes, key=lambda each: math.prod(max(each.values())))[len(shapes) // 2]
     updates = _updates(config, batches)
     compilations = min(updates, len({tuple(each.items()) for each in shapes}))
     file = _cache_file(config, shape)
     costs = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    totals = {}
-    for each in executions:
-        name = str(each)
+    totals: dict[Execution, float] = {}
+
+    def total(execution: Execution) -> float:
+        name = str(execution)
         if name not in costs:
             tqdm.write(f"measuring updates, {name} ...", file=sys.stderr)
-            costs[name] = _cost(each, run, shape, config.train.threads)
-        if costs[name]:
-            first, others = costs[name]
-            totals[each] = first * (compilations if each.jit_compile else 1) + others * updates
+            costs[name] = _cost(execution, run, shape, config.train.threads)
+        if not costs[name]:
+            return math.inf
+        first, others = costs[name]
+        compiled = compilations if execution.jit_compile else 1
+        totals[execution] = first * compiled + others * updates
+        return totals[execution]
+
+    form = min((each for each in executions if each.kernels == executions[0].kernels), key=total)
+    chosen = min((each for each in executions if each[:2] == form[:2]), key=total)
     with contextlib.suppress(OSError):  # a home that cannot be written
         write_whole(file, json.dumps({name: cost for name, cost in costs.items() if cost}))
-    chosen = min(totals, key=lambda each: totals[each], default=executions[0])
     found = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
     tqdm.write(
         f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {found}. "
@@ -151,10 +162,10 @@ def _cost(
 
 
 def time_updates(
-    run_dir: str, shape: Shape, threads: int, jit_compile: bool, micro_batches: int
+    run_dir: str, shape: Shape, threads: int, **execution_options: Any
 ) -> tuple[float, float]:
     """Seconds of the first update of a new model, and the median of some more."""
-    execution = Execution(jit_compile, micro_batches)
+    execution = Execution(**execution_options)
     execution.use_threads(threads)
     run = RunFolder(run_dir)
     config, size = run.load_config(), run.load_tokenizer().vocabulary_size

@@ -1,9 +1,10 @@
-"""How updates are executed: compiled or not, in how many micro-batches, on how many threads."""
+"""How updates are executed: compiled or not, in micro-batches, with which kernels and threads."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from tf_transformer import kernels
 from tf_transformer.config import TrainConfig
 from tf_transformer.threads import available_cores, set_threads
 from tf_transformer.thresholds import MAX_MICRO_BATCHES
@@ -15,14 +16,16 @@ class Execution(NamedTuple):
     Attributes:
         jit_compile: whether XLA compiles losses and gradients, once for each shape of a batch.
         micro_batches: parts of a batch that are computed at the same time.
+        kernels: name of the set of kernels; "": the set in use.
 
     Example:
-        >>> print(Execution(jit_compile=True, micro_batches=2))
-        compiled by XLA, 2 micro-batches
+        >>> print(Execution(jit_compile=True, micro_batches=2, kernels="plain"))
+        compiled by XLA, 2 micro-batches, plain kernels
     """
 
     jit_compile: bool = False
     micro_batches: int = 1
+    kernels: str = "tuned"
 
     def use_threads(self, count: int = 0) -> None:
         """Divides CPU threads between the micro-batches; must come before TensorFlow computes.
@@ -38,23 +41,27 @@ class Execution(NamedTuple):
 
     def __str__(self) -> str:
         compiled = "compiled by XLA" if self.jit_compile else "not compiled"
-        return f"{compiled}, {self.micro_batches} micro-batch{'es' * (self.micro_batches > 1)}"
+        plural = "es" * (self.micro_batches > 1)
+        return f"{compiled}, {self.micro_batches} micro-batch{plural}, {self.kernels} kernels"
 
 
 def possible_executions(train: TrainConfig) -> list[Execution]:
-    """The executions that the options allow; the first is that of short trainings.
+    """The executions that options and environment allow; the first is that of short trainings.
 
     Each thread computes a micro-batch or all threads compute the whole batch. The former is the
     faster one more often, with XLA the latter.
 
     Example:
-        >>> [str(each) for each in possible_executions(TrainConfig(threads=4, jit_compile=True))]
-        ['compiled by XLA, 1 micro-batch', 'compiled by XLA, 4 micro-batches']
+        >>> options = TrainConfig(micro_batches=4, jit_compile=True)
+        >>> [each.kernels for each in possible_executions(options)]
+        ['tuned', 'plain']
     """
+    names = kernels.possible_names()
     if tf.config.list_physical_devices("GPU"):
-        return [Execution(train.jit_compile is True, train.micro_batches or 1)]
+        return [Execution(train.jit_compile is True, train.micro_batches or 1, names[0])]
     threads = min(train.threads or available_cores(), MAX_MICRO_BATCHES)
     numbers = [train.micro_batches] if train.micro_batches else sorted({1, threads})
-    found = [Execution(False, number) for number in reversed(numbers)]
-    found += [Execution(True, number) for number in numbers]
+    forms = [(False, number) for number in reversed(numbers)]
+    forms += [(True, number) for number in numbers]
+    found = [Execution(*form, name) for name in names for form in forms]
     return [each for each in found if train.jit_compile in ("auto", each.jit_compile)]

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_transformer import kernels
 from tf_transformer.losses import TokenLosses
 from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tasks.task import Task
@@ -38,6 +39,7 @@ class Updater:
             gradients' norm and Adam are faster in TensorFlow's own operations.
         micro_batches: number of parts of a batch. Each needs memory for its own gradients. They
             pay where every operation has one thread: see `Execution.use_threads`.
+        kernel_set: name of the kernels of losses and gradients; "": those in use.
 
     Attributes:
         update: makes an update with the next element of an iterator of groups of batches.
@@ -53,6 +55,7 @@ class Updater:
         label_smoothing: float = 0.0,
         jit_compile: bool = False,
         micro_batches: int = 1,
+        kernel_set: str = "",
     ):
         self.task = task
         self.model = model
@@ -66,8 +69,9 @@ class Updater:
         self._label_smoothing = label_smoothing
         self._jit_compile = jit_compile
         options = {"reduce_retracing": True, "jit_compile": jit_compile, "autograph": False}
-        self._differentiate = tf.function(self._losses_and_gradients, **options)
-        self._measure = tf.function(self._losses, **options)
+        chosen = kernels.use(kernels.SETS[kernel_set] if kernel_set else kernels.current())
+        self._differentiate = tf.function(chosen(self._losses_and_gradients), **options)
+        self._measure = tf.function(chosen(self._losses), **options)
         self.update = self._on_every_replica(self._update)
         self.validate = self._on_every_replica(self._validate)
 

@@ -1,0 +1,68 @@
+"""benchmarks/ablations: trains what is missing, scores a run once, and averages over seeds."""
+
+import json
+
+import pytest
+
+from benchmarks import ablations, equal_budgets
+from tf_transformer.errors import InputError
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """Calls the benchmark with two rows; training writes a log, and seed n has n + 20 BLEU."""
+    trained, scored = [], []
+    rows = {"base": {"–": {}}, "A": {"1 heads": {"model.num_heads": 1}}}
+    monkeypatch.setattr(ablations, "ROWS", rows)
+
+    def train(run, model, options):
+        trained.append((run.name, options["train.seed"], options.get("model.num_heads")))
+        run.mkdir(parents=True, exist_ok=True)
+        (run / "metrics.jsonl").write_text(
+            json.dumps({"step": options["train.steps"], "val_perplexity": 9.5}) + "\n"
+        )
+
+    def measured(run, texts, references, limits):
+        scored.append(run.name)
+        return [{"bleu": 20.0 + int(run.name[-1]), "parameters": 7, "model": run.name}]
+
+    monkeypatch.setattr(equal_budgets, "train", train)
+    monkeypatch.setattr(equal_budgets, "measured", measured)
+    (tmp_path / "text").write_text("one\n")
+
+    def call(**options):
+        paths = {name: str(tmp_path / "text") for name in ("source", "reference")}
+        ablations.main(
+            str(tmp_path / "runs"), **paths, output=str(tmp_path / "found.json"), **options
+        )
+        return json.loads((tmp_path / "found.json").read_text())["measurements"]
+
+    return call, trained, scored
+
+
+def test_each_row_has_the_mean_and_the_spread_of_its_seeds(work):
+    call, trained, _ = work
+    base, heads = call(updates=5)
+    assert base == {
+        **{"row": "base", "change": "–", "perplexity": 9.5, "bleu": 21.5, "bleu_spread": 0.5},
+        **{"parameters": 7, "seeds": 2},
+    }
+    assert heads["change"] == "1 heads"
+    assert [each[1:] for each in trained] == [(1, None), (1, 1), (2, None), (2, 1)]
+
+
+def test_complete_runs_are_scored_once(work):
+    call, _, scored = work
+    assert call(updates=5) == call(updates=5)
+    assert len(scored) == len(set(scored)) == 4
+
+
+def test_without_training_there_are_the_rows_of_complete_runs(work):
+    call, trained, _ = work
+    with pytest.raises(InputError, match="no complete run of 5 updates"):
+        call(train=False, updates=5)
+    call(updates=5, seeds=1)
+    assert [row["seeds"] for row in call(train=False, updates=5)] == [1, 1]
+    with pytest.raises(InputError, match="no complete run of 6 updates"):
+        call(train=False, updates=6)
+    assert len(trained) == 2

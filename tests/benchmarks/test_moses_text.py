@@ -1,0 +1,23 @@
+"""benchmarks/translations/moses_text: text as the scripts of Moses prepare it."""
+
+import pytest
+
+from benchmarks.translations import moses_text
+from tf_transformer.errors import InputError
+
+
+def test_each_file_of_a_language_is_prepared(tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.de").write_text("Ein „Hut“, z.B. grün-weiß…\n\nDen's nicht gibt!\n")
+    moses_text.main(str(tmp_path / "raw"), str(tmp_path / "new"), "de")
+    assert (tmp_path / "new" / "a.de").read_text().split("\n") == [
+        "ein &quot; hut &quot; , z.b. grün-weiß ...",
+        "",
+        "den &apos; s nicht gibt !",
+        "",
+    ]
+
+
+def test_a_language_without_files_is_an_error(tmp_path):
+    with pytest.raises(InputError, match=r"no file with the ending \.fr"):
+        moses_text.main(str(tmp_path), str(tmp_path / "new"), "fr")
