@@ -104,6 +104,14 @@ def test_inference_loads_no_training_code():
     assert process.stdout.decode().split() == []
 
 
+@pytest.mark.parametrize(
+    "name", ["decoding", "kernels", "layers", "models", "search", "export.check"]
+)
+def test_a_part_can_be_imported_first(name):
+    """The import of Keras registers the models, which need a part that is half imported then."""
+    subprocess.run([sys.executable, "-c", f"import tf_transformer.{name}"], cwd=ROOT, check=True)
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_run_by_path_import_nothing_of_this_project(program):
     found = {name.split(".")[0] for name in imports(PACKAGE / program)}

@@ -43,7 +43,12 @@ class Batches(NamedTuple):
 
 
 def main(
-    run_dir: str, source: str, lines: int = 1000, num_hypotheses: int = 4, output: str = ""
+    run_dir: str,
+    source: str,
+    lines: int = 1000,
+    num_hypotheses: int = 4,
+    jit_compile: bool = False,
+    output: str = "",
 ) -> None:
     """Prints for each signature and each way of batching how many strings differ.
 
@@ -52,13 +57,15 @@ def main(
         source: file of sentences.
         lines: how many of the file's lines.
         num_hypotheses: of the signature n_best.
+        jit_compile: whether XLA compiles the export.
         output: result file to write, for example results/contract.json.
     """
     raw = list(itertools.islice(read_lines(source), lines))
     translator = Translator.from_run(run_dir, num_hypotheses=num_hypotheses)
     with tempfile.TemporaryDirectory() as folder:
         model = pathlib.Path(folder) / "model" / "1"
-        options = ("--run_dir", run_dir, "--num_hypotheses", str(num_hypotheses))
+        options = ["--run_dir", run_dir, "--num_hypotheses", str(num_hypotheses)]
+        options += ["--jit_compile", str(jit_compile).lower()]
         python("-m", "export", "--to", str(model), *options)
         stored = sum(file.stat().st_size for file in (model / "variables").iterdir())
         translated = python("translate.py", "--run_dir", run_dir, stdin=b"\n".join(raw))

@@ -21,3 +21,10 @@ def test_each_file_of_a_language_is_prepared(tmp_path):
 def test_a_language_without_files_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"no file with the ending \.fr"):
         moses_text.main(str(tmp_path), str(tmp_path / "new"), "fr")
+
+
+def test_compounds_are_split_as_the_papers_score_has_them():
+    prepare = moses_text.preparation("de", lowercase=False, split_compounds=True)
+    assert prepare("Die U-Bahn-Station - neu.") == (
+        "Die U ##AT##-##AT## Bahn ##AT##-##AT## Station - neu ."
+    )

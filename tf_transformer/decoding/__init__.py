@@ -1,5 +1,7 @@
 """Search over a step function: `keras.ops` only, independent of any model."""
 
+import keras  # noqa: F401  first: see tf_transformer/registration.py
+
 from tf_transformer.decoding.beam import beam_search
 from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import (

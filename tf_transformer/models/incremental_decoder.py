@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding import CacheSchedule, StepState
+from tf_transformer.decoding.hypotheses import CacheSchedule, StepState
 from tf_transformer.layers.cache import (
     AbsorbedKeyValue,
     GrowingCache,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding import CacheSchedule, StepState
+from tf_transformer.decoding.hypotheses import CacheSchedule, StepState
 from tf_transformer.layers.cache import GrowingCache, KeyValue, StaticCache
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.linear_cache import LinearCache

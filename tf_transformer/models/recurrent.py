@@ -6,7 +6,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.decoding import StepState
+from tf_transformer.decoding.hypotheses import StepState
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
