@@ -165,9 +165,10 @@ def _updates(task, model, ids, count: int) -> list:
     import numpy as np
     import tensorflow as tf
 
+    from tf_transformer.objectives import CrossEntropy
     from tf_transformer.training.update import Updater, make_optimizer
 
-    updater = Updater(task, model, make_optimizer(model, 1e-4), label_smoothing=0.1)
+    updater = Updater(task, model, make_optimizer(model, 1e-4), CrossEntropy(0.1))
     source, target = ids
     ones = np.ones_like(target[:, :1])
     words = np.arange(1, target.shape[1] + 1) % target.shape[1] + 0 * target  # the end has none

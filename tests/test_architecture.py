@@ -20,7 +20,7 @@ LEVELS = [
     {"kernels"},
     {"config", "layers", "decoding", "tokenizer"},
     {"models", "data", "parsing", "losses", "predictors.predictor", "export.micro_batches"},
-    {"heads", "run_folder", "search", "saved_translator"},
+    {"objectives", "heads", "run_folder", "search", "saved_translator"},
     {"weights", "export.graph"},
     {"predictors.text_predictor", "export.generation", "export.encoder_graph"},
     {"translator"},
@@ -32,7 +32,7 @@ LEVELS = [
 KERAS_ONLY = {
     *("errors", "special_ids", "files", "config", "sequences", "thresholds"),
     *("kernels", "layers", "models", "decoding"),
-    *("heads", "losses", "training.metrics", "training.schedule"),
+    *("heads", "losses", "objectives", "training.metrics", "training.schedule"),
 }
 # Run by path in fresh processes, and the packages that they may not import.
 PROGRAMS = {

@@ -7,7 +7,6 @@ from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.layers.flatten import flatten_positions
-from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import PAD_ID
 
 
@@ -55,27 +54,7 @@ def token_losses(
     real = ops.not_equal(labels, pad_id)  # (N,)
     cross_entropy = kernels.current().cross_entropy
     losses, nll, correct = cross_entropy(labels, states, embeddings, label_smoothing)
-    return _sums(losses, nll, correct, real)
-
-
-def target_losses(
-    model: keras.Model,
-    source: KerasTensor,
-    target: KerasTensor,
-    label_smoothing: float = 0.0,
-    training: bool | None = None,
-) -> TokenLosses:
-    """`token_losses` of each target token, given the source and the target tokens before it.
-
-    Args:
-        model: a `Transformer`, or a model with the same interface.
-        source: int tensor (B, S).
-        target: int tensor (B, T), each row ending with the end id, then padding.
-        label_smoothing: ε.
-        training: whether dropout is on.
-    """
-    states = model.run((source, shift_right(target)), training=training).states
-    return token_losses(target, states, model.output_embedding.embeddings, label_smoothing)
+    return sums_over_real(losses, nll, correct, real)
 
 
 def label_losses(
@@ -107,7 +86,7 @@ def label_losses(
         )
         for smoothing in (label_smoothing, 0.0)
     )
-    return _sums(losses, nll, correct, real)
+    return sums_over_real(losses, nll, correct, real)
 
 
 def decision_losses(
@@ -135,10 +114,10 @@ def decision_losses(
         ops.binary_crossentropy(targets * (1 - smoothing) + smoothing / 2, logits, from_logits=True)
         for smoothing in (label_smoothing, 0.0)
     )
-    return _sums(losses, nll, ops.equal(logits > 0, targets > 0), decisions > 0)
+    return sums_over_real(losses, nll, ops.equal(logits > 0, targets > 0), decisions > 0)
 
 
-def _sums(
+def sums_over_real(
     losses: KerasTensor, nll: KerasTensor, correct: KerasTensor, real: KerasTensor
 ) -> TokenLosses:
     """Sums of tensors of equal shape where `real` is True."""

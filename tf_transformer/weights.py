@@ -132,5 +132,5 @@ def _assign_means(variables: Sequence[keras.Variable], paths: Sequence[str], nam
         mean = np.zeros(variable.shape, np.float64)
         for reader in readers:
             value = reader.get_tensor(f"{name}/{i}/.ATTRIBUTES/VARIABLE_VALUE")
-            mean += value / len(paths)
+            mean += value.astype(np.float64) / len(paths)
         variable.assign(mean.astype(np.float32))

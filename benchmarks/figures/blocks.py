@@ -70,30 +70,45 @@ def multi30k() -> str:
     return markdown(header, rows, left=3)
 
 
+SCORED = {  # result files of translations
+    "multi30k": "Multi30k En→De, test_2016_flickr",
+    "tatoeba": "Tatoeba En→De, 2,000 sentences held out",
+    "tatoeba_newstest": "newstest2013 En→De, by the model for Tatoeba",
+}
+
+
+SCORE_HEADER = ["corpus", "score", "chrF", "trained", "machine", "config"]
+
+
 def scores() -> str:
     """The best scores on each corpus, with their training."""
-    best, demo = read("multi30k"), read("demo")
-    row = best["measurements"][0]
-    signature = best["summary"]["signature"].replace("|", r"\|")
-    rows = [
-        [
-            "Multi30k En→De, test_2016_flickr",
-            f"BLEU **{row['bleu']:.2f}** `{signature}`",
-            *_training(best["summary"], row["chrf"]),
-        ],
-        [
-            "generated numbers and dates En→De, 1,000 unseen pairs",
-            f"exact match {demo['summary']['exact_match']:.1%}",
-            *_training(demo["summary"], demo["summary"]["chrf"]),
-        ],
-    ]
-    return markdown(["corpus", "score", "chrF", "trained", "config"], rows, left=5)
+    demo = read("demo")
+    found = demo["summary"]
+    corpus = "generated numbers and dates En→De, 1,000 unseen pairs"
+    exact = f"exact match {found['exact_match']:.1%}"
+    rows = [*map(_score, SCORED), [corpus, exact, *_training(demo, found["chrf"])]]
+    return markdown(SCORE_HEADER, rows, left=6)
 
 
-def _training(summary: dict[str, Any], chrf: float) -> list[str]:
+def tatoeba_scores() -> str:
+    """The scores of the model in pretrained/tatoeba-en-de."""
+    return markdown(SCORE_HEADER, [_score("tatoeba"), _score("tatoeba_newstest")], left=6)
+
+
+def _score(name: str) -> list[str]:
+    """The row of a result file of `SCORED`."""
+    result = read(name)
+    best = result["measurements"][0]
+    signature = result["summary"]["signature"].replace("|", r"\|")
+    score = f"BLEU **{best['bleu']:.2f}** `{signature}`"
+    return [SCORED[name], score, *_training(result, best["chrf"])]
+
+
+def _training(result: dict[str, Any], chrf: float) -> list[str]:
+    summary = result["summary"]
     duration = formatted("training_seconds", summary["training_seconds"])
     trained = f"{summary['updates']:,} updates in {duration}"
-    return [f"{chrf:.2f}", trained, f"`{summary['config']}`"]
+    return [f"{chrf:.2f}", trained, machine(result), f"`{summary['config']}`"]
 
 
 def demo_output() -> str:
@@ -304,6 +319,7 @@ BLOCKS: dict[str, Renderer] = {
     "layer_complexity.paths": lambda: of_rows(read("layer_complexity")["paths"], left=2),
     "machine_limits": machine_limits,
     "multi30k": multi30k,
+    "tatoeba_scores": tatoeba_scores,
     "page_faults": fields_of(
         "page_faults",
         {
@@ -481,7 +497,18 @@ _LONG: dict[str, Renderer] = {
         {"outputs": "outputs", "score": "score", "published": "published", "ours": "ours"},
         left=2,
     ),
+    "forced_choices": fields_of(
+        "forced_choices",
+        {
+            "choice": "choice",
+            "bleu": "BLEU",
+            "batches": "differ by batch",
+            "export": "differ in the export",
+            "compiled_export": "differ in the compiled export",
+        },
+    ),
     "real_text": fields_of("real_text", REAL_TEXT),
+    "real_text_avx2": fields_of("real_text_avx2", REAL_TEXT),
     "recurrent": lambda: by_length("recurrent"),
     "recurrent.speed": lambda: by_length("recurrent", "tokens_per_second"),
     "scaling": fields_of(

@@ -22,8 +22,9 @@ from benchmarks.train.workload import (
 )
 from tf_transformer import kernels
 from tf_transformer.config import ModelConfig
-from tf_transformer.losses import target_losses
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.objectives import CrossEntropy
+from tf_transformer.sequences import shift_right
 
 State = tuple[Any, Any, Any]  # trainable variables, other variables, variables of the optimizer
 
@@ -58,12 +59,13 @@ def task(setting: Setting, cell: Cell) -> Task:
 def _update(model, optimizer, state: State, source, target) -> tuple[State, Any]:
     """The state after an update, and the loss."""
     weights, others, moments = state
+    objective = CrossEntropy(LABEL_SMOOTHING)
 
     def loss_of(weights):
         values = [*zip(model.trainable_variables, weights, strict=True)]
         values += zip(model.non_trainable_variables, others, strict=True)
         with kernels.use(kernels.for_xla()), keras.StatelessScope(values) as scope:
-            losses = target_losses(model, source, target, LABEL_SMOOTHING, training=True)
+            losses = objective.losses(model, (source, shift_right(target)), target, training=True)
         new = [scope.get_current_value(each) for each in model.non_trainable_variables]
         return losses.loss / losses.tokens, new
 

@@ -41,7 +41,12 @@ def save(output: str, rows: Sequence[Row], packages: Sequence[str], **more: Any)
 
 def read(name: str) -> dict[str, Any]:
     """The result file of a name; see the module's docstring for its entries."""
-    return json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    return load(FOLDER / f"{name}.json")
+
+
+def load(path: str | pathlib.Path) -> dict[str, Any]:
+    """The result file at a path."""
+    return json.loads(pathlib.Path(path).read_text("utf-8"))
 
 
 def result_names() -> list[str]:

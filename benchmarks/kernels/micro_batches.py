@@ -56,15 +56,15 @@ def _updater(micro_batches: int, threads: int) -> Callable[[], None]:
     from benchmarks.train.keras_fit import repeated
     from tf_transformer.config import ModelConfig
     from tf_transformer.models.transformer import Transformer
+    from tf_transformer.objectives import CrossEntropy
     from tf_transformer.tasks.translation import TRANSLATION
     from tf_transformer.training.update import Updater, make_optimizer
 
     shape, cell = SHAPES["tiny"], CELLS["tiny"]
     model = Transformer(shape.vocabulary_size, ModelConfig.preset("tiny"))
     model.build()
-    updater = Updater(
-        TRANSLATION, model, make_optimizer(model, 1e-4), 0.1, micro_batches=micro_batches
-    )
+    optimizer, objective = make_optimizer(model, 1e-4), CrossEntropy(0.1)
+    updater = Updater(TRANSLATION, model, optimizer, objective, micro_batches=micro_batches)
     made = [({"source": b.source, "target": b.labels},) for b in batches(shape, cell)]
     data = repeated(made)
 

@@ -41,13 +41,14 @@ def measured(preset: str, sentences: int, tokens: int, remat: bool) -> dict[str,
 
     from tf_transformer.config import ModelConfig
     from tf_transformer.models.transformer import Transformer
+    from tf_transformer.objectives import CrossEntropy
     from tf_transformer.tasks.translation import TRANSLATION
     from tf_transformer.training.update import Updater, make_optimizer
 
     keras.utils.set_random_seed(1)
     model = Transformer(_VOCABULARY, ModelConfig.preset(preset, remat=remat))
     model.build()
-    updater = Updater(TRANSLATION, model, make_optimizer(model, 1e-4), label_smoothing=0.1)
+    updater = Updater(TRANSLATION, model, make_optimizer(model, 1e-4), CrossEntropy(0.1))
     batches = _batches(sentences, tokens)
 
     def update() -> None:

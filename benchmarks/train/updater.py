@@ -17,6 +17,7 @@ from benchmarks.train.workload import (
 )
 from tf_transformer.config import ModelConfig, TrainConfig
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.objectives import CrossEntropy
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.training.execution import possible_executions
 from tf_transformer.training.update import Updater, make_optimizer
@@ -33,7 +34,7 @@ def task(setting: Setting, cell: Cell, jit_compile: bool) -> Task:
     model.build()
     beta_1, beta_2 = BETAS
     optimizer = make_optimizer(model, LEARNING_RATE, beta_1=beta_1, beta_2=beta_2, epsilon=EPSILON)
-    updater = Updater(TRANSLATION, model, optimizer, LABEL_SMOOTHING, *execution)
+    updater = Updater(TRANSLATION, model, optimizer, CrossEntropy(LABEL_SMOOTHING), *execution)
     made = batches_of(setting, cell)
     data = repeated([({"source": batch.source, "target": batch.labels},) for batch in made])
 

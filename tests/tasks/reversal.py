@@ -7,7 +7,7 @@ import numpy as np
 
 from tf_transformer import tasks
 from tf_transformer.data.examples import Examples
-from tf_transformer.losses import target_losses
+from tf_transformer.sequences import shift_right
 from tf_transformer.tasks import Splits, Task, TestSet
 from tf_transformer.translator import Translator, build_model
 
@@ -35,8 +35,9 @@ class Reversal(Task):
     def build_model(self, config, vocabulary_size, dtype):
         return build_model(config, vocabulary_size, dtype)
 
-    def losses(self, model, batch, label_smoothing, training):
-        return target_losses(model, batch["digits"], batch["reversed"], label_smoothing, training)
+    def losses(self, model, batch, objective, training):
+        digits, reversed_ = batch["digits"], batch["reversed"]
+        return objective.losses(model, (digits, shift_right(reversed_)), reversed_, training)
 
     def predictor(self, model, tokenizer, decode):
         return Translator(model, tokenizer, decode)

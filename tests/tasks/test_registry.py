@@ -8,7 +8,7 @@ from tasks import reversal
 
 from tf_transformer import tasks
 from tf_transformer.commands import evaluate, export, train, translate
-from tf_transformer.config import DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.translation import TRANSLATION
@@ -41,6 +41,13 @@ def test_an_own_task_is_registered_by_one_line_or_imported_by_its_name():
 def test_an_unknown_task_is_an_error(name, message):
     with pytest.raises(InputError, match=message):
         tasks.get(name)
+
+
+@pytest.mark.parametrize("name", ["classification", "masked_language_modeling"])
+def test_tasks_with_a_loss_of_their_own_refuse_a_consistency(name):
+    config = Config(train=TrainConfig(consistency="simcut"), task=name)
+    with pytest.raises(InputError, match="next token"):
+        tasks.get(name).complete(config)
 
 
 # --- a task of a user's own --------------------------------------------------------------------

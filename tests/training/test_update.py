@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.objectives import CrossEntropy, SimCut
 from tf_transformer.sequences import shift_right
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.training.shards import shard_batches
@@ -55,6 +56,7 @@ def trained(
     dtype="float32",
     remat=False,
     micro_batches=1,
+    objective=None,
     **optimizer_options,
 ):
     """(weights, metrics, updater) after some updates, always from the same start."""
@@ -66,7 +68,10 @@ def trained(
         transformer = Transformer(VOCABULARY, config, dtype=dtype)
         transformer.build()
         optimizer = make_optimizer(transformer, 1e-2, **optimizer_options)
-        updater = Updater(TRANSLATION, transformer, optimizer, 0.1, jit_compile, micro_batches)
+        objective = objective or CrossEntropy(0.1)
+        updater = Updater(
+            TRANSLATION, transformer, optimizer, objective, jit_compile, micro_batches
+        )
     with sharded(strategy, batches, accumulate) as data:
         for _ in range(len(batches) // accumulate):
             updater.update(data)
@@ -132,6 +137,27 @@ def test_micro_batches_make_the_update_of_the_whole_batch(micro_batches, options
     assert updater.updates == 20
     for name, value in metrics.items():
         np.testing.assert_allclose(value, divided[name], rtol=1e-5)
+
+
+class HidesEvenIds(SimCut):
+    """SimCut without random numbers."""
+
+    def second(self, inputs):
+        return keras.tree.map_structure(lambda ids: tf.where(ids % 2 == 0, ids // 4, ids), inputs)
+
+
+@pytest.mark.parametrize(
+    "options", [{"micro_batches": 2}, {"accumulate": 2}, {"strategy": "mirrored"}]
+)
+def test_a_divergence_is_that_of_the_whole_batch_however_it_is_divided(options):
+    objective = HidesEvenIds(0.1, weight=3.0, rate=0.5)
+    batches = list(unequal_batches(4))
+    whole, metrics, _ = trained(batches=batches, objective=objective)
+    parts = list(halves(batches)) if "accumulate" in options else batches
+    weights, divided, _ = trained(batches=parts, objective=objective, **options)
+    assert_same(whole, weights)
+    assert divided["loss"] == pytest.approx(metrics["loss"], rel=1e-5)
+    assert largest_difference(whole, trained(batches=batches)[0]) > 1e-3
 
 
 def test_fewer_rows_than_micro_batches():

@@ -1,6 +1,6 @@
 """Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1.
 
-With --format ctranslate2, for CTranslate2.
+With --format ctranslate2, for CTranslate2; with --format run, a small folder for --run_dir.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ def main(
     to: str,
     jit_compile: bool | Literal["auto"] = False,
     dtype: DType = "float32",
-    format: Literal["saved_model", "ctranslate2"] = "saved_model",
+    format: Literal["saved_model", "ctranslate2", "run"] = "saved_model",
     quantization: Quantization = "float32",
     **decode_options: Any,
 ) -> None:
@@ -41,22 +41,27 @@ def main(
             on this machine.
         dtype: of weights and computation.
         format: saved_model, or ctranslate2: a folder for CTranslate2, which needs no TensorFlow.
-            export/run_in_ctranslate2.py runs it.
+            export/run_in_ctranslate2.py runs it. run: a small folder with the averaged weights,
+            which every command takes as --run_dir, and train.py as --train.init_from.
         quantization: type of the stored weights of a ctranslate2 folder.
         **decode_options: fields of DecodeConfig; null: as configured in the run.
     """
-    if format == "ctranslate2" and (jit_compile or dtype != "float32"):
-        raise InputError(
-            "--jit_compile and --dtype need --format saved_model; CTranslate2 has --quantization."
-        )
-    if format == "saved_model" and quantization != "float32":
-        raise InputError("--quantization needs --format ctranslate2; a SavedModel has --dtype.")
+    if format != "saved_model" and jit_compile:
+        raise InputError("--jit_compile needs --format saved_model.")
+    if format == "ctranslate2" and dtype != "float32":
+        raise InputError("--dtype is not for --format ctranslate2, which has --quantization.")
+    if format != "ctranslate2" and quantization != "float32":
+        raise InputError("--quantization needs --format ctranslate2; the others have --dtype.")
     RunFolder(run_dir).load_decode_config(**decode_options)  # before TensorFlow is imported
     final = pathlib.Path(to)
     partial = _partial_folder(final)
     try:
         if format == "ctranslate2":
             summary = _write_ctranslate2(run_dir, partial, quantization, decode_options)
+        elif format == "run":
+            from tf_transformer.export import to_run
+
+            summary = to_run.write(run_dir, partial, dtype, **decode_options)
         else:
             summary = _write_saved_model(run_dir, partial, jit_compile, dtype, decode_options)
         partial.rename(final)

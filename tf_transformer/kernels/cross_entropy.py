@@ -33,7 +33,19 @@ def plain_cross_entropy(
         `CrossEntropy`.
     """
     logits = ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")  # (N, V)
-    log_p = ops.log_softmax(logits, axis=-1)
+    return from_log_probabilities(labels, ops.log_softmax(logits, axis=-1), label_smoothing)
+
+
+def from_log_probabilities(
+    labels: KerasTensor, log_p: KerasTensor, label_smoothing: float
+) -> CrossEntropy:
+    """-(1 - ε) log p(label) - ε mean(log p).
+
+    Args:
+        labels: int tensor (N,).
+        log_p: float32 tensor (N, V).
+        label_smoothing: ε.
+    """
     log_p_of_labels = _gather(log_p, labels)
     losses = -(1 - label_smoothing) * log_p_of_labels - label_smoothing * ops.mean(log_p, axis=-1)
     correct = ops.cast(log_p_of_labels >= ops.max(log_p, axis=-1), "float32")

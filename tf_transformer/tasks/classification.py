@@ -15,6 +15,7 @@ from tf_transformer.data.readers import stream_table
 from tf_transformer.errors import InputError
 from tf_transformer.losses import TokenLosses, decision_losses, label_losses
 from tf_transformer.models.encoder_only import Classifier
+from tf_transformer.objectives import CrossEntropy, require_cross_entropy
 from tf_transformer.predictors.label_predictor import (
     THRESHOLD,
     LabelPredictor,
@@ -44,8 +45,10 @@ class Classification(Task):
         """Fills `data.labels` with the labels of the training file, in alphabetical order.
 
         Raises:
-            InputError: when there is no training file, or it has fewer than two labels.
+            InputError: when there is no training file, or it has fewer than two labels;
+                for `train.consistency`.
         """
+        require_cross_entropy(config.train)
         data = config.data
         if not data.train_file:
             raise InputError(
@@ -113,13 +116,13 @@ class Classification(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        label_smoothing: float,
+        objective: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of the label, or of the decisions for each label."""
         losses = decision_losses if model.separator else label_losses
         logits = model(batch["text"], training=training)
-        return losses(batch["labels"], logits, label_smoothing)
+        return losses(batch["labels"], logits, objective.label_smoothing)
 
     def predictor(
         self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig

@@ -13,7 +13,8 @@ from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses, token_losses
+from tf_transformer.losses import TokenLosses
+from tf_transformer.objectives import CrossEntropy
 from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.predictors.text_generator import TextGenerator, TextScore, build_language_model
 from tf_transformer.special_ids import BOS_ID
@@ -104,15 +105,13 @@ class LanguageModeling(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        label_smoothing: float,
+        objective: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of every token, given those before it."""
         labels = batch["text"]
         inputs = ops.concatenate([batch["before"], labels[:, :-1]], axis=1)
-        states = model.run(inputs, training=training).states
-        embeddings = model.output_embedding.embeddings
-        return token_losses(labels, states, embeddings, label_smoothing)
+        return objective.losses(model, inputs, labels, training)
 
     def predictor(
         self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig

@@ -15,6 +15,7 @@ from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses, token_losses
 from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.models.word_masking import at_masks
+from tf_transformer.objectives import CrossEntropy, require_cross_entropy
 from tf_transformer.predictors.masked_predictor import MaskedPredictor
 from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.predictors.word_numbers import WordNumbers
@@ -36,6 +37,10 @@ class MaskedLanguageModeling(Task):
     fields: tuple[str, ...] = ("text",)
     labels: str = "text"
     metrics: tuple[str, ...] = ("masked_accuracy",)
+
+    def complete(self, config: Config) -> Config:
+        require_cross_entropy(config.train)
+        return config
 
     def load_splits(self, config: Config) -> Splits:
         """The lines of `data.train_file` and `data.valid_file`."""
@@ -73,7 +78,7 @@ class MaskedLanguageModeling(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        label_smoothing: float,
+        objective: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of the masked ids; every call in training masks anew."""
@@ -81,7 +86,8 @@ class MaskedLanguageModeling(Task):
         states = model.states(inputs, training=training)
         if training:
             labels, states = at_masks(labels, states)
-        return token_losses(labels, states, model.encoder.embedding.embeddings, label_smoothing)
+        embeddings = model.encoder.embedding.embeddings
+        return token_losses(labels, states, embeddings, objective.label_smoothing)
 
     def predictor(
         self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig

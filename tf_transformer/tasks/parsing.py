@@ -13,11 +13,13 @@ from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.readers import stamp
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses, target_losses
+from tf_transformer.losses import TokenLosses
+from tf_transformer.objectives import CrossEntropy
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import Actions, linearization_of, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
 from tf_transformer.predictors.parser import Parser, encode_tree
+from tf_transformer.sequences import shift_right
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import build_model
@@ -120,11 +122,12 @@ class Parsing(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        label_smoothing: float,
+        objective: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Label-smoothed cross-entropy of the actions."""
-        return target_losses(model, batch["sentence"], batch["tree"], label_smoothing, training)
+        source, target = batch["sentence"], batch["tree"]
+        return objective.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig) -> Parser:
         return Parser(model, tokenizer, decode)

@@ -17,6 +17,7 @@ from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses
+from tf_transformer.objectives import CrossEntropy
 from tf_transformer.predictors.predictor import Prediction, Predictor, Progress, no_progress
 from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.tokenizer import Tokenizer
@@ -161,7 +162,7 @@ class Task(ABC):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        label_smoothing: float,
+        objective: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """The summed losses of a batch.
@@ -169,7 +170,7 @@ class Task(ABC):
         Args:
             model: the model.
             batch: int32 tensors (B, L) by name, padded with 0 at the end.
-            label_smoothing: weight of the uniform distribution in the target distribution.
+            objective: gives the losses of labels from a model and its inputs.
             training: whether dropout is on.
         """
 

@@ -13,7 +13,9 @@ from tf_transformer.data.generated import generate
 from tf_transformer.data.readers import read_files, stream_files, stream_tfds
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses, target_losses
+from tf_transformer.losses import TokenLosses
+from tf_transformer.objectives import CrossEntropy
+from tf_transformer.sequences import shift_right
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
 from tf_transformer.tokenizer import Tokenizer
@@ -81,11 +83,12 @@ class Translation(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        label_smoothing: float,
+        objective: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Label-smoothed cross-entropy of the target tokens (paper section 5.4)."""
-        return target_losses(model, batch["source"], batch["target"], label_smoothing, training)
+        source, target = batch["source"], batch["target"]
+        return objective.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(
         self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig

@@ -19,7 +19,7 @@ class Checkpoints:
     """Writes checkpoints of a training.
 
     `checkpoints/resume` holds one checkpoint with everything the next update depends on: weights,
-    optimizer (its counts are the position in the data), averages, dropout's random state, and the
+    optimizer (its counts are the position in the data), averages, random states, and the
     best score. `checkpoints/` holds the weights of the newest validation intervals, and
     `checkpoints/best` those with the best score.
 
@@ -43,10 +43,11 @@ class Checkpoints:
     ):
         self._updater = updater
         run, model, optimizer = RunFolder(run_dir), updater.model, updater.optimizer
+        random_state = [*_without(model.weights, model.variables), *updater.objective.variables]
         weights = tf.train.Checkpoint(weights=tensors(model.weights))
         self._parts = {
             "weights": tensors(model.weights),
-            "random_state": tensors(_without(model.weights, model.variables)),
+            "random_state": tensors(random_state),
             "optimizer": tensors(_without(optimizer.averages, optimizer.variables)),
             "averages": tensors(optimizer.averages),
             "standing": {  # this and `rounds_since` are names of earlier versions

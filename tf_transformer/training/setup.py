@@ -8,6 +8,7 @@ import tensorflow as tf
 from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
+from tf_transformer.objectives import make_objective
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task
 from tf_transformer.training.execution import Execution
@@ -32,7 +33,7 @@ def make_updater(config: Config, task: Task, vocabulary_size: int, execution: Ex
         average_decay=train.average_decay,
         scale_loss=precision == "mixed_float16",
     )
-    return Updater(task, model, optimizer, train.label_smoothing, *execution)
+    return Updater(task, model, optimizer, make_objective(train), *execution)
 
 
 def _precision(name: str) -> str:

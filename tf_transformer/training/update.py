@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tf_transformer import kernels
 from tf_transformer.losses import TokenLosses
+from tf_transformer.objectives import CrossEntropy
 from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tasks.task import Task
 from tf_transformer.training.metrics import TokenMean
@@ -34,7 +35,7 @@ class Updater:
         task: gives the losses of a batch.
         model: the model, built in the strategy's scope.
         optimizer: built for the model's trainable variables, in the same scope.
-        label_smoothing: ε of section 5.4.
+        objective: gives the losses of labels; the cross-entropy when None.
         jit_compile: compile losses and gradients with XLA, once for every shape of a batch. The
             gradients' norm and Adam are faster in TensorFlow's own operations.
         micro_batches: number of parts of a batch. Each needs memory for its own gradients. They
@@ -52,7 +53,7 @@ class Updater:
         task: Task,
         model: keras.Model,
         optimizer: Adam,
-        label_smoothing: float = 0.0,
+        objective: CrossEntropy | None = None,
         jit_compile: bool = False,
         micro_batches: int = 1,
         kernel_set: str = "",
@@ -66,7 +67,7 @@ class Updater:
             "accuracy": TokenMean(name="accuracy"),
         }
         self.micro_batches = micro_batches
-        self._label_smoothing = label_smoothing
+        self.objective = objective or CrossEntropy()
         self._jit_compile = jit_compile
         options = {"reduce_retracing": True, "jit_compile": jit_compile, "autograph": False}
         chosen = kernels.use(kernels.SETS[kernel_set] if kernel_set else kernels.current())
@@ -152,7 +153,7 @@ class Updater:
         return losses, list(map(tf.convert_to_tensor, tape.gradient(loss, variables)))
 
     def _losses(self, batch: Batch, training: bool = False) -> TokenLosses:
-        return self.task.losses(self.model, batch, self._label_smoothing, training)
+        return self.task.losses(self.model, batch, self.objective, training)
 
     def _add_to_metrics(self, losses: TokenLosses) -> None:
         self.metrics["loss"].update_state(losses.loss, losses.tokens)

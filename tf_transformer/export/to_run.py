@@ -1,0 +1,55 @@
+"""A run's averaged weights in a small folder that every command takes as --run_dir."""
+
+import os
+import shutil
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer import tasks, weights
+from tf_transformer.config import DType
+from tf_transformer.run_folder import RunFolder
+
+
+def write(
+    run_dir: str | os.PathLike, folder: str | os.PathLike, dtype: DType, **decode_options: Any
+) -> str:
+    """Writes the configuration, tokenizer, samples and one checkpoint, and reads it again.
+
+    Nothing else of the run is copied: its training cannot go on, but another one can start with
+    these weights (`train.init_from`).
+
+    Args:
+        run_dir: the run's folder.
+        folder: the folder to write.
+        dtype: of the stored weights. They are computed with in float32.
+        **decode_options: fields of `DecodeConfig` to store; `average` names the weights.
+
+    Returns:
+        a summary.
+
+    Raises:
+        InputError: as `weights.load_model`.
+        RuntimeError: when the weights in the folder differ from those of the run.
+    """
+    run, small = RunFolder(run_dir), RunFolder(folder)
+    config = run.load_config()
+    build_model = tasks.get(config.task).build_model
+    model, _, decode = weights.load_model(run_dir, build_model, **decode_options)
+    small.path.mkdir(parents=True, exist_ok=True)
+    small.save_config(replace(config, decode=replace(decode, average=1)))
+    small.save_samples(run.load_samples())
+    shutil.copyfile(run.tokenizer, small.tokenizer)
+    stored = [tf.Variable(tf.cast(value, dtype)) for value in weights.tensors(model.weights)]
+    manager = tf.train.CheckpointManager(
+        tf.train.Checkpoint(weights=stored), str(small.checkpoints), max_to_keep=1
+    )
+    manager.save(checkpoint_number=weights.updates_of(run_dir, decode.average)[-1])
+    expected = [value.numpy().astype(np.float32) for value in stored]
+    weights.load_weights(folder, model, 1)
+    if not all(map(np.array_equal, model.get_weights(), expected)):
+        raise RuntimeError(f"the weights in {folder} differ from those of {run_dir}.")
+    size = sum(path.stat().st_size for path in small.path.rglob("*") if path.is_file())
+    return f"{model.count_params():,} parameters in {dtype}, {size / 1e6:.1f} MB"
