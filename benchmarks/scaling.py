@@ -9,6 +9,8 @@ errors of predictions, each for a measurement that the fit did not have.
 - update: seconds of an update, by floating-point operations, parameters, and a constant.
 - decoding: seconds of a call, by steps L, rows of a step B·W, vocabulary V, and positions attended
   to by each row, S + W·L / 2.
+- reduction: seconds until the gradients of all replicas are summed, by replicas R and bytes. The
+  replicas are logical devices of this processor: copies in its memory, not a network.
 - corpus: seconds until all pairs are tokenised and stored, by pairs, of results/data_memory.json.
 
 The table of GPUs is computed, not measured: the operations of the paper's trainings over the peak
@@ -56,6 +58,10 @@ FORMULAS = {
             lambda s: s["steps"] * _rows(s) * s["vocabulary"],
             lambda s: s["steps"] * _rows(s) * (s["source"] + s["beam"] * s["steps"] / 2),
         ),
+    ),
+    "reduction": Formula(
+        "a · R + b · (R - 1) · bytes",
+        (lambda s: s["replicas"], lambda s: (s["replicas"] - 1) * s["bytes"]),
     ),
     "corpus": Formula("a · pairs", (lambda s: s["pairs"],)),
 }
@@ -200,6 +206,37 @@ def decoding(batch: int, beam: int, steps: int, source: int, vocabulary: int) ->
     return sizes | {"vocabulary": vocabulary, "seconds": _median_seconds(lambda: loop(1))}
 
 
+def _reductions() -> list[dict[str, Any]]:
+    return [
+        call("benchmarks.scaling:reduction", replicas=replicas, bytes=megabytes * 10**6)
+        for replicas in (2, 4, 8)
+        for megabytes in (2, 9, 60, 240)
+    ]
+
+
+def reduction(replicas: int, bytes: int) -> dict[str, Any]:
+    """Seconds of the sum of a tensor over the replicas of a strategy; for a process of its own."""
+    import tensorflow as tf
+
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    devices = [tf.config.LogicalDeviceConfiguration()] * replicas
+    tf.config.set_logical_device_configuration(cpu, devices)
+    strategy = tf.distribute.MirroredStrategy([f"CPU:{number}" for number in range(replicas)])
+    with strategy.scope():
+        gradients = tf.Variable(tf.ones(bytes // 4))
+
+    def step() -> tf.Tensor:
+        replica = tf.distribute.get_replica_context()
+        total = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients.read_value())
+        return total[0]  # the sum is computed, and its copies do not leave the function
+
+    run = tf.function(lambda: strategy.run(step))
+    if float(strategy.experimental_local_results(run())[0]) != replicas:
+        raise RuntimeError("expected the sum of the ones of all replicas.")
+    seconds = _median_seconds(lambda: strategy.experimental_local_results(run())[0].numpy())
+    return {"replicas": replicas, "bytes": bytes, "seconds": seconds}
+
+
 def _corpora() -> list[dict[str, Any]]:
     return [
         {"pairs": row["pairs"], "seconds": row["tokenisation_seconds"]}
@@ -210,6 +247,7 @@ def _corpora() -> list[dict[str, Any]]:
 MEASURED: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "update": _updates,
     "decoding": _decodings,
+    "reduction": _reductions,
     "corpus": _corpora,
 }
 

@@ -70,13 +70,7 @@ def multi30k() -> str:
     return markdown(header, rows, left=3)
 
 
-SCORED = {  # result files of translations
-    "multi30k": "Multi30k En→De, test_2016_flickr",
-    "tatoeba": "Tatoeba En→De, 2,000 sentences held out",
-    "tatoeba_newstest": "newstest2013 En→De, by the model for Tatoeba",
-}
-
-
+SCORED = {"multi30k": "Multi30k En→De, test_2016_flickr"}  # by result file
 SCORE_HEADER = ["corpus", "score", "chrF", "trained", "machine", "config"]
 
 
@@ -88,11 +82,6 @@ def scores() -> str:
     exact = f"exact match {found['exact_match']:.1%}"
     rows = [*map(_score, SCORED), [corpus, exact, *_training(demo, found["chrf"])]]
     return markdown(SCORE_HEADER, rows, left=6)
-
-
-def tatoeba_scores() -> str:
-    """The scores of the model in pretrained/tatoeba-en-de."""
-    return markdown(SCORE_HEADER, [_score("tatoeba"), _score("tatoeba_newstest")], left=6)
 
 
 def _score(name: str) -> list[str]:
@@ -319,7 +308,6 @@ BLOCKS: dict[str, Renderer] = {
     "layer_complexity.paths": lambda: of_rows(read("layer_complexity")["paths"], left=2),
     "machine_limits": machine_limits,
     "multi30k": multi30k,
-    "tatoeba_scores": tatoeba_scores,
     "page_faults": fields_of(
         "page_faults",
         {

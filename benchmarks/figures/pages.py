@@ -52,7 +52,6 @@ def pages() -> list[pathlib.Path]:
         *sorted(ROOT.glob("*.md")),
         *sorted(ROOT.glob("docs/**/*.md")),
         ROOT / "benchmarks" / "README.md",
-        *sorted(ROOT.glob("pretrained/*/README.md")),
     ]
 
 

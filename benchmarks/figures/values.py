@@ -41,8 +41,6 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "remat": ("remat",),
     "scaling": ("part",),
     "serving_load": ("clients",),
-    "tatoeba": ("average", "dtype", "beam"),
-    "tatoeba_newstest": ("average", "dtype", "beam"),
     "train_avx2": ("shape", "system"),
     "train_base": ("system",),
     "train_base_other_systems": ("system",),

@@ -43,6 +43,14 @@ def test_a_training_takes_the_days_of_the_paper_on_its_gpus():
     assert base["H100"] == pytest.approx(base["P100"] * 9.5 / 989, abs=0.01)
 
 
+def test_a_reduction_is_measured_in_a_process_of_its_own():
+    (small, large) = (
+        scaling.call("benchmarks.scaling:reduction", replicas=2, bytes=size)
+        for size in (4_000, 40_000_000)
+    )
+    assert 0 < small["seconds"] < large["seconds"]
+
+
 def test_measurements_are_written_with_their_formula(tmp_path, monkeypatch):
     calls = []
 
