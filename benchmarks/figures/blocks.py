@@ -449,6 +449,12 @@ REAL_TEXT = {
     "system_seconds": "system time, s",
     "bleu": "BLEU",
 }
+FORMULAS = {
+    "part": "cost in seconds",
+    "formula": "formula",
+    "coefficients": "coefficients",
+    "error": "median error",
+}
 # Results that need a longer measurement than most; without their file there is no block.
 _LONG: dict[str, Renderer] = {
     "decode_avx2.base": lambda: decode("base", "decode_avx2"),
@@ -499,16 +505,8 @@ _LONG: dict[str, Renderer] = {
     "real_text_avx2": fields_of("real_text_avx2", REAL_TEXT),
     "recurrent": lambda: by_length("recurrent"),
     "recurrent.speed": lambda: by_length("recurrent", "tokens_per_second"),
-    "scaling": fields_of(
-        "scaling",
-        {
-            "part": "cost in seconds",
-            "formula": "formula",
-            "coefficients": "coefficients",
-            "error": "median error",
-        },
-        left=3,
-    ),
+    "reduction": fields_of("reduction", FORMULAS, left=3),
+    "scaling": fields_of("scaling", FORMULAS, left=3),
     "scaling.trainings": lambda: of_rows(read("scaling")["trainings"], left=1),
     "train_avx2": train_avx2,
     "train_text": train_text,

@@ -38,6 +38,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "real_text": ("system",),
     "real_text_avx2": ("system",),
     "recurrent": ("model", "source_tokens"),
+    "reduction": ("part",),
     "remat": ("remat",),
     "scaling": ("part",),
     "serving_load": ("clients",),
