@@ -79,6 +79,23 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
     return len(paths)
 
 
+def save_weights(
+    run_dir: str | os.PathLike, variables: Sequence[keras.Variable], dtype: str, update: int
+) -> None:
+    """Writes the only checkpoint of a run's folder.
+
+    Args:
+        run_dir: the run's folder.
+        variables: all weights of the model.
+        dtype: of the stored weights.
+        update: its number.
+    """
+    stored = [tf.Variable(tf.cast(value, dtype)) for value in tensors(variables)]
+    folder = str(RunFolder(run_dir).checkpoints)
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(weights=stored), folder, 1)
+    manager.save(checkpoint_number=update)
+
+
 def updates_of(run_dir: str | os.PathLike, average: Average) -> list[int]:
     """The updates after which the weights of `load_weights` were saved, in rising order.
 

@@ -37,6 +37,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "pretraining": ("labels", "pretrained"),
     "real_text": ("system",),
     "real_text_avx2": ("system",),
+    "real_text_base": ("system",),
     "recurrent": ("model", "source_tokens"),
     "reduction": ("part",),
     "remat": ("remat",),

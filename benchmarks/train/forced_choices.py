@@ -7,7 +7,7 @@
 Trains once with each value of each choice: compiled by XLA or not, one or two micro-batches, tuned
 or plain kernels. The random numbers of dropout differ between them, so BLEU differs as between two
 seeds. For each set of kernels, the translations of one run are then compared in batches of several
-kinds (benchmarks.translations.invariance), and with its export, compiled and not
+kinds and with its compiled export (benchmarks.translations.invariance), and with its export
 (benchmarks.translations.contract). Interrupted trainings are continued by the same command.
 """
 
@@ -76,17 +76,11 @@ def main(
 def comparisons(choice: dict[str, Any], run: str, source: str, lines: int) -> dict[str, int]:
     """The number of translations that depend on the batch, and that an export changes."""
     common = ["--run_dir", run, "--source", source, "--lines", str(lines)]
-    forms = {
-        "batches": ["invariance"],
-        "export": ["contract"],
-        "compiled_export": ["contract", "--jit_compile=true"],
-    }
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, (module, *more) in forms.items():
+        for name in ("invariance", "contract"):
             path = f"{folder}/{name}.json"
-            module = f"benchmarks.translations.{module}"
-            command(choice, "-m", module, *common, *more, "--output", path)
+            command(choice, "-m", f"benchmarks.translations.{name}", *common, "--output", path)
             found[name] = results.load(path)["summary"]["different"]
     return found
 

@@ -42,12 +42,10 @@ def write(
     small.save_config(replace(config, decode=replace(decode, average=1)))
     small.save_samples(run.load_samples())
     shutil.copyfile(run.tokenizer, small.tokenizer)
-    stored = [tf.Variable(tf.cast(value, dtype)) for value in weights.tensors(model.weights)]
-    manager = tf.train.CheckpointManager(
-        tf.train.Checkpoint(weights=stored), str(small.checkpoints), max_to_keep=1
-    )
-    manager.save(checkpoint_number=weights.updates_of(run_dir, decode.average)[-1])
-    expected = [value.numpy().astype(np.float32) for value in stored]
+    update = weights.updates_of(run_dir, decode.average)[-1]
+    weights.save_weights(folder, model.weights, dtype, update)
+    values = weights.tensors(model.weights)
+    expected = [tf.cast(tf.cast(value, dtype), tf.float32).numpy() for value in values]
     weights.load_weights(folder, model, 1)
     if not all(map(np.array_equal, model.get_weights(), expected)):
         raise RuntimeError(f"the weights in {folder} differ from those of {run_dir}.")

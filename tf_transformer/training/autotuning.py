@@ -142,6 +142,7 @@ def _cache_file(config: Config, shape: Shape) -> pathlib.Path:
         *sorted(line for line in lines if line.startswith(("model name", "flags"))),
         *(available_cores(), tf.__version__, keras.__version__, tf_transformer.__version__, shape),
         *(config.task, asdict(config.model), config.train.threads, config.train.accumulate),
+        config.train.consistency,
         *sorted(item for item in os.environ.items() if item[0].startswith(SETTINGS)),
     ]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]

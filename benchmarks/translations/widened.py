@@ -1,0 +1,140 @@
+"""A run of the base shape that makes the translations of a smaller one, to measure its speed.
+
+    python -m benchmarks.translations.widened --run_dir runs/multi30k --to runs/widened
+
+Random weights do not end their translations, and a training of base takes days on a processor. Here
+the weights of a small model become parts of the large ones, so that both models are one function,
+up to rounding, but the large one computes as many products as any model of its shape. The large
+model keeps the vocabulary, so its logits cost less than those of the paper's.
+"""
+
+from dataclasses import replace
+from itertools import zip_longest
+
+import keras
+import numpy as np
+
+from tf_transformer.commands import command_line
+from tf_transformer.config import PRESETS, ModelConfig
+from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
+
+
+def main(run_dir: str, to: str, preset: str = "base") -> None:
+    """Writes a run's folder with one checkpoint.
+
+    Args:
+        run_dir: a trained run of translation with rotary positions and pre-norm.
+        to: the folder to write.
+        preset: sizes of the large model.
+    """
+    from tf_transformer import weights
+    from tf_transformer.translator import Translator, build_model
+
+    small, large = RunFolder(run_dir), RunFolder(to)
+    config = small.load_config()
+    sizes = PRESETS[preset]
+    names = ("num_layers", "d_model", "d_ff", "num_heads")
+    model = replace(config.model, **{name: getattr(sizes, name) for name in names})
+    config = replace(config, model=model, decode=replace(config.decode, average=1))
+    translator = Translator.from_run(run_dir)
+    wide = build_model(config, translator.tokenizer.vocabulary_size, "float32")
+    widen(translator.model, wide)
+    large.path.mkdir(parents=True)
+    large.save_config(config)
+    large.save_samples(small.load_samples())
+    large.tokenizer.write_bytes(small.tokenizer.read_bytes())
+    weights.save_weights(to, wide.weights, "float32", update=1)
+    print(f"{to}: {wide.count_params():,} parameters")
+
+
+def widen(small: keras.Model, large: keras.Model) -> None:
+    """Gives a large Transformer the weights with which it computes the logits of a small one.
+
+    A large vector repeats the small one, which keeps the statistics of layer normalisation. Heads
+    and hidden units that are not needed, and layers above the small model's, add zeros to the
+    residual.
+
+    Args:
+        small: with rotary positions, pre-norm and tied embeddings.
+        large: the same variant; each of its sizes is a multiple of the small one's.
+
+    Raises:
+        InputError: for other models.
+    """
+    ours, theirs = large.config, small.config
+    if (ours.position, ours.norm_first, ours.tie_embeddings) != ("rotary", True, "all"):
+        raise InputError("expected a model with rotary positions, pre-norm and tied embeddings.")
+    places = _Places(theirs, ours)
+    for one, other in ((small.encoder, large.encoder), (small.decoder, large.decoder)):
+        for from_layer, to_layer in zip_longest(one.layers, other.layers):
+            if from_layer is None:
+                for weight in to_layer.weights:
+                    if "/output/" in weight.path:
+                        weight.assign(np.zeros(weight.shape))
+                continue
+            for value, weight in zip(from_layer.weights, to_layer.weights, strict=True):
+                weight.assign(places.widened(weight.path, np.asarray(value), weight.shape))
+    # Inputs are scaled by the root of d_model, and logits are sums over all repeats.
+    root = places.repeats**0.5
+    for value, weight in zip(
+        small.encoder.final_norm.weights, large.encoder.final_norm.weights, strict=True
+    ):
+        weight.assign(np.tile(value, places.repeats))
+    for value, weight in zip(
+        small.decoder.final_norm.weights, large.decoder.final_norm.weights, strict=True
+    ):
+        weight.assign(np.tile(value, places.repeats) / root)
+    embeddings = np.tile(small.target_embedding.embeddings, places.repeats) / root
+    large.target_embedding.embeddings.assign(embeddings)
+
+
+class _Places:
+    """The places of small weights in large ones."""
+
+    def __init__(self, small: ModelConfig, large: ModelConfig):
+        self.repeats = large.d_model // small.d_model
+        self.small, self.large = small.decoder, large.decoder
+        ratio = self.large.key_dim // self.small.key_dim
+        # Pair i of a small head turns as fast as pair ratio · i of a large one.
+        pairs = 2 * ratio * (np.arange(self.small.key_dim) // 2)
+        self.of_head = pairs + np.arange(self.small.key_dim) % 2
+
+    def widened(self, path: str, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """The weight of the large model, float32."""
+        if "attention" in path:
+            return self._attention(path, value, shape)
+        found = np.zeros(shape, np.float32)
+        if path.endswith("hidden/kernel"):
+            found[:, : value.shape[1]] = self._inputs(value)
+        elif path.endswith("hidden/bias"):
+            found[: len(value)] = value
+        elif path.endswith("output/kernel"):
+            found[: len(value)] = np.tile(value, self.repeats)
+        else:  # of the residual
+            found = np.tile(value, self.repeats)
+        return found
+
+    def _inputs(self, kernel: np.ndarray) -> np.ndarray:
+        """A kernel of repeated inputs, each of which has a part of the sum."""
+        return np.tile(kernel, (self.repeats, 1)) / self.repeats
+
+    def _attention(self, path: str, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        heads, size = self.small.num_heads, self.small.key_dim
+        large = (self.large.num_heads, self.large.key_dim)
+        if path.endswith("output/kernel"):
+            found = np.zeros((*large, shape[1]), np.float32)
+            outputs = np.tile(value, self.repeats).reshape(heads, size, -1)
+            found[:heads, self.of_head] = outputs
+            return found.reshape(shape)
+        kinds = value.shape[1] // (heads * size)  # queries, keys and values in one kernel
+        found = np.zeros((shape[0], kinds, *large), np.float32)
+        inputs = self._inputs(value).reshape(shape[0], kinds, heads, size)
+        if "/query" in path:  # scores are divided by the root of the size of a head
+            inputs[:, 0] *= (large[1] / size) ** 0.5
+        found[:, :, :heads, self.of_head] = inputs
+        return found.reshape(shape)
+
+
+if __name__ == "__main__":
+    command_line.run(main)
