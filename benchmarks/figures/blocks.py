@@ -493,12 +493,7 @@ _LONG: dict[str, Renderer] = {
     ),
     "forced_choices": fields_of(
         "forced_choices",
-        {
-            "choice": "choice",
-            "bleu": "BLEU",
-            "invariance": "differ by batch or with XLA",
-            "contract": "differ in the export",
-        },
+        {"choice": "choice", "bleu": "BLEU", "length_ratio": "length of the translations"},
     ),
     "real_text": fields_of("real_text", REAL_TEXT),
     "real_text_avx2": fields_of("real_text_avx2", REAL_TEXT),
