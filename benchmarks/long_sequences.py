@@ -145,6 +145,7 @@ def _update(model: Any, length: int) -> Any:
     import numpy as np
     import tensorflow as tf
 
+    from tf_transformer.objectives import CrossEntropy
     from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 
     ids = np.random.default_rng(1).integers(4, _VOCABULARY, (1, length), np.int32)
@@ -153,7 +154,7 @@ def _update(model: Any, length: int) -> Any:
     @tf.function(autograph=False)
     def gradients():
         with tf.GradientTape() as tape:
-            loss = LANGUAGE_MODELING.losses(model, batch, 0.0, training=True).loss
+            loss = LANGUAGE_MODELING.losses(model, batch, CrossEntropy(), training=True).loss
         found = tape.gradient(loss, model.trainable_variables)
         return tf.add_n([tf.reduce_sum(gradient) for gradient in found])
 

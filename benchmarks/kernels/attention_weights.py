@@ -16,6 +16,7 @@ from benchmarks.kernels.search_probes import make_model, searches_of
 from benchmarks.kernels.timing import looped, measured
 from tf_transformer.kernels.attention import HeadOutput
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.objectives import CrossEntropy
 from tf_transformer.tasks.translation import TRANSLATION
 
 
@@ -61,7 +62,7 @@ def _gradients(model: Transformer, shape: tuple[int, int]) -> MakeLoop:
     def gradients(ids: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             batch = {"source": ids, "target": ids}
-            loss = TRANSLATION.losses(model, batch, 0.1, training=True).loss
+            loss = TRANSLATION.losses(model, batch, CrossEntropy(0.1), training=True).loss
         return [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, weights)]
 
     return lambda: looped(gradients, [ids])

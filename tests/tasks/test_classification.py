@@ -12,6 +12,7 @@ import tensorflow as tf
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.objectives import CrossEntropy
 from tf_transformer.predictors.text_predictor import pad
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks import load_predictor
@@ -150,7 +151,7 @@ def test_losses_of_any_number_of_labels_equal_numpy(of_pairs):
     examples = CLASSIFICATION.load_splits(config).valid
     rows = CLASSIFICATION.encode(examples.texts, predictor.tokenizer)
     batch = {name: pad(rows) for name, rows in rows.items()}
-    losses = CLASSIFICATION.losses(predictor.model, batch, 0.1, training=False)
+    losses = CLASSIFICATION.losses(predictor.model, batch, CrossEntropy(0.1), training=False)
     p = predictor.probabilities(examples["text"]).astype("float64")
     right = np.array(
         [[name in label for name in config.data.labels] for label in examples["label"]]

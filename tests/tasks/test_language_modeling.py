@@ -11,6 +11,7 @@ from tf_transformer import tasks
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.objectives import CrossEntropy
 from tf_transformer.predictors.text_generator import TextScore
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING, perplexities
@@ -37,7 +38,7 @@ def test_the_loss_is_that_of_each_token_after_those_before_it(tokenizer):
     config = Config(model=ModelConfig(num_layers=1, d_model=8, d_ff=9, num_heads=2))
     model = LANGUAGE_MODELING.build_model(config, tokenizer.vocabulary_size, "float32")
     batch = {"before": np.int32([[1], [7]]), "text": np.int32([[5, 6, 2], [9, 2, 0]])}
-    found = LANGUAGE_MODELING.losses(model, batch, 0.0, training=False)
+    found = LANGUAGE_MODELING.losses(model, batch, CrossEntropy(), training=False)
     logits = np.asarray(model(np.int32([[1, 5, 6], [7, 9, 2]])), np.float64)
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     expected = -sum(log_p[b, t, batch["text"][b, t]] for b, t in zip("00011", "01201", strict=True)
