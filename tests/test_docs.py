@@ -16,7 +16,12 @@ from tf_transformer.commands import main as commands
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "benchmarks" / "README.md")
+    for path in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("pretrained/*/README.md"),
+        ROOT / "benchmarks" / "README.md",
+    )
 }
 MOST_LINES = {"README.md": 150, "ARCHITECTURE.md": 250}
 SERVER = "localhost:8501"  # in the pages; the tests put a stand-in for TensorFlow Serving there

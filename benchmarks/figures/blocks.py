@@ -70,7 +70,11 @@ def multi30k() -> str:
     return markdown(header, rows, left=3)
 
 
-SCORED = {"multi30k": "Multi30k En→De, test_2016_flickr"}  # by result file
+SCORED = {  # by result file
+    "multi30k": "Multi30k En→De, test_2016_flickr",
+    "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
+}
+PRETRAINED = {"tatoeba": SCORED["tatoeba"], "tatoeba_newstest": "newstest2013, 3,000 sentences"}
 SCORE_HEADER = ["corpus", "score", "chrF", "trained", "machine", "config"]
 
 
@@ -84,13 +88,19 @@ def scores() -> str:
     return markdown(SCORE_HEADER, rows, left=6)
 
 
+def pretrained_scores() -> str:
+    """The scores of the model in pretrained/, on sentences like its own and on news."""
+    rows = [_score(name)[:3] for name in PRETRAINED]
+    return markdown(SCORE_HEADER[:3], rows, left=3)
+
+
 def _score(name: str) -> list[str]:
     """The row of a result file of `SCORED`."""
     result = read(name)
     best = result["measurements"][0]
     signature = result["summary"]["signature"].replace("|", r"\|")
     score = f"BLEU **{best['bleu']:.2f}** `{signature}`"
-    return [SCORED[name], score, *_training(result, best["chrf"])]
+    return [(SCORED | PRETRAINED)[name], score, *_training(result, best["chrf"])]
 
 
 def _training(result: dict[str, Any], chrf: float) -> list[str]:
@@ -101,8 +111,10 @@ def _training(result: dict[str, Any], chrf: float) -> list[str]:
 
 
 def demo_output() -> str:
-    """The lines that `make demo` prints."""
-    return "\n".join(["```", *read("demo")["printed"], "```"])
+    """The lines that `make demo` prints after its training."""
+    printed = read("demo")["printed"]
+    first = next(n for n, line in enumerate(printed) if line.startswith("trained "))
+    return "\n".join(["```", *printed[first:], "```"])
 
 
 def demo_response() -> str:
@@ -339,6 +351,7 @@ BLOCKS: dict[str, Renderer] = {
         "remat",
         {"remat": "`model.remat`", "memory_mb": "memory of updates, MB", "seconds": "s per update"},
     ),
+    "pretrained_scores": pretrained_scores,
     "scores": scores,
     "serving_load": fields_of(
         "serving_load",

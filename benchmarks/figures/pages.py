@@ -51,6 +51,7 @@ def pages() -> list[pathlib.Path]:
     return [
         *sorted(ROOT.glob("*.md")),
         *sorted(ROOT.glob("docs/**/*.md")),
+        *sorted(ROOT.glob("pretrained/*/README.md")),
         ROOT / "benchmarks" / "README.md",
     ]
 

@@ -7,7 +7,6 @@ bfloat16, and how many translations differ from those in float32.
 """
 
 import itertools
-import json
 import pathlib
 from typing import Any
 
@@ -78,10 +77,9 @@ def _translator(run_dir: str, dtype: str, **options: Any):
 
 
 def _updates(run_dir: str) -> int:
-    """The number of updates that the run's log ends with."""
-    path = pathlib.Path(run_dir) / "metrics.jsonl"
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return json.loads(lines[-1])["step"] if lines else 0
+    """The number of updates that made the newest checkpoint."""
+    found = pathlib.Path(run_dir, "checkpoints").glob("*.index")
+    return max((int(path.stem.rpartition("-")[2]) for path in found), default=0)
 
 
 if __name__ == "__main__":
