@@ -19,8 +19,9 @@ LEVELS = [
     | {"threads", "thresholds"},
     {"kernels"},
     {"config", "layers", "decoding", "tokenizer"},
-    {"models", "data", "parsing", "losses", "predictors.predictor", "export.micro_batches"},
-    {"objectives", "heads", "run_folder", "search", "saved_translator"},
+    {"models", "data", "parsing", "losses", "predictors.predictor", "export.micro_batches"}
+    | {"attention_record"},
+    {"objectives", "heads", "run_folder", "search", "saved_translator", "visualization"},
     {"weights", "export.graph"},
     {"predictors.text_predictor", "export.generation", "export.encoder_graph"},
     {"translator"},

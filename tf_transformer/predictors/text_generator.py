@@ -20,8 +20,9 @@ from tf_transformer.predictors.predictor import (
     no_progress,
     require_texts,
 )
-from tf_transformer.predictors.text_predictor import TextPredictor, pad
+from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad
 from tf_transformer.search import log_probabilities
+from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import BOS_ID
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.weights import load_model
@@ -154,12 +155,7 @@ class TextGenerator(TextPredictor):
             predictions: one per prompt, of any length.
             progress: called after each batch.
         """
-        require_texts(texts=texts, predictions=predictions)
-        prompts = [self.encode(text)[:-1] for text in texts]
-        rests = [
-            self.encode_target(self._as_continuation(text, prediction))
-            for text, prediction in zip(texts, predictions, strict=True)
-        ]
+        prompts, rests = self._prompts_and_rests(texts, predictions)
         rows = [[*prompt, *rest] for prompt, rest in zip(prompts, rests, strict=True)]
         totals = self._score_rows(rows, list(map(len, prompts)), progress)
         alpha = self.config.length_penalty
@@ -167,6 +163,30 @@ class TextGenerator(TextPredictor):
             PairScore(total / ((5 + len(rest)) / 6) ** alpha, total)
             for total, rest in zip(totals, rests, strict=True)
         ]
+
+    def _prompts_and_rests(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Ids of the prompts, and of the predictions that follow them."""
+        require_texts(texts=texts, predictions=predictions)
+        return [self.encode(text)[:-1] for text in texts], [
+            self.encode_target(self._as_continuation(text, prediction))
+            for text, prediction in zip(texts, predictions, strict=True)
+        ]
+
+    def pairs(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> Iterator[tuple[list[int], np.ndarray]]:
+        """Batches of prompts with their predictions: indices, and ids (B, T)."""
+        both = self._prompts_and_rests(texts, predictions)
+        rows, _ = self._cut([*prompt, *rest] for prompt, rest in zip(*both, strict=True))
+        for indices in self._batches(list(map(len, rows))):
+            yield indices, pad([rows[i] for i in indices])
+
+    def attention_weights(self, ids: np.ndarray) -> list[BatchAttention]:
+        read = np.asarray(shift_right(ids))
+        weights = self.model.decoder.by_position(self.model.run(read).attention)
+        return [BatchAttention("decoder", ids, read, weights)]
 
     def score_texts(
         self, texts: Sequence[str], progress: Progress = no_progress
