@@ -51,7 +51,9 @@ class Tokens(NamedTuple):
             groups[-1].append(token)
             word_of.append(len(groups) - 1)
         words = [
-            tokenizer.piece(group[0]) if group[0] in symbols else tokenizer.decode(group) or BLANK
+            tokenizer.piece(group[0])
+            if group[0] in symbols
+            else tokenizer.decode(group).strip(" ") or BLANK
             for group in groups
         ]
         return cls(pieces, words, word_of)

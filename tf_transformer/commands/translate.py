@@ -10,6 +10,7 @@ from tf_transformer.files import one_line
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
 from tf_transformer.visualization.attention_file import AttentionFile
+from tf_transformer.word_alignment import Unit
 
 if TYPE_CHECKING:
     from tf_transformer.predictors.predictor import Prediction, Predictor
@@ -28,6 +29,7 @@ def main(
     n_best_output: str = "",
     scores_output: str = "",
     alignments_output: str = "",
+    alignment_unit: Unit = "words",
     attention_output: str = "",
     dtype: DType = "float32",
     **decode_options: Any,
@@ -51,8 +53,9 @@ def main(
         n_best_output: file for the translations of each line, at most --num_hypotheses, best
             first, as `line ||| translation ||| score`; lines are counted from 0.
         scores_output: file for the score of each translation.
-        alignments_output: file for links `s-t`, where target token t attended most to source
-            token s: positions in pieces of the tokenizer, counted from 0.
+        alignments_output: file for links `s-t`: a piece of the target's word t attended most to a
+            piece of the source's word s. Blanks separate words, which are counted from 0.
+        alignment_unit: whether links are between words or between pieces of the tokenizer.
         attention_output: file for the attention weights of all layers and heads: a page (.html,
             of the first 100 lines), a picture (.png or .svg, of the first line) or numbers (.json,
             of the first 1,000 lines).
@@ -88,7 +91,7 @@ def main(
     predictor = load_predictor(run_dir, dtype, **decode_options)
     step = scoring(predictor) if score_target else predicting(predictor)
     if alignments_output:
-        step = aligning(predictor, step)
+        step = aligning(predictor, step, alignment_unit)
     if attention:
         step = recording(predictor, step, attention)
     report = TruncationReport(step, stream.done, predictor.max_source_length)
@@ -143,7 +146,7 @@ def is_cut(text: str, predictor: "Predictor") -> bool:
     return len(predictor.tokenizer.encode(text)) > predictor.max_source_length
 
 
-def aligning(predictor: "Predictor", step: Step) -> Step:
+def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:
     """A step that adds alignments to the results of another.
 
     Raises:
@@ -160,7 +163,7 @@ def aligning(predictor: "Predictor", step: Step) -> Step:
         lines = step(inputs, *others, progress=progress)
         alignments = align(inputs, [line.n_best[0].text for line in lines])
         return [
-            line._replace(links=alignment.links())
+            line._replace(links=alignment.links(unit))
             for line, alignment in zip(lines, alignments, strict=True)
         ]
 
@@ -180,7 +183,7 @@ def recording(predictor: "Predictor", step: Step, file: AttentionFile) -> Step:
     def with_attention(
         inputs: Sequence[str], *others: Sequence[str], progress: Progress
     ) -> list[Line]:
-        lines = step(inputs, *others, progress=progress)
+        lines = list(step(inputs, *others, progress=progress))
         room = file.room()
         best = [line.n_best[0].text for line in lines[:room]]
         file.add(attention(inputs[:room], best) if best else [], len(lines))

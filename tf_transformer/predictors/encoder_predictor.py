@@ -65,19 +65,17 @@ class EncoderPredictor(TextPredictor):
             progress(len(indices), sum(len(rows[i]) for i in indices))
         return found
 
-    def pairs(
+    def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> Iterator[tuple[list[int], np.ndarray]]:
-        """Batches of texts: their indices, and ids (B, S); the model reads no prediction."""
+    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
+        """Batches of texts: their indices, and the encoder's attention; it reads no prediction."""
         require_texts(texts=texts, predictions=predictions)
         rows, _ = self._cut(map(self.encode, texts))
-        for indices in self._batches(list(map(len, rows))):
-            yield indices, pad([rows[i] for i in indices])
-
-    def attention_weights(self, ids: np.ndarray) -> list[BatchAttention]:
         encoder = self.model.encoder
-        weights = encoder.stack.by_position(encoder.run(ids).attention)
-        return [BatchAttention("encoder", ids, ids, weights)]
+        for indices in self._batches(list(map(len, rows))):
+            ids = pad([rows[i] for i in indices])
+            weights = encoder.stack.by_position(encoder.run(ids).attention)
+            yield indices, [BatchAttention("encoder", ids, ids, weights)]
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes strings, tokenizer included; see `EncoderGraph`.

@@ -20,9 +20,8 @@ from tf_transformer.predictors.predictor import (
     no_progress,
     require_texts,
 )
-from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad
+from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad, read_ids
 from tf_transformer.search import log_probabilities
-from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import BOS_ID
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.weights import load_model
@@ -174,19 +173,17 @@ class TextGenerator(TextPredictor):
             for text, prediction in zip(texts, predictions, strict=True)
         ]
 
-    def pairs(
+    def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> Iterator[tuple[list[int], np.ndarray]]:
-        """Batches of prompts with their predictions: indices, and ids (B, T)."""
+    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
+        """Batches of prompts with their predictions: their indices, and the decoder's attention."""
         both = self._prompts_and_rests(texts, predictions)
         rows, _ = self._cut([*prompt, *rest] for prompt, rest in zip(*both, strict=True))
         for indices in self._batches(list(map(len, rows))):
-            yield indices, pad([rows[i] for i in indices])
-
-    def attention_weights(self, ids: np.ndarray) -> list[BatchAttention]:
-        read = np.asarray(shift_right(ids))
-        weights = self.model.decoder.by_position(self.model.run(read).attention)
-        return [BatchAttention("decoder", ids, read, weights)]
+            ids = pad([rows[i] for i in indices])
+            read = read_ids(ids)
+            weights = self.model.decoder.by_position(self.model.run(read).attention)
+            yield indices, [BatchAttention("decoder", ids, read, weights)]
 
     def score_texts(
         self, texts: Sequence[str], progress: Progress = no_progress

@@ -45,7 +45,7 @@ class TextPredictor:
     """Predicts a text for each text by a search; `Translator` is one.
 
     A subclass may override `encode`, `encode_target`, `decode`, `search`, `graph`, and for other
-    models `pairs` and `attention_weights`. Encoding and decoding have counterparts on tensors in
+    models `attention_batches`. Encoding and decoding have counterparts on tensors in
     `ServingGraph`, which give equal results.
 
     Args:
@@ -237,34 +237,37 @@ class TextPredictor:
         Self-attention with `model.attention` linear has no weights: such maps are left out.
         """
         maps: list[list[AttentionMap]] = [[] for _ in texts]
-        for indices, *ids in self.pairs(texts, predictions):
-            for kind, queries, keys, layers in self.attention_weights(*ids):
+        for indices, batch in self.attention_batches(texts, predictions):
+            for kind, queries, keys, layers in batch:
                 if not layers:
                     continue  # linear attention has no weights
                 weights = np.stack([np.asarray(each, np.float32) for each in layers], 1)
                 for i, *rows, matrix in zip(indices, queries, keys, weights, strict=True):
-                    tokens = [self.tokens(row) for row in rows]
-                    size = [slice(len(each.pieces)) for each in tokens]
-                    maps[i].append(AttentionMap(kind, *tokens, matrix[:, :, *size]))
+                    query, key = map(self.tokens, rows)
+                    matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]
+                    maps[i].append(AttentionMap(kind, query, key, matrix))
         return [
             AttentionRecord(text, prediction, found)
             for text, prediction, found in zip(texts, predictions, maps, strict=True)
         ]
 
-    def attention_weights(self, source: np.ndarray, target: np.ndarray) -> list[BatchAttention]:
-        """The attention of a batch of ids (B, S) and (B, T) that `pairs` makes."""
-        read = np.asarray(shift_right(target))
-        found = self.model.run((source, read))
-        cross = BatchAttention("cross", target, source, found.cross_attention)
-        if not hasattr(found, "encoder_attention"):  # a recurrent model has no self-attention
-            return [cross]
-        encoder = self.model.encoder.by_position(found.encoder_attention)
-        decoder = self.model.decoder.by_position(found.decoder_attention)
-        return [
-            BatchAttention("encoder", source, source, encoder),
-            BatchAttention("decoder", target, read, decoder),
-            cross,
-        ]
+    def attention_batches(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
+        """Batches of pairs: their indices, and the attention of each kind."""
+        for indices, source, target in self.pairs(texts, predictions):
+            read = read_ids(target)
+            found = self.model.run((source, read))
+            kinds = [BatchAttention("cross", target, source, found.cross_attention)]
+            if hasattr(found, "encoder_attention"):  # a recurrent model has no self-attention
+                encoder = self.model.encoder.by_position(found.encoder_attention)
+                decoder = self.model.decoder.by_position(found.decoder_attention)
+                kinds = [
+                    BatchAttention("encoder", source, source, encoder),
+                    BatchAttention("decoder", target, read, decoder),
+                    *kinds,
+                ]
+            yield indices, kinds
 
     def tokens(self, ids: Iterable[int]) -> Tokens:
         """The pieces and words of ids."""
@@ -380,6 +383,11 @@ class TextPredictor:
             batch.append(i)
         if batch:
             yield batch
+
+
+def read_ids(target: np.ndarray) -> np.ndarray:
+    """The ids (B, T) that a decoder reads to predict each of `target`, 0 at padding."""
+    return np.where(target == PAD_ID, PAD_ID, shift_right(target))
 
 
 def pad(rows: list[list[int]]) -> np.ndarray:
