@@ -1,6 +1,6 @@
 """Compares the word alignments of a model of the generated corpus with gold alignments.
 
-    python -m benchmarks.translations.alignments --run_dir runs/demo \\
+    python -m benchmarks.translations.alignments --run_dir runs/demo \
         --output results/alignments.json
 
 The test pairs are aligned by the cross-attention of each decoder layer, averaged over its heads.
