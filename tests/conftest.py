@@ -1,6 +1,7 @@
 """Shared by all tests: two logical CPU devices, and one small trained run."""
 
 import os
+import shutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -55,6 +56,23 @@ def readers_folder(run, tmp_path_factory):
     Translator.from_run(run, num_hypotheses=2).save(folder / "served" / "mine" / "1")
     (folder / "served" / "demo").symlink_to(folder / "served" / "mine")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium without a window; its console log is `browser.get_log("browser")`."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+    programs = shutil.which("chromium"), shutil.which("chromedriver")
+    if None in programs:
+        pytest.skip("needs the programs chromium and chromedriver on the PATH")
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs[0]
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(flag)
+    service = webdriver.ChromeService(programs[1])
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
 
 
 def weights_of(run, average=1):

@@ -16,11 +16,12 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 LEVELS = [
     {"errors", "special_ids"},
     {"arriving_lines", "files", "memory", "programs", "registration", "sequences"}
-    | {"threads", "thresholds"},
+    | {"threads", "thresholds", "word_alignment"},
     {"kernels"},
     {"config", "layers", "decoding", "tokenizer"},
-    {"models", "data", "parsing", "losses", "predictors.predictor", "export.micro_batches"},
-    {"objectives", "heads", "run_folder", "search", "saved_translator"},
+    {"models", "data", "parsing", "losses", "predictors.predictor", "export.micro_batches"}
+    | {"attention_record"},
+    {"objectives", "heads", "run_folder", "search", "saved_translator", "visualization"},
     {"weights", "export.graph"},
     {"predictors.text_predictor", "export.generation", "export.encoder_graph"},
     {"translator"},

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from tf_transformer.attention_record import Tokens
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.predictors.predictor import Prediction
@@ -215,25 +216,45 @@ def test_alignments_have_a_row_per_target_token_that_sums_to_one(translator):
         SENTENCES, translations, translator.align(SENTENCES, translations), strict=True
     ):
         pieces = [len(translator.tokenizer.encode(side)) for side in (translation, text)]
-        assert [len(alignment.target), len(alignment.source)] == pieces
+        assert [len(alignment.target.pieces), len(alignment.source.pieces)] == pieces
         assert alignment.weights.shape == tuple(pieces)
         np.testing.assert_allclose(alignment.weights.sum(axis=1), 1, atol=1e-5)
-        assert alignment.source[-1] == alignment.target[-1] == translator.tokenizer.piece(EOS_ID)
-        assert "".join(alignment.target[:-1]).replace("▁", " ").strip() == translation
-        assert len(alignment.links()) == (pieces[0] - 1 if pieces[1] > 1 else 0)
+        end = translator.tokenizer.piece(EOS_ID)
+        assert alignment.source.pieces[-1] == alignment.target.pieces[-1] == end
+        assert "".join(alignment.target.pieces[:-1]).replace("▁", " ").strip() == translation
+        assert alignment.target.words == [*translation.split(), end]
+        assert len(alignment.links("pieces")) == (pieces[0] - 1 if pieces[1] > 1 else 0)
+
+
+def words(*pieces):
+    """Tokens whose words are these tuples of pieces, then the end token."""
+    parts = [*pieces, ("</s>",)]
+    return Tokens(
+        [piece for word in parts for piece in word],
+        ["".join(word) for word in parts],
+        [number for number, word in enumerate(parts) for _ in word],
+    )
 
 
 def test_links_go_to_the_likeliest_source_token_except_the_end():
     weights = np.array([[0.1, 0.5, 0.4], [0.3, 0.1, 0.6], [1.0, 0.0, 0.0]])
-    assert Alignment(["a", "b", "</s>"], ["x", "y", "</s>"], weights).links() == [(1, 0), (0, 1)]
-    assert Alignment(["</s>"], ["x", "</s>"], np.ones((2, 1))).links() == []
-    assert Alignment(["a", "</s>"], ["</s>"], np.ones((1, 2)) / 2).links() == []
+    two = Alignment(words("a", "b"), words("x", "y"), weights)
+    assert two.links() == two.links("pieces") == [(1, 0), (0, 1)]
+    assert Alignment(words(), words("x"), np.ones((2, 1))).links() == []
+    assert Alignment(words("a"), words(), np.ones((1, 2)) / 2).links() == []
+
+
+def test_words_are_linked_if_any_of_their_pieces_are():
+    weights = np.eye(5)[[0, 3, 1, 1, 4]]  # of the pieces x1 x2 y1 y2 </s>
+    aligned = Alignment(words("a", ("b1", "b2"), "c"), words(("x1", "x2"), ("y1", "y2")), weights)
+    assert aligned.links("pieces") == [(0, 0), (3, 1), (1, 2), (1, 3)]
+    assert aligned.links() == [(0, 0), (2, 0), (1, 1)]
 
 
 def test_the_attention_for_a_token_depends_on_earlier_tokens_only(translator):
     """As when a search chooses the token."""
     one, other = translator.align(["twenty-one"] * 2, ["x y", "x zwei"])
-    same = [a == b for a, b in zip(one.target, other.target, strict=False)]
+    same = [a == b for a, b in zip(one.target.pieces, other.target.pieces, strict=False)]
     shared = same.index(False) + 1
     np.testing.assert_allclose(one.weights[:shared], other.weights[:shared], atol=1e-6)
     assert not np.allclose(one.weights[shared], other.weights[shared], atol=1e-6)

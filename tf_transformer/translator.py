@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tf_transformer.attention_record import Tokens
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.predictors.text_predictor import TextPredictor
 from tf_transformer.saved_translator import SavedTranslator, Translation
 from tf_transformer.sequences import shift_right
-from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.weights import load_model
+from tf_transformer.word_alignment import Link, Unit
 
 __all__ = ["Alignment", "SavedTranslator", "Translation", "Translator", "build_model"]
 
@@ -23,14 +24,26 @@ __all__ = ["Alignment", "SavedTranslator", "Translation", "Translator", "build_m
 class Alignment(NamedTuple):
     """The attention to the source with which the decoder predicts each token of the target."""
 
-    source: list[str]  # S pieces, the end token last
-    target: list[str]  # T pieces, the end token last
-    weights: np.ndarray  # float32 (T, S), rows sum to 1
+    source: Tokens  # S pieces, the end token last
+    target: Tokens  # T pieces, the end token last
+    weights: np.ndarray  # float32 (T, S) of pieces, rows sum to 1
 
-    def links(self) -> list[tuple[int, int]]:
-        """(source, target) positions: each target token but the end, with its likeliest source."""
-        best = self.weights[:-1, :-1].argmax(axis=1) if len(self.source) > 1 else []
-        return [(int(source), target) for target, source in enumerate(best)]
+    def links(self, unit: Unit = "words") -> list[Link]:
+        """(source, target) positions, those of the target in order.
+
+        Each piece of the target but the end is linked to the piece of the source that it attends to
+        most, and words are linked if any of their pieces are.
+
+        Args:
+            unit: whether the positions count words, which blanks separate, or pieces.
+        """
+        if len(self.source.pieces) < 2:
+            return []
+        best = enumerate(self.weights[:-1, :-1].argmax(axis=1).tolist())
+        if unit == "pieces":
+            return [(source, target) for target, source in best]
+        words = {(self.target.word_of[t], self.source.word_of[s]) for t, s in best}
+        return [(source, target) for target, source in sorted(words)]
 
 
 class Translator(TextPredictor):
@@ -100,15 +113,14 @@ class Translator(TextPredictor):
             translations: one translation per source.
             layer: the decoder layer whose cross-attention is taken, averaged over its heads.
         """
-        result: list[Alignment] = [Alignment([], [], np.zeros((0, 0), np.float32))] * len(texts)
+        nothing = Alignment(Tokens([], [], []), Tokens([], [], []), np.zeros((0, 0), np.float32))
+        result = [nothing] * len(texts)
         for indices, source, target in self.pairs(texts, translations):
             weights = np.asarray(self._attention(source, shift_right(target)))[:, layer]
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
-                pieces, translated = (
-                    [self.tokenizer.piece(token) for token in row if token != PAD_ID] for row in ids
-                )
-                matrix = matrix[: len(translated), : len(pieces)]
-                result[i] = Alignment(pieces, translated, matrix)
+                text, translation = map(self.tokens, ids)
+                matrix = matrix[: len(translation.pieces), : len(text.pieces)]
+                result[i] = Alignment(text, translation, matrix)
         return result
 
 

@@ -290,6 +290,13 @@ BLOCKS: dict[str, Renderer] = {
     ),
     "decode.base": lambda: decode("base"),
     "decode.tiny": lambda: decode("tiny"),
+    "alignments": fields_of(
+        "alignments",
+        {
+            **{"layer": "decoder layer", "pairs": "pairs", "error_rate": "alignment error rate"},
+            **{"precision": "precision", "recall": "recall"},
+        },
+    ),
     "decode_lengths": fields_of(
         "decode_lengths",
         {"beam": "beam", "target_tokens": "target tokens", "median_seconds": "seconds per call"},

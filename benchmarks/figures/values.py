@@ -19,6 +19,7 @@ from benchmarks.harness.tables import formatted
 # The fields that tell the rows of a result file apart: measurements, or another table of the file.
 KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "agreement": ("form",),
+    "alignments": ("layer", "pairs"),
     "data_memory": ("pairs",),
     "decode": ("shape", "system", "beam", "batch"),
     "decode_avx2": ("shape", "system", "beam", "batch"),

@@ -252,17 +252,33 @@ def test_every_output_has_results_for_each_line(outputs):
     assert outputs["scores_output"][1] == "0.000000"
 
 
-def test_links_are_positions_of_tokens(run, outputs):
+def links_of(lines):
+    return [[tuple(map(int, link.split("-"))) for link in line.split()] for line in lines]
+
+
+def test_links_are_positions_of_words(outputs):
+    sources = ["one", "", "twenty-one"]
+    texts, links = outputs["output"], links_of(outputs["alignments_output"])
+    for source, text, of_line in zip(sources, texts, links, strict=True):
+        assert sorted({t for _, t in of_line}) == list(range(len(text.split())))
+        assert {s for s, _ in of_line} <= set(range(len(source.split())))
+
+
+def test_links_are_positions_of_pieces_on_request(run, outputs, tmp_path):
     from tf_transformer.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.load(run / "tokenizer.model")
-    sources = ["one", "", "twenty-one"]
-    for source, text, line in zip(
-        sources, outputs["output"], outputs["alignments_output"], strict=True
-    ):
-        links = [tuple(map(int, link.split("-"))) for link in line.split()]
-        assert [t for _, t in links] == list(range(len(tokenizer.encode(text)) - 1))
-        assert all(0 <= s < len(tokenizer.encode(source)) - 1 for s, _ in links)
+    sources, texts, files = ["one", "", "twenty-one"], outputs["output"], {}
+    for name, lines in (("input", sources), ("score_target", texts)):
+        files[name] = str(tmp_path / name)
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    for name in ("output", "alignments_output"):
+        files[name] = str(tmp_path / name)
+    translate.main(str(run), alignment_unit="pieces", **files)
+    links = links_of((tmp_path / "alignments_output").read_text("utf-8").split("\n")[:-1])
+    for source, text, of_line in zip(sources, texts, links, strict=True):
+        assert [t for _, t in of_line] == list(range(len(tokenizer.encode(text)) - 1))
+        assert all(0 <= s < len(tokenizer.encode(source)) - 1 for s, _ in of_line)
 
 
 def test_prefixes_start_the_translations(run, tmp_path):

@@ -9,6 +9,8 @@ from tf_transformer.errors import InputError
 from tf_transformer.files import one_line
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
+from tf_transformer.visualization.attention_file import AttentionFile
+from tf_transformer.word_alignment import Unit
 
 if TYPE_CHECKING:
     from tf_transformer.predictors.predictor import Prediction, Predictor
@@ -27,6 +29,8 @@ def main(
     n_best_output: str = "",
     scores_output: str = "",
     alignments_output: str = "",
+    alignment_unit: Unit = "words",
+    attention_output: str = "",
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
@@ -49,8 +53,12 @@ def main(
         n_best_output: file for the translations of each line, at most --num_hypotheses, best
             first, as `line ||| translation ||| score`; lines are counted from 0.
         scores_output: file for the score of each translation.
-        alignments_output: file for links `s-t`, where target token t attended most to source
-            token s: positions in pieces of the tokenizer, counted from 0.
+        alignments_output: file for links `s-t`: a piece of the target's word t attended most to a
+            piece of the source's word s. Blanks separate words, which are counted from 0.
+        alignment_unit: whether links are between words or between pieces of the tokenizer.
+        attention_output: file for the attention weights of all layers and heads: a page (.html,
+            of the first 100 lines), a picture (.png or .svg, of the first line) or numbers (.json,
+            of the first 1,000 lines).
         dtype: of weights and computation.
         **decode_options: fields of DecodeConfig; null: as configured in the run.
     """
@@ -71,6 +79,9 @@ def main(
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
     # These check files and options before TensorFlow is imported.
     stream = Stream(inputs, outputs, window, resume)
+    if attention_output and resume:
+        raise InputError("--attention_output shows the first lines: give it without --resume.")
+    attention = AttentionFile(attention_output) if attention_output else None
     decode = RunFolder(run_dir).load_decode_config(**decode_options)
 
     from tf_transformer.tasks import load_predictor
@@ -80,10 +91,12 @@ def main(
     predictor = load_predictor(run_dir, dtype, **decode_options)
     step = scoring(predictor) if score_target else predicting(predictor)
     if alignments_output:
-        step = aligning(predictor, step)
+        step = aligning(predictor, step, alignment_unit)
+    if attention:
+        step = recording(predictor, step, attention)
     report = TruncationReport(step, stream.done, predictor.max_source_length)
     stream.run(report)
-    sys.stderr.write(str(report))
+    sys.stderr.write(str(report) + (attention.write() if attention else ""))
 
 
 class Line(NamedTuple):
@@ -133,7 +146,7 @@ def is_cut(text: str, predictor: "Predictor") -> bool:
     return len(predictor.tokenizer.encode(text)) > predictor.max_source_length
 
 
-def aligning(predictor: "Predictor", step: Step) -> Step:
+def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:
     """A step that adds alignments to the results of another.
 
     Raises:
@@ -150,11 +163,33 @@ def aligning(predictor: "Predictor", step: Step) -> Step:
         lines = step(inputs, *others, progress=progress)
         alignments = align(inputs, [line.n_best[0].text for line in lines])
         return [
-            line._replace(links=alignment.links())
+            line._replace(links=alignment.links(unit))
             for line, alignment in zip(lines, alignments, strict=True)
         ]
 
     return with_links
+
+
+def recording(predictor: "Predictor", step: Step, file: AttentionFile) -> Step:
+    """A step that adds the attention of the first lines to a file.
+
+    Raises:
+        InputError: when the predictor has no method `attention`.
+    """
+    attention = getattr(predictor, "attention", None)
+    if attention is None:
+        raise InputError("this run has no attention to show: leave out --attention_output.")
+
+    def with_attention(
+        inputs: Sequence[str], *others: Sequence[str], progress: Progress
+    ) -> list[Line]:
+        lines = list(step(inputs, *others, progress=progress))
+        room = file.room()
+        best = [line.n_best[0].text for line in lines[:room]]
+        file.add(attention(inputs[:room], best) if best else [], len(lines))
+        return lines
+
+    return with_attention
 
 
 class LineNumbers:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 import babel
 import numpy as np
-from babel.dates import format_date
+from babel.dates import format_date, get_month_names
 from num2words import num2words
 
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
+from tf_transformer.word_alignment import GoldLinks
 
 NUMBERS = 1_000_000  # 0 … 999,999
 FIRST_DAY = datetime.date(1900, 1, 1)
@@ -32,15 +33,26 @@ def number_in_words(number: int, language: str) -> str:
 
 def date_in_words(date: datetime.date, language: str) -> str:
     """1984-03-21 as "March twenty-first, nineteen eighty-four", in the language's own order."""
+    return "".join(text for text, _ in _date_parts(date, language))
 
-    def spell(match: re.Match) -> str:
-        number = int(match[1])
-        if number == date.year:
-            return num2words(number, lang=language, to="year")
-        ordinal = language in _ORDINAL_DAYS or (number == 1 and language in _ORDINAL_FIRST)
-        return num2words(number, lang=language, to="ordinal" if ordinal else "cardinal")
 
-    return re.sub(r"(\d+)\.?", spell, format_date(date, format="long", locale=language))
+def _date_parts(date: datetime.date, language: str) -> list[tuple[str, str]]:
+    """The text of a date in parts: each with its name, year, month, day or "" for others."""
+    month = get_month_names("wide", locale=language)[date.month]
+    text = format_date(date, format="long", locale=language)
+
+    def part(text: str) -> tuple[str, str]:
+        if text == month:
+            return text, "month"
+        number = re.fullmatch(r"(\d+)\.?", text)
+        if number is None:
+            return text, ""
+        if int(number[1]) == date.year:
+            return num2words(date.year, lang=language, to="year"), "year"
+        is_ordinal = language in _ORDINAL_DAYS or (date.day == 1 and language in _ORDINAL_FIRST)
+        return num2words(date.day, lang=language, to="ordinal" if is_ordinal else "cardinal"), "day"
+
+    return [part(text) for text in re.split(rf"(\d+\.?|{re.escape(month)})", text)]
 
 
 def generate(count: int, source_language: str, target_language: str, seed: int) -> Examples:
@@ -75,6 +87,50 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
         sources.append(_in_words(meaning, source_language))
         targets.append(_in_words(meaning, target_language))
     return Examples({"source": sources, "target": targets})
+
+
+def generate_links(
+    count: int, source_language: str, target_language: str, seed: int
+) -> list[GoldLinks]:
+    """The word alignments of the pairs that `generate` makes with the same arguments.
+
+    A number as a whole, and the day, the month and the year of a date correspond to each other.
+    Links between their words are sure if one of the languages has a single word for them; else
+    they are possible.
+
+    Example:
+        >>> generate(1, "en", "de", seed=3)["source"]
+        ['eight hundred and six']
+        >>> generate_links(1, "en", "de", seed=3)[0].sure
+        [(0, 0), (1, 0), (2, 0), (3, 0)]
+    """
+    languages = (source_language, target_language)
+    return [
+        _gold_links(*(_parts_of_words(meaning, language) for language in languages))
+        for meaning in _meanings(count, seed)
+    ]
+
+
+def _gold_links(source: list[str], target: list[str]) -> GoldLinks:
+    possible = [
+        (s, t)
+        for s, part in enumerate(source)
+        for t, other in enumerate(target)
+        if part and part == other
+    ]
+    sure = [(s, t) for s, t in possible if 1 in (source.count(source[s]), target.count(target[t]))]
+    return GoldLinks(sure, possible)
+
+
+def _parts_of_words(meaning: int | datetime.date, language: str) -> list[str]:
+    """The name of the part that each word belongs to; "" for none."""
+    if isinstance(meaning, datetime.date):
+        parts = _date_parts(meaning, language)
+    else:
+        parts = [(number_in_words(meaning, language), "number")]
+    of_characters = [name for text, name in parts for _ in text]
+    words = re.finditer("[^ ]+", "".join(text for text, _ in parts))
+    return [of_characters[word.start()] for word in words]
 
 
 def _meanings(count: int, seed: int) -> Iterator[int | datetime.date]:

@@ -69,6 +69,14 @@ class Pattern:
         """
         raise NotImplementedError
 
+    def by_position(self, weights: Any) -> Any:
+        """The attention weights as (B, H, T, T); () if there are none.
+
+        Args:
+            weights: of self-attention over whole sequences, in the layout of the pattern.
+        """
+        return weights
+
     def mask(self, query_positions: KerasTensor, key_positions: KerasTensor) -> KerasTensor | None:
         """Positions (T,) and (1 or B, S) to bool (1 or B, 1, T, S); None: all earlier ones."""
         return None
@@ -152,6 +160,10 @@ class LocalPattern(SparsePattern):
         super().__init__(size, is_causal)
         self.window = size if is_causal else None
 
+    def by_position(self, weights):
+        first = ops.arange(ops.shape(weights)[2]) - self.neighbours.before
+        return _place(weights, first, 1)
+
     def _attend(self, query, key, value, mask, bias, dropout):
         local = kernels.current().local_attention
         return local(query, key, value, self.neighbours, mask, bias, dropout)
@@ -167,6 +179,13 @@ class StridedPattern(SparsePattern):
     In an encoder, every r-th position after it, too. Attention weights are (B, H, T, N + ⌈T / r⌉);
     `kernels/strided_attention.py` says which column is which position.
     """
+
+    def by_position(self, weights):
+        rows = ops.arange(ops.shape(weights)[2])
+        near, far = ops.split(weights, [self.neighbours.size], axis=3)
+        return _place(near, rows - self.neighbours.before, 1) + _place(
+            far, rows % self.size, self.size
+        )
 
     def _attend(self, query, key, value, mask, bias, dropout):
         strided = kernels.current().strided_attention
@@ -228,6 +247,17 @@ def _for_each_head(x: KerasTensor, query: KerasTensor) -> KerasTensor:
     """Keys or values of G heads, (B, G, T, K), repeated for the H heads of the queries."""
     each = query.shape[1] // x.shape[1]
     return x if each == 1 else ops.repeat(x, each, axis=1)
+
+
+def _place(weights: KerasTensor, first: KerasTensor, step: int) -> KerasTensor:
+    """Columns (B, H, T, N) at the positions of their keys, (B, H, T, T).
+
+    Column m of row i is the weight of position first[i] + m · step; others than 0 to T - 1 drop.
+    """
+    length, count = ops.shape(weights)[2:]
+    keys = first[:, None] + step * ops.arange(count)  # (T, N)
+    is_key = ops.equal(keys[..., None], ops.arange(length))  # (T, N, T)
+    return ops.einsum("bhtn,tns->bhts", weights, ops.cast(is_key, weights.dtype))
 
 
 def _of_keys(mask: KerasTensor | None, query: KerasTensor) -> KerasTensor | None:

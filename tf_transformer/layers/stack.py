@@ -66,6 +66,14 @@ class Stack(keras.layers.Layer):
         """The pattern of self-attention, of all layers."""
         return self.layers[0].self_attention.pattern
 
+    def by_position(self, attention: Sequence) -> list[KerasTensor]:
+        """Self-attention's weights (B, H, T, T) of each layer; none with linear attention.
+
+        Args:
+            attention: `StackOutput.attention` of whole sequences.
+        """
+        return [self.pattern.by_position(weights) for weights in attention if len(weights)]
+
     def _build(self, x_shape, *memory_shape) -> None:
         for layer in self.layers:
             layer.build(x_shape, *memory_shape)

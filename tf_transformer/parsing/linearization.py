@@ -107,6 +107,12 @@ class Actions:
             word_actions = np.where(first_pieces, np.arange(len(names)), 0)
         return cls(kinds, labels, closings, word_actions.astype(np.int32), in_order)
 
+    @property
+    def symbols(self) -> list[int]:
+        """The actions that are not pieces of words."""
+        takes_any_word = (self.kinds == WORD) & (self.word_actions == 0)
+        return np.flatnonzero(np.isin(self.kinds, (OPEN, CLOSE)) | takes_any_word).tolist()
+
     @functools.cached_property
     def root(self) -> int:
         """The id of the bracket around words that no action encloses: S, if there is one."""

@@ -2,7 +2,7 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import keras
 import numpy as np
@@ -12,8 +12,8 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import EncoderGraph, Outputs
 from tf_transformer.export.graph import write_saved_model
-from tf_transformer.predictors.predictor import Progress, no_progress
-from tf_transformer.predictors.text_predictor import TextPredictor, pad
+from tf_transformer.predictors.predictor import Progress, no_progress, require_texts
+from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad
 from tf_transformer.tokenizer import Tokenizer
 
 
@@ -64,6 +64,18 @@ class EncoderPredictor(TextPredictor):
                 found[name][indices] = values.numpy()
             progress(len(indices), sum(len(rows[i]) for i in indices))
         return found
+
+    def attention_batches(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
+        """Batches of texts: their indices, and the encoder's attention; it reads no prediction."""
+        require_texts(texts=texts, predictions=predictions)
+        rows, _ = self._cut(map(self.encode, texts))
+        encoder = self.model.encoder
+        for indices in self._batches(list(map(len, rows))):
+            ids = pad([rows[i] for i in indices])
+            weights = encoder.stack.by_position(encoder.run(ids).attention)
+            yield indices, [BatchAttention("encoder", ids, ids, weights)]
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes strings, tokenizer included; see `EncoderGraph`.

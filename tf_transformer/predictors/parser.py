@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_transformer.attention_record import SPECIAL_IDS
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
@@ -48,6 +49,7 @@ class Parser(TextPredictor):
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
         self.actions = Actions.of(tokenizer)
+        self.symbols = {*SPECIAL_IDS, *self.actions.symbols}
         super().__init__(model, tokenizer, config)
 
     @classmethod

@@ -20,7 +20,7 @@ from tf_transformer.predictors.predictor import (
     no_progress,
     require_texts,
 )
-from tf_transformer.predictors.text_predictor import TextPredictor, pad
+from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad, read_ids
 from tf_transformer.search import log_probabilities
 from tf_transformer.special_ids import BOS_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -154,12 +154,7 @@ class TextGenerator(TextPredictor):
             predictions: one per prompt, of any length.
             progress: called after each batch.
         """
-        require_texts(texts=texts, predictions=predictions)
-        prompts = [self.encode(text)[:-1] for text in texts]
-        rests = [
-            self.encode_target(self._as_continuation(text, prediction))
-            for text, prediction in zip(texts, predictions, strict=True)
-        ]
+        prompts, rests = self._prompts_and_rests(texts, predictions)
         rows = [[*prompt, *rest] for prompt, rest in zip(prompts, rests, strict=True)]
         totals = self._score_rows(rows, list(map(len, prompts)), progress)
         alpha = self.config.length_penalty
@@ -167,6 +162,28 @@ class TextGenerator(TextPredictor):
             PairScore(total / ((5 + len(rest)) / 6) ** alpha, total)
             for total, rest in zip(totals, rests, strict=True)
         ]
+
+    def _prompts_and_rests(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Ids of the prompts, and of the predictions that follow them."""
+        require_texts(texts=texts, predictions=predictions)
+        return [self.encode(text)[:-1] for text in texts], [
+            self.encode_target(self._as_continuation(text, prediction))
+            for text, prediction in zip(texts, predictions, strict=True)
+        ]
+
+    def attention_batches(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
+        """Batches of prompts with their predictions: their indices, and the decoder's attention."""
+        both = self._prompts_and_rests(texts, predictions)
+        rows, _ = self._cut([*prompt, *rest] for prompt, rest in zip(*both, strict=True))
+        for indices in self._batches(list(map(len, rows))):
+            ids = pad([rows[i] for i in indices])
+            read = read_ids(ids)
+            weights = self.model.decoder.by_position(self.model.run(read).attention)
+            yield indices, [BatchAttention("decoder", ids, read, weights)]
 
     def score_texts(
         self, texts: Sequence[str], progress: Progress = no_progress

@@ -1,14 +1,15 @@
 """Texts in, texts out: a tokenizer, a model and a search in one."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from tf_transformer.attention_record import SPECIAL_IDS, AttentionMap, AttentionRecord, Tokens
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
@@ -22,6 +23,7 @@ from tf_transformer.predictors.predictor import (
     require_texts,
 )
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
+from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.threads import in_parallel, parallel_batches
 from tf_transformer.tokenizer import Tokenizer
@@ -30,11 +32,21 @@ Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
 
+class BatchAttention(NamedTuple):
+    """One kind of attention of a batch: `AttentionMap` before ids become tokens."""
+
+    kind: str
+    queries: np.ndarray  # ids (B, T), 0 = padding
+    keys: np.ndarray  # ids (B, S)
+    layers: Sequence[tf.Tensor]  # (B, H, T, S) each
+
+
 class TextPredictor:
     """Predicts a text for each text by a search; `Translator` is one.
 
-    A subclass may override `encode`, `encode_target`, `decode`, `search` and `graph`. Encoding and
-    decoding have counterparts on tensors in `ServingGraph`, which give equal results.
+    A subclass may override `encode`, `encode_target`, `decode`, `search`, `graph`, and for other
+    models `attention_batches`. Encoding and decoding have counterparts on tensors in
+    `ServingGraph`, which give equal results.
 
     Args:
         model: the built model.
@@ -43,12 +55,14 @@ class TextPredictor:
 
     Attributes:
         output: name of the predicted text in the signatures of a SavedModel.
+        symbols: ids that are words of their own.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
     """
 
     output: ClassVar[str] = "prediction"
+    symbols: Container[int] = SPECIAL_IDS
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
         self.model = model
@@ -213,6 +227,52 @@ class TextPredictor:
             progress(len(indices), int((target != PAD_ID).sum()))
         return result
 
+    def attention(self, texts: Sequence[str], predictions: Sequence[str]) -> list[AttentionRecord]:
+        """The attention weights with which the model computes each of `predictions` for its text.
+
+        Args:
+            texts: the inputs.
+            predictions: one per text.
+
+        Self-attention with `model.attention` linear has no weights: such maps are left out.
+        """
+        maps: list[list[AttentionMap]] = [[] for _ in texts]
+        for indices, batch in self.attention_batches(texts, predictions):
+            for kind, queries, keys, layers in batch:
+                if not layers:
+                    continue  # linear attention has no weights
+                weights = np.stack([np.asarray(each, np.float32) for each in layers], 1)
+                for i, *rows, matrix in zip(indices, queries, keys, weights, strict=True):
+                    query, key = map(self.tokens, rows)
+                    matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]
+                    maps[i].append(AttentionMap(kind, query, key, matrix))
+        return [
+            AttentionRecord(text, prediction, found)
+            for text, prediction, found in zip(texts, predictions, maps, strict=True)
+        ]
+
+    def attention_batches(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
+        """Batches of pairs: their indices, and the attention of each kind."""
+        for indices, source, target in self.pairs(texts, predictions):
+            read = read_ids(target)
+            found = self.model.run((source, read))
+            kinds = [BatchAttention("cross", target, source, found.cross_attention)]
+            if hasattr(found, "encoder_attention"):  # a recurrent model has no self-attention
+                encoder = self.model.encoder.by_position(found.encoder_attention)
+                decoder = self.model.decoder.by_position(found.decoder_attention)
+                kinds = [
+                    BatchAttention("encoder", source, source, encoder),
+                    BatchAttention("decoder", target, read, decoder),
+                    *kinds,
+                ]
+            yield indices, kinds
+
+    def tokens(self, ids: Iterable[int]) -> Tokens:
+        """The pieces and words of ids."""
+        return Tokens.of((i for i in ids if i != PAD_ID), self.tokenizer, self.symbols)
+
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
         """The signatures of the SavedModel, each with inputs made from `texts` and its outputs.
 
@@ -323,6 +383,11 @@ class TextPredictor:
             batch.append(i)
         if batch:
             yield batch
+
+
+def read_ids(target: np.ndarray) -> np.ndarray:
+    """The ids (B, T) that a decoder reads to predict each of `target`, 0 at padding."""
+    return np.where(target == PAD_ID, PAD_ID, shift_right(target))
 
 
 def pad(rows: list[list[int]]) -> np.ndarray:

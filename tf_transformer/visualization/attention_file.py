@@ -1,0 +1,70 @@
+"""A file of attention: a page, a picture or JSON, by its suffix."""
+
+import importlib.util
+import pathlib
+from collections.abc import Sequence
+
+from tf_transformer.attention_record import AttentionRecord, write_json
+from tf_transformer.errors import InputError
+from tf_transformer.files import write_whole
+from tf_transformer.visualization.attention_page import attention_page
+from tf_transformer.visualization.attention_picture import attention_picture
+
+MOST = {".html": 100, ".json": 1000, ".png": 1, ".svg": 1}  # sentences by suffix
+
+
+class AttentionFile:
+    """Collects the records of the first sentences and writes them to one file.
+
+    Args:
+        path: its suffix says what it is: .html, a page; .png or .svg, a picture of the first
+            sentence; .json, the numbers.
+
+    Raises:
+        InputError: for another suffix, an existing file, and a picture without matplotlib.
+    """
+
+    def __init__(self, path: str):
+        self._path = pathlib.Path(path)
+        self._suffix = self._path.suffix.lower()
+        self._records: list[AttentionRecord] = []
+        self._seen = 0
+        if self._suffix not in MOST:
+            raise InputError(
+                f"expected a file that ends in {', '.join(MOST)} for attention, got {path}."
+            )
+        if self._path.exists():
+            raise InputError(f"{path} exists already. Move it away, or give another name.")
+        if MOST[self._suffix] == 1 and importlib.util.find_spec("matplotlib") is None:
+            raise InputError(
+                f"a picture ({path}) needs matplotlib: pip install 'tf_transformer[plots]'. "
+                "A page (.html) does not."
+            )
+
+    def room(self) -> int:
+        """The number of sentences that still go into the file."""
+        return MOST[self._suffix] - len(self._records)
+
+    def add(self, records: Sequence[AttentionRecord], sentences: int) -> None:
+        """Adds the records of the first of so many sentences."""
+        self._records += records
+        self._seen += sentences
+
+    def write(self) -> str:
+        """Writes the file, and returns a notice of the sentences that it leaves out, or ""."""
+        if not self._records:
+            return f"{self._path} is not written: there is no line.\n"
+        content: str | bytes
+        if self._suffix == ".html":
+            content = attention_page(self._records)
+        elif self._suffix == ".json":
+            content = write_json(self._records)
+        else:
+            content = attention_picture(self._records[0], self._suffix)
+        write_whole(self._path, content)
+        if self._seen == len(self._records):
+            return ""
+        return (
+            f"{self._path} has the attention of the first {len(self._records):,} of "
+            f"{self._seen:,} lines.\n"
+        )

@@ -1,0 +1,49 @@
+"""Word alignments: links between positions, and their agreement with a gold alignment."""
+
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
+
+Unit = Literal["words", "pieces"]
+Link = tuple[int, int]  # positions in source and target, counted from 0
+
+
+class GoldLinks(NamedTuple):
+    """The links of a sentence pair that people would make."""
+
+    sure: Collection[Link]
+    possible: Collection[Link]  # with the sure ones
+
+
+class Agreement(NamedTuple):
+    """How far links A agree with sure links S and possible links P."""
+
+    error_rate: float  # 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+    precision: float  # |A ∩ P| / |A|
+    recall: float  # |A ∩ S| / |S|
+
+
+def agreement(found: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) -> Agreement:
+    """The alignment error rate of a corpus (Och and Ney 2003, section 6).
+
+    Args:
+        found: the links of each sentence pair.
+        gold: the gold links of each pair.
+
+    Returns:
+        0 for the best error rate, 1 for the worst; 1 for the precision and recall of nothing.
+
+    Example:
+        >>> gold = [GoldLinks(sure=[(0, 0)], possible=[(0, 0), (1, 0)])]
+        >>> agreement([[(0, 0), (1, 0), (1, 1)]], gold)
+        Agreement(error_rate=0.25, precision=0.6666666666666666, recall=1.0)
+    """
+    links = in_possible = sure = in_sure = 0
+    for each, (of_sure, of_possible) in zip(found, gold, strict=True):
+        links, sure = links + len(set(each)), sure + len(set(of_sure))
+        in_possible += len(set(each) & set(of_possible))
+        in_sure += len(set(each) & set(of_sure))
+    return Agreement(
+        1 - (in_sure + in_possible) / (links + sure) if links + sure else 0.0,
+        in_possible / links if links else 1.0,
+        in_sure / sure if sure else 1.0,
+    )
