@@ -17,6 +17,7 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 from tf_transformer import config
 from tf_transformer.commands import main
 
+PROGRAMS = {"export": "python -m export", "plot": "tf-transformer plot"}
 PAGE = pathlib.Path(__file__).with_name("options.md")
 INTRODUCTION = """\
 # Options
@@ -57,8 +58,14 @@ def _command(name: str, function: Callable[..., None]) -> str:
             groups.append(f"[`--{parameter.name}.*`](#{parameter.name}-options)")
         else:
             shown = "required" if default is inspect.Parameter.empty else _default(default)
-            rows.append(_row(parameter.name, hint, shown, texts[parameter.name]))
-    program = "python -m export" if name == "export" else f"python {name}.py"
+            several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            option = (
+                f"{parameter.name.upper().removesuffix('S')} ..."
+                if several
+                else f"--{parameter.name}"
+            )
+            rows.append(_row(option, hint, shown, texts[parameter.name]))
+    program = PROGRAMS.get(name, f"python {name}.py")
     also = f"\nIt also takes {', '.join(groups)}.\n" if groups else ""
     return f"## {program}\n\n{_summary(doc)}\n\n{_table(rows)}{also}"
 
@@ -69,7 +76,7 @@ def _group(name: str, cls: Any) -> str:
     texts = {param.arg_name: param.description or "" for param in doc.params}
     hints = get_type_hints(cls)
     rows = [
-        _row(f"{name}.{each.name}", hints[each.name], _default(each.default), texts[each.name])
+        _row(f"--{name}.{each.name}", hints[each.name], _default(each.default), texts[each.name])
         for each in dataclasses.fields(cls)
     ]
     return f"## {name.capitalize()} options\n\n{_summary(doc)}\n\n{_table(rows)}"
@@ -84,7 +91,7 @@ def _table(rows: list[str]) -> str:
 
 
 def _row(option: str, hint: Any, default: str, text: str) -> str:
-    cells = (f"`--{option}`", _values(hint), default, " ".join(text.split()).replace("|", "\\|"))
+    cells = (f"`{option}`", _values(hint), default, " ".join(text.split()).replace("|", "\\|"))
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import math
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -117,7 +118,7 @@ class RunFolder:
         """Reads the samples."""
         return self.samples.read_text("utf-8").split("\n")[:-1]
 
-    def load_metrics(self, last_update: int) -> list[dict[str, Any]]:
+    def load_metrics(self, last_update: float = math.inf) -> list[dict[str, Any]]:
         """The metrics of the validation intervals that ended with this update or before."""
         rows = []
         for line in self.metrics.read_text("utf-8").splitlines() if self.metrics.exists() else []:

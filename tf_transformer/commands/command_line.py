@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, get_type_hints
 
+import docstring_parser  # jsonargparse[signatures] needs it, too
 import jsonargparse
 
 from tf_transformer.commands.option_errors import as_typed, explain
@@ -34,7 +35,7 @@ def run(
     keep_freed_memory()  # before TensorFlow starts threads
     with without_notices():
         try:
-            main(**options)
+            main(*options.pop(_repeated(main), ()), **options)
         except InputError as error:
             sys.exit(f"error: {as_typed(str(error), types_of(main))}")
         except KeyboardInterrupt:
@@ -76,8 +77,9 @@ def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargp
     """The parser of a command: options are named, typed and documented as parameters of `main`.
 
     A dataclass parameter `model` gives --model.d_model and so on. **decode_options give an option
-    for each field of `DecodeConfig`, like --beam_size, None by default. --config reads options from
-    a YAML file. Errors are `jsonargparse.ArgumentError`.
+    for each field of `DecodeConfig`, like --beam_size, None by default. *run_dirs are words without
+    an option, at least one. --config reads options from a YAML file. Errors are
+    `jsonargparse.ArgumentError`.
     """
     summary = inspect.getdoc(main) or ""
     parser = jsonargparse.ArgumentParser(
@@ -87,7 +89,11 @@ def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargp
         exit_on_error=False,
     )
     parser.add_argument("--config", action="config", help="YAML file of options.")
-    parser.add_function_arguments(_without_keywords(main), as_group=False, sub_configs=True)
+    if name := _repeated(main):
+        parser.add_argument(
+            name, nargs="+", metavar=name.upper().removesuffix("S"), help=_help(main, name)
+        )
+    parser.add_function_arguments(_without_stars(main), as_group=False, sub_configs=True)
     if _takes_decode_options(main):
         parser.add_class_arguments(_optional(DecodeConfig))
     types = types_of(main)
@@ -104,20 +110,34 @@ def types_of(main: Callable[..., None]) -> dict[str, Any]:
     for name, hint in get_type_hints(main).items():
         if dataclasses.is_dataclass(hint):
             types |= {f"{name}.{each}": kind for each, kind in get_type_hints(hint).items()}
-        types[name] = hint
+        if name != _repeated(main):
+            types[name] = hint
     return types | (get_type_hints(DecodeConfig) if _takes_decode_options(main) else {})
 
 
-def _without_keywords(main: Callable[..., None]) -> Callable[..., None]:
-    """A function with the parameters of `main`, but without **decode_options.
+def _repeated(main: Callable[..., None]) -> str:
+    """The name of the parameter *name; "" if there is none."""
+    parameters = inspect.signature(main).parameters.values()
+    return next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "")
 
-    For these, jsonargparse would import all that `main` calls, and so TensorFlow.
+
+def _help(main: Callable[..., None], name: str) -> str:
+    """The description of a parameter in the docstring."""
+    documented = docstring_parser.parse(inspect.getdoc(main) or "").params
+    return next(each.description or "" for each in documented if each.arg_name == name)
+
+
+def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
+    """A function with the parameters of `main`, but without *names and **decode_options.
+
+    For the latter, jsonargparse would import all that `main` calls, and so TensorFlow.
     """
 
     def function() -> None: ...
 
     signature = inspect.signature(main, eval_str=True)
-    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    stars = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    named = [each for each in signature.parameters.values() if each.kind not in stars]
     function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     function.__doc__, function.__module__ = main.__doc__, main.__module__
     return function
@@ -155,7 +175,7 @@ def _explain(
 ) -> str:
     """The error in a user's words, with the name of the YAML file that makes it by itself."""
     types = types_of(main)
-    needed = [word for a in parser._actions if a.required for word in (a.option_strings[0], "x")]
+    needed = [word for a in parser._actions if a.required for word in (*a.option_strings[:1], "x")]
     for file in files:
         try:
             parser.instantiate(parser.parse_args(["--config", file, *needed]))

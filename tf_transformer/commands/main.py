@@ -1,4 +1,4 @@
-"""The installed command: tf-transformer train | evaluate | translate | export [options]."""
+"""The installed command: tf-transformer train | evaluate | translate | export | plot [options]."""
 
 import importlib
 import sys
@@ -10,6 +10,7 @@ COMMANDS = {
     "evaluate": "score a model on a test set",
     "translate": "translate lines of text",
     "export": "export a model for TensorFlow Serving or CTranslate2",
+    "plot": "draw the curves of trainings",
 }
 USAGE = """\
 usage: tf-transformer COMMAND [options]

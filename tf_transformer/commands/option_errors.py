@@ -25,7 +25,8 @@ def explain(message: str, options: Types, file: str = "") -> str:
         unknown = ".".join(filter(None, named.groups()))
         text = _unknown(dashes + unknown, {dashes + name for name in options})
     elif required := re.search(r"arguments are required: (.*)", message):
-        return f"expected {', '.join(f'--{name}' for name in required[1].split(', '))}."
+        names = required[1].split(", ")
+        return f"expected {', '.join(f'--{each}' if each in options else each for each in names)}."
     elif lacking := re.match(r"argument (\S+): expected one argument", message):
         return f"{lacking[1]} needs a value."
     elif config := re.match(r"Unexpected config: (.*)", message):

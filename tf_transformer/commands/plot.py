@@ -1,0 +1,40 @@
+"""Draws the curves of trainings: tf-transformer plot runs/a runs/b --output curves.png."""
+
+import pathlib
+
+from tf_transformer.errors import InputError
+from tf_transformer.files import write_whole
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.visualization.curves import FORMATS, draw_curves
+
+
+def main(*run_dirs: str, output: str = "curves.png") -> None:
+    """Draws loss, scores, learning rate and speed of one or several runs as one picture.
+
+    Args:
+        run_dirs: the runs' folders; a training that is going on is drawn so far.
+        output: file for the picture; .png, .svg or .pdf.
+    """
+    suffix = pathlib.Path(output).suffix.lower()
+    if suffix not in FORMATS:
+        raise InputError(f"--output must end in {', '.join(FORMATS)}; got {output}.")
+    runs = {str(run_dir): _metrics(run_dir) for run_dir in run_dirs}
+    try:
+        picture = draw_curves(runs, suffix)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "curves are drawn with matplotlib: pip install 'tf_transformer[plots]', or "
+            "pip install '.[plots]' in the repository."
+        ) from error
+    write_whole(output, picture)
+    print(f"drew {output}")
+
+
+def _metrics(run_dir: str) -> list[dict]:
+    run = RunFolder(run_dir)
+    run.load_config()  # reports a folder that is not a run's
+    if rows := run.load_metrics():
+        return rows
+    raise InputError(
+        f"{run_dir} has no metrics yet: the first are written after the first validation."
+    )

@@ -1,0 +1,78 @@
+"""Curves of trainings: losses, scores, learning rate and speed over the updates."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMATS = (".png", ".svg", ".pdf")
+_LABELS = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "exact_match": "exact matches, %",
+    "learning_rate": "learning rate",
+    "tokens_per_second": "target tokens per second",
+}
+_OTHERS = ("step", "skipped")  # no curves of their own
+
+
+def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) -> bytes:
+    """An image with a plot for each metric and a color for each run.
+
+    Training and validation share a plot: solid and dashed lines.
+
+    Args:
+        runs: the rows of `metrics.jsonl` by the name of the run.
+        suffix: one of `FORMATS`.
+
+    Example:
+        >>> rows = [{"step": 1, "loss": 2.0, "val_loss": 3.0}, {"step": 2, "loss": 1.0}]
+        >>> draw_curves({"runs/demo": rows}, ".png")[1:4]
+        b'PNG'
+    """
+    from matplotlib.figure import Figure
+
+    metrics = _metrics(row for rows in runs.values() for row in rows)
+    columns = min(3, len(metrics))
+    lines = -(-len(metrics) // columns)
+    figure = Figure((4 * columns, 3 * lines + 0.4), layout="constrained")
+    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for metric, axis in zip(metrics, axes, strict=False):
+        axis.set(title=_LABELS.get(metric, metric), xlabel="updates")
+        axis.grid(alpha=0.3)
+        for number, (name, rows) in enumerate(runs.items()):
+            _draw(axis, rows, metric, f"C{number}", name)
+    for axis in axes[len(metrics) :]:
+        axis.set_axis_off()
+    figure.legend(handles=_legend(list(runs)), loc="outside upper center", ncols=4)
+    file = io.BytesIO()
+    figure.savefig(file, format=suffix.removeprefix("."), dpi=120)
+    return file.getvalue()
+
+
+def _metrics(rows) -> list[str]:
+    """The names without `val_`: the loss, scores of validation, other metrics."""
+    names = dict.fromkeys(name for row in rows for name in row if name not in _OTHERS)
+    metrics = dict.fromkeys(name.removeprefix("val_") for name in names)
+    return sorted(metrics, key=lambda name: (name != "loss", f"val_{name}" not in names))
+
+
+def _draw(axis: "Axes", rows: Sequence[Mapping[str, Any]], metric: str, color: str, run: str):
+    for name, style in ((metric, "-"), (f"val_{metric}", "--")):
+        points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
+        if points:
+            marker = "o" if len(points) == 1 else ""
+            axis.plot(*zip(*points, strict=True), style, marker=marker, color=color, gid=run)
+
+
+def _legend(names: list[str]) -> list:
+    from matplotlib.lines import Line2D
+
+    runs = [Line2D([], [], color=f"C{n}", label=name) for n, name in enumerate(names)]
+    styles = [
+        Line2D([], [], color="grey", linestyle=style, label=label)
+        for style, label in (("-", "training"), ("--", "validation"))
+    ]
+    return runs + styles
