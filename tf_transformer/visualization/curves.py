@@ -71,8 +71,6 @@ def _legend(names: list[str]) -> list:
     from matplotlib.lines import Line2D
 
     runs = [Line2D([], [], color=f"C{n}", label=name) for n, name in enumerate(names)]
-    styles = [
-        Line2D([], [], color="grey", linestyle=style, label=label)
-        for style, label in (("-", "training"), ("--", "validation"))
-    ]
-    return runs + styles
+    training = Line2D([], [], color="grey", label="training")
+    validation = Line2D([], [], color="grey", linestyle="--", label="validation")
+    return [*runs, training, validation]
