@@ -37,7 +37,7 @@ def test_the_command_draws_the_metrics_of_runs(run, tmp_path, capsys):
     assert capsys.readouterr().out == f"drew {output}\n"
     names = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
     assert "val_bleu" in names
-    assert output.read_text().count("<!-- BLEU -->") == 1
+    assert output.read_text().count(">BLEU</text>") == 1
 
 
 @pytest.mark.parametrize(

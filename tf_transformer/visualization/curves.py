@@ -32,6 +32,7 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
         >>> draw_curves({"runs/demo": rows}, ".png")[1:4]
         b'PNG'
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     metrics = _metrics(row for rows in runs.values() for row in rows)
@@ -48,7 +49,8 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
         axis.set_axis_off()
     figure.legend(handles=_legend(list(runs)), loc="outside upper center", ncols=4)
     file = io.BytesIO()
-    figure.savefig(file, format=suffix.removeprefix("."), dpi=120)
+    with rc_context({"svg.fonttype": "none"}):  # text stays text
+        figure.savefig(file, format=suffix.removeprefix("."), dpi=120)
     return file.getvalue()
 
 
