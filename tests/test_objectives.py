@@ -18,7 +18,7 @@ class Repeats:
     """A model whose states are given, one tensor for each call; its embeddings are the identity."""
 
     def __init__(self, *states):
-        self.output_embedding = SimpleNamespace(logits=lambda states: states)
+        self.output_embedding = SimpleNamespace(embeddings=np.eye(4, dtype="float32"))
         self._states = iter(states)
 
     def run(self, inputs, training):

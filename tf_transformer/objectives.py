@@ -9,9 +9,10 @@ from typing import Any
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer import kernels
 from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
-from tf_transformer.kernels.cross_entropy import from_log_probabilities
+from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.layers.flatten import flatten_positions
 from tf_transformer.losses import TokenLosses, sums_over_real, token_losses
 from tf_transformer.special_ids import PAD_ID, UNK_ID
@@ -69,34 +70,30 @@ class Consistency(CrossEntropy):
         super().__init__(label_smoothing)
         self.weight = weight
 
+    @property
+    def weights(self) -> ConsistencyWeights:
+        """Of the terms of the loss."""
+        raise NotImplementedError
+
     def losses(
         self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
     ) -> TokenLosses:
         if not training:
             return super().losses(model, inputs, labels, training)
         labels = ops.reshape(ops.cast(labels, "int32"), (-1,))  # (N,), N = B·T
-        log_p, log_q = (_log_probabilities(model, each) for each in (inputs, self.second(inputs)))
-        losses, nll, correct = from_log_probabilities(labels, log_p, self.label_smoothing)
-        others = from_log_probabilities(labels, log_q, self.label_smoothing).losses
-        losses = self.combine(losses, others, log_p, log_q)
+        p, q = (
+            flatten_positions(model.run(each, training=True).states)
+            for each in (inputs, self.second(inputs))
+        )  # (N, D)
+        embeddings = ops.cast(model.output_embedding.embeddings, p.dtype)
+        losses, nll, correct = kernels.current().consistency(
+            labels, p, q, ops.convert_to_tensor(embeddings), self.label_smoothing, self.weights
+        )
         return sums_over_real(losses, nll, correct, ops.not_equal(labels, PAD_ID))
 
     def second(self, inputs: Any) -> Any:
         """The inputs of q."""
         return inputs
-
-    def combine(
-        self, losses: KerasTensor, others: KerasTensor, log_p: KerasTensor, log_q: KerasTensor
-    ) -> KerasTensor:
-        """The loss of each token, float32 (N,).
-
-        Args:
-            losses: (N,), the cross-entropies of p.
-            others: (N,), those of q.
-            log_p: (N, V).
-            log_q: (N, V).
-        """
-        raise NotImplementedError
 
 
 class RDrop(Consistency):
@@ -106,9 +103,9 @@ class RDrop(Consistency):
     has the weight that it has alone. They take weight 5 for translation.
     """
 
-    def combine(self, losses, others, log_p, log_q):
-        both_ways = divergence(log_p, log_q) + divergence(log_q, log_p)
-        return (losses + others) / 2 + self.weight / 4 * both_ways
+    @property
+    def weights(self) -> ConsistencyWeights:
+        return ConsistencyWeights(0.5, 0.5, self.weight / 4, self.weight / 4)
 
 
 class SimCut(Consistency):
@@ -138,8 +135,9 @@ class SimCut(Consistency):
         chosen = keras.random.uniform(ops.shape(ids), seed=self._seed) < self.rate
         return ops.where(ops.logical_and(chosen, ids != PAD_ID), HIDDEN_ID, ids)
 
-    def combine(self, losses, others, log_p, log_q):
-        return losses + self.weight * divergence(log_p, log_q)
+    @property
+    def weights(self) -> ConsistencyWeights:
+        return ConsistencyWeights(1.0, 0.0, self.weight, 0.0)
 
 
 def make_objective(config: TrainConfig) -> CrossEntropy:
@@ -165,21 +163,3 @@ def require_cross_entropy(config: TrainConfig) -> None:
             "train.consistency is for models that predict the next token: translation, parsing and "
             f"language_modeling. Expected none for this task, got {config.consistency}."
         )
-
-
-def divergence(log_p: KerasTensor, log_q: KerasTensor) -> KerasTensor:
-    """KL(p || q) = Σ p (log p - log q), (N,), of log-probabilities (N, V).
-
-    Example:
-        >>> p, q = np.log([[0.5, 0.5]]), np.log([[0.25, 0.75]])
-        >>> round(float(divergence(p, q)[0]), 4)
-        0.1438
-    """
-    return ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)
-
-
-def _log_probabilities(model: keras.Model, inputs: Any) -> KerasTensor:
-    """float32 (N, V), with dropout."""
-    states = flatten_positions(model.run(inputs, training=True).states)
-    logits = ops.cast(model.output_embedding.logits(states), "float32")
-    return ops.log_softmax(logits, axis=-1)

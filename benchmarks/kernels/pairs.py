@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.harness.results import Row
 from benchmarks.kernels.timing import looped, measured, with_gradients
 from tf_transformer import kernels
+from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.kernels.local_attention import Window
 
 _RNG = np.random.default_rng(1)
@@ -108,6 +109,13 @@ def _of_the_paper(small: bool) -> Iterator[Work]:
         "update of tiny",
         [labels, normal(rows, 128), normal(vocabulary, 128) / 10],
         lambda kernel, *inputs: kernel(*inputs, 0.1).losses,
+        gradients=True,
+    )
+    yield Work(
+        "consistency",
+        "update of tiny with SimCut",
+        [labels, normal(rows, 128), normal(rows, 128), normal(vocabulary, 128) / 10],
+        lambda kernel, *inputs: kernel(*inputs, 0.1, ConsistencyWeights(1.0, 0.0, 3.0, 0.0)).losses,
         gradients=True,
     )
     yield Work(

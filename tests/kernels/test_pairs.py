@@ -20,6 +20,7 @@ from tf_transformer.kernels.attention import (
     plain_attention,
     plain_static_attention,
 )
+from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.kernels.linear_attention import CHUNK
 from tf_transformer.kernels.local_attention import Window
 from tf_transformer.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
@@ -261,6 +262,15 @@ CASES: dict[str, dict[str, Case]] = {
         )
         for tokens, size in [(1, 2), (5, 7), (40, 640)]
         for epsilon in (0.0, 0.1, 0.9)
+    },
+    "consistency": {
+        f"{tokens} tokens of {size}, {weights}": Case(
+            [*(numbers(tokens, 11, seed=seed) for seed in (1, 2)), numbers(size, 11, seed=3)],
+            {"label_smoothing": 0.1, "weights": ConsistencyWeights(*weights)},
+            np.random.default_rng(4).integers(0, size, tokens).astype("int32"),
+        )
+        for tokens, size in [(1, 2), (5, 7)]
+        for weights in [(1.0, 0.0, 3.0, 0.0), (0.5, 0.5, 1.2, 1.3), (0.0, 0.7, 0.0, 2.0)]
     },
     "matmul_transposed": {
         f"{leading}": Case([numbers(*leading, 4, 5), numbers(*leading, 6, 5, seed=2)])

@@ -20,6 +20,7 @@ import keras  # noqa: F401  first: see tf_transformer/registration.py
 
 from tf_transformer.errors import InputError
 from tf_transformer.kernels import attention as _attention
+from tf_transformer.kernels import consistency as _consistency
 from tf_transformer.kernels import cross_entropy as _cross_entropy
 from tf_transformer.kernels import dropout as _dropout
 from tf_transformer.kernels import gradient as _gradient
@@ -42,6 +43,7 @@ class Kernels(NamedTuple):
     rms_norm: Callable
     dropout: Callable
     cross_entropy: Callable
+    consistency: Callable
     matmul_transposed: Callable
     top_k: Callable
     rank_tokens: Callable
@@ -58,6 +60,7 @@ PLAIN = Kernels(
     rms_norm=_layer_norm.plain_rms_norm,
     dropout=_dropout.plain_dropout,
     cross_entropy=_cross_entropy.plain_cross_entropy,
+    consistency=_consistency.plain_consistency,
     matmul_transposed=_gradient.plain_matmul_transposed,
     top_k=_top_k.plain_top_k,
     rank_tokens=_top_k.plain_rank_tokens,
@@ -73,6 +76,7 @@ TUNED = Kernels(
     rms_norm=_layer_norm.rms_norm,
     dropout=_dropout.dropout,
     cross_entropy=_cross_entropy.cross_entropy,
+    consistency=_consistency.consistency,
     matmul_transposed=_gradient.matmul_transposed,
     top_k=_top_k.top_k,
     rank_tokens=_top_k.rank_tokens,

@@ -46,7 +46,7 @@ def from_log_probabilities(
         log_p: float32 tensor (N, V).
         label_smoothing: ε.
     """
-    log_p_of_labels = _gather(log_p, labels)
+    log_p_of_labels = label_values(log_p, labels)
     losses = -(1 - label_smoothing) * log_p_of_labels - label_smoothing * ops.mean(log_p, axis=-1)
     correct = ops.cast(log_p_of_labels >= ops.max(log_p, axis=-1), "float32")
     return CrossEntropy(losses, ops.stop_gradient(-log_p_of_labels), correct)
@@ -68,12 +68,7 @@ def cross_entropy(
     def first_term(states, embeddings):
         logits = ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")  # (N, V)
         p = ops.softmax(logits, axis=-1)
-        highest, of_labels = ops.max(logits, -1), _gather(logits, labels)
-        p_of_labels = _gather(p, labels)
-        nll = -ops.log(ops.maximum(p_of_labels, UNDERFLOW))
-        # Where p underflows this is at most log V too small, of more than 69 nats.
-        nll = ops.where(p_of_labels > UNDERFLOW, nll, highest - of_labels)
-        correct = ops.cast(of_labels >= highest, "float32")
+        nll, of_labels, correct = negative_log_likelihood(p, logits, labels)
 
         def gradient(upstream, *_):
             # In half precision 1 is subtracted from p(label) before p is rounded. In float32 it is
@@ -95,7 +90,25 @@ def cross_entropy(
     return CrossEntropy(losses, ops.stop_gradient(nll), correct)
 
 
-def _gather(values: KerasTensor, labels: KerasTensor) -> KerasTensor:
+def negative_log_likelihood(
+    p: KerasTensor, logits: KerasTensor, labels: KerasTensor
+) -> tuple[KerasTensor, KerasTensor, KerasTensor]:
+    """-log p(label), the logit of the label, and whether it is the largest, float32 (N,) each.
+
+    Args:
+        p: float32 tensor (N, V), the softmax of `logits`.
+        logits: float32 tensor (N, V).
+        labels: int tensor (N,).
+    """
+    highest, of_labels = ops.max(logits, -1), label_values(logits, labels)
+    p_of_labels = label_values(p, labels)
+    nll = -ops.log(ops.maximum(p_of_labels, UNDERFLOW))
+    # Where p underflows this is at most log V too small, of more than 69 nats.
+    nll = ops.where(p_of_labels > UNDERFLOW, nll, highest - of_labels)
+    return nll, of_labels, ops.cast(of_labels >= highest, "float32")
+
+
+def label_values(values: KerasTensor, labels: KerasTensor) -> KerasTensor:
     """values[n, labels[n]], (N,), as one gather; `take_along_axis` would copy all of `values`."""
     rows = ops.arange(ops.size(labels), dtype="int32") * values.shape[-1]
     return ops.take(ops.reshape(values, (-1,)), rows + labels)
@@ -104,4 +117,4 @@ def _gather(values: KerasTensor, labels: KerasTensor) -> KerasTensor:
 def _minus_labels(p: KerasTensor, labels: KerasTensor) -> KerasTensor:
     """The matrix p (N, V) minus 1 at the labels."""
     indices = ops.stack([ops.arange(ops.size(labels), dtype="int32"), labels], axis=-1)  # (N, 2)
-    return ops.scatter_update(p, indices, _gather(p, labels) - 1.0)
+    return ops.scatter_update(p, indices, label_values(p, labels) - 1.0)

@@ -1,0 +1,134 @@
+"""Losses of two predictions, p and q, for each token: cross-entropies and divergences.
+
+With weights for each term, this is the loss of R-Drop (Liang et al. 2021) and of SimCut (Gao et al.
+2022); see `tf_transformer.objectives`.
+"""
+
+from typing import NamedTuple
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.kernels.cross_entropy import (
+    CrossEntropy,
+    from_log_probabilities,
+    negative_log_likelihood,
+)
+from tf_transformer.kernels.gradient import with_gradient
+
+
+class ConsistencyWeights(NamedTuple):
+    """The weight of each term of the loss."""
+
+    p: float  # of the cross-entropy of p
+    q: float  # of the cross-entropy of q
+    pq: float  # of KL(p || q)
+    qp: float  # of KL(q || p)
+
+
+def plain_consistency(
+    labels: KerasTensor,
+    states_p: KerasTensor,
+    states_q: KerasTensor,
+    embeddings: KerasTensor,
+    label_smoothing: float,
+    weights: ConsistencyWeights,
+) -> CrossEntropy:
+    """The weighted sum of CE(p), CE(q), KL(p || q) and KL(q || p).
+
+    Args:
+        labels: int tensor (N,).
+        states_p: float tensor (N, D); its products with the embeddings are the logits of p.
+        states_q: the same for q.
+        embeddings: tensor (V, D) of the same dtype.
+        label_smoothing: ε of both cross-entropies.
+        weights: of the four terms.
+
+    Returns:
+        `CrossEntropy` with this sum as `losses`; `nll` and `correct` are of p.
+    """
+    log_p, log_q = (
+        ops.log_softmax(_logits(states, embeddings), axis=-1) for states in (states_p, states_q)
+    )  # (N, V)
+    of_p, of_q = (from_log_probabilities(labels, each, label_smoothing) for each in (log_p, log_q))
+    losses = weights.p * of_p.losses + weights.q * of_q.losses
+    losses += weights.pq * divergence(log_p, log_q) + weights.qp * divergence(log_q, log_p)
+    return of_p._replace(losses=losses)
+
+
+def divergence(log_p: KerasTensor, log_q: KerasTensor) -> KerasTensor:
+    """KL(p || q) = Σ p (log p - log q), (N,), of log-probabilities (N, V).
+
+    Example:
+        >>> p, q = np.log([[0.5, 0.5]]), np.log([[0.25, 0.75]])
+        >>> round(float(divergence(p, q)[0]), 4)
+        0.1438
+    """
+    return ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)
+
+
+def consistency(
+    labels: KerasTensor,
+    states_p: KerasTensor,
+    states_q: KerasTensor,
+    embeddings: KerasTensor,
+    label_smoothing: float,
+    weights: ConsistencyWeights,
+) -> CrossEntropy:
+    """`plain_consistency` with about half of the passes over the two matrices of N · V logits.
+
+    With logits a of p and b of q, and d = a - b, the divergences are Σ p·d - log Σ exp(a) + log Σ
+    exp(b) and the same with other signs. So the gradients by a and b are p·(x·d + y) - z·q, and the
+    same with p and q exchanged, where x, y and z are one number for each token. The terms of the
+    cross-entropy that are linear in the logits need no matrix, as in `cross_entropy`.
+    """
+    if keras.backend.standardize_dtype(states_p.dtype) != "float32":
+        # Rounded to half precision, the gradients above would lose the difference of p and q.
+        return plain_consistency(labels, states_p, states_q, embeddings, label_smoothing, weights)
+
+    @with_gradient
+    def nonlinear_terms(states_p, states_q, embeddings):
+        a, b = _logits(states_p, embeddings), _logits(states_q, embeddings)  # (N, V)
+        p, q = ops.softmax(a, axis=-1), ops.softmax(b, axis=-1)
+        nll, a_of_labels, correct = negative_log_likelihood(p, a, labels)
+        nll_q, b_of_labels, _ = negative_log_likelihood(q, b, labels)
+        log_sum_a, log_sum_b = nll + a_of_labels, nll_q + b_of_labels  # log Σ exp, (N,)
+        d = a - b
+        losses = weights.p * log_sum_a + weights.q * log_sum_b
+        losses += (weights.qp - weights.pq) * (log_sum_a - log_sum_b)
+        p_d = ops.sum(p * d, axis=-1) if weights.pq else ops.zeros_like(nll)
+        q_d = ops.sum(q * d, axis=-1) if weights.qp else ops.zeros_like(nll)
+        losses += weights.pq * p_d - weights.qp * q_d
+
+        def gradient(upstream, *_):
+            of_p = (weights.p + weights.qp - weights.pq * p_d)[:, None]
+            of_q = (weights.q + weights.pq + weights.qp * q_d)[:, None]
+            by_a = p * (weights.pq * d + of_p)
+            by_b = q * (of_q - weights.qp * d) if weights.qp else q * of_q
+            if weights.qp:
+                by_a -= weights.qp * q
+            if weights.pq:
+                by_b -= weights.pq * p
+            upstream = upstream[:, None]
+            by_embeddings = ops.matmul(ops.transpose(by_a), states_p * upstream)
+            by_embeddings += ops.matmul(ops.transpose(by_b), states_q * upstream)
+            return (
+                ops.matmul(by_a, embeddings) * upstream,
+                ops.matmul(by_b, embeddings) * upstream,
+                by_embeddings,
+            )
+
+        return (losses, nll, correct), gradient
+
+    losses, nll, correct = nonlinear_terms(states_p, states_q, embeddings)
+    states = weights.p * states_p + weights.q * states_q
+    of_labels = ops.sum(states * ops.take(embeddings, labels, axis=0), axis=-1)
+    losses -= (1 - label_smoothing) * of_labels
+    if label_smoothing:
+        of_all = ops.matmul(states, ops.sum(embeddings, axis=0))
+        losses -= label_smoothing / embeddings.shape[0] * of_all
+    return CrossEntropy(losses, ops.stop_gradient(nll), correct)
+
+
+def _logits(states: KerasTensor, embeddings: KerasTensor) -> KerasTensor:
+    return ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")
