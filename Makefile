@@ -18,6 +18,9 @@ KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
 # Most of a test is Python code that traces a small graph on one core, so two processes share the files.
 # Without the last option, pytest-xdist 3.8 never ends after one of them has crashed.
 PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
+# Keras on JAX compiles each operation, and tests run most of them once.
+JAX_TESTS := KERAS_BACKEND=jax \
+    XLA_FLAGS='--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 export TF_CPP_MIN_LOG_LEVEL := 3
 
 .PHONY: demo test test-all test-torch check lint types format clean
@@ -46,7 +49,7 @@ demo: .venv/installed
 
 test: .venv/installed-dev lint types
 	$(PYTHON) -m pytest $(PARALLEL)
-	KERAS_BACKEND=jax $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
+	$(JAX_TESTS) $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
 
 test-all: test
 	$(PYTHON) -m pytest -m slow
