@@ -27,6 +27,7 @@ def main(
     beam_sizes: list[int] | None = None,
     training_seconds: float = 0.0,
     train_config: str = "",
+    tokenize: str = "13a",
     output: str = "",
 ) -> None:
     """Prints a table of scores.
@@ -39,13 +40,14 @@ def main(
         beam_sizes: beams to try; 4 and 1 (greedy) when not given.
         training_seconds: the time that train.py printed, for the result file.
         train_config: the configuration that the run was trained with, for the result file.
+        tokenize: of BLEU, as in sacreBLEU; none for text that is tokenised.
         output: result file to write, for example results/multi30k.json.
     """
     import sacrebleu
 
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
     rows, expected = [], dict[tuple[int, int], list[str]]()
-    metric, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
+    metric, chrf = sacrebleu.BLEU(tokenize=tokenize), sacrebleu.CHRF()
     for average, beam, dtype in itertools.product(
         averages or [10, 1], beam_sizes or [4, 1], DTYPES
     ):
