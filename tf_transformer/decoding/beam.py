@@ -77,7 +77,8 @@ def beam_search(
         max_length: the largest limit, L.
         special: ids of padding, start and end.
         beam_size: live hypotheses per sentence, W.
-        alpha: exponent of the length penalty, not negative.
+        alpha: exponent of the length penalty, not negative; a scalar tensor may change from call
+            to call of one graph.
         num_hypotheses: how many to return, N <= W.
         early_stop: stop a sentence when its result cannot improve. Results are the same without.
         constraints: limits on the choices.
@@ -97,7 +98,7 @@ def beam_search(
             "expected 1 <= num_hypotheses <= beam_size, "
             f"got {num_hypotheses} with a beam of {beam_size}."
         )
-    if alpha < 0:
+    if not ops.is_tensor(alpha) and alpha < 0:
         raise InputError(f"the length penalty's exponent must not be negative, got {alpha}.")
 
     constraints = constraints or Constraints()

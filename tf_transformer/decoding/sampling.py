@@ -30,7 +30,8 @@ class Sampling:
     """The distribution that tokens are drawn from.
 
     Attributes:
-        temperature: divides logits; below 1 likely tokens become likelier.
+        temperature: divides logits; below 1 likely tokens become likelier. A scalar tensor may
+            change from call to call of one graph.
         top_k: only this many of the likeliest tokens can be drawn; 0: all.
         top_p: only the likeliest tokens whose probabilities reach this sum can be drawn
             (nucleus sampling, Holtzman et al. 2020); 1: all. Applied after temperature and top_k.
@@ -44,7 +45,7 @@ class Sampling:
     top_p: float = 1.0
 
     def __post_init__(self):
-        if self.temperature <= 0:
+        if not ops.is_tensor(self.temperature) and self.temperature <= 0:
             raise InputError(
                 f"temperature must be positive, got {self.temperature}. "
                 "For the likeliest token use greedy search: a beam of 1 without sampling."

@@ -90,6 +90,11 @@ class TextPredictor:
             autograph=False,
         )
 
+    def use_one_graph(self) -> None:
+        """Traces one graph for batches of all sizes; a single sentence takes longer in it."""
+        for inputs in (1, 2):
+            self._searches[True, inputs] = self._searches[False, inputs]
+
     def encode(self, text: str) -> list[int]:
         """Ids of a text, the end-of-sentence id last."""
         return self.tokenizer.encode(text)
