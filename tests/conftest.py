@@ -62,14 +62,18 @@ def readers_folder(run, tmp_path_factory):
 def browser():
     """Chromium without a window; its console log is `browser.get_log("browser")`."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
-    programs = shutil.which("chromium"), shutil.which("chromedriver")
-    if None in programs:
-        pytest.skip("needs the programs chromium and chromedriver on the PATH")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    driver_program = shutil.which("chromedriver")
+    if not (program and driver_program):
+        pytest.skip(
+            "needs the programs chromium (or google-chrome) and chromedriver on the PATH; "
+            "Debian: apt-get install chromium chromium-driver"
+        )
     options = webdriver.ChromeOptions()
-    options.binary_location = programs[0]
+    options.binary_location = program
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(flag)
-    service = webdriver.ChromeService(programs[1])
+    service = webdriver.ChromeService(driver_program)
     driver = webdriver.Chrome(options=options, service=service)
     yield driver
     driver.quit()
