@@ -17,7 +17,11 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 from tf_transformer import config
 from tf_transformer.commands import main
 
-PROGRAMS = {"export": "python -m export", "plot": "tf-transformer plot"}
+PROGRAMS = {
+    "export": "python -m export",
+    "plot": "tf-transformer plot",
+    "demo": "tf-transformer demo",
+}
 PAGE = pathlib.Path(__file__).with_name("options.md")
 INTRODUCTION = """\
 # Options

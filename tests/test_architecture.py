@@ -27,7 +27,7 @@ LEVELS = [
     {"translator"},
     {"predictors"},
     {"tasks"},
-    {"training", "streaming", "export"},
+    {"training", "streaming", "export", "demo"},
     {"commands"},
 ]
 KERAS_ONLY = {

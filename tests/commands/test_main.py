@@ -24,7 +24,7 @@ def test_help_lists_the_commands(monkeypatch, capsys, word):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "error: expected a command; choose from train, evaluate, translate, export, plot."),
+        ([], "error: expected a command; choose from train, evaluate, translate, export, plot, "),
         (["serve", "--x"], "error: unknown command 'serve'; choose from train, evaluate, "),
     ],
 )

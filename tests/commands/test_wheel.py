@@ -73,6 +73,13 @@ def command(environment, tmp_path_factory):
     return run
 
 
+def test_the_wheel_has_the_pages(environment):
+    (package,) = environment.glob("lib/python*/site-packages/tf_transformer")
+    pages = {page.name for page in package.glob("*/*.html")}
+    assert pages == {page.name for page in (ROOT / "tf_transformer").glob("*/*.html")}
+    assert {"page.html", "attention_page.html"} <= pages
+
+
 def test_all_commands_of_the_wheel_run_in_an_empty_folder(environment, command):
     find = "import importlib.util as u; print(u.find_spec('tf_transformer').origin)"
     assert command("python", "-c", find).startswith(str(environment))

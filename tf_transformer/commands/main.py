@@ -1,4 +1,4 @@
-"""The installed command: tf-transformer train | evaluate | translate | export | plot [options]."""
+"""The installed command, `tf-transformer`: one program for all commands."""
 
 import importlib
 import sys
@@ -11,6 +11,7 @@ COMMANDS = {
     "translate": "translate lines of text",
     "export": "export a model for TensorFlow Serving or CTranslate2",
     "plot": "draw the curves of trainings",
+    "demo": "open a page that translates while you type",
 }
 USAGE = """\
 usage: tf-transformer COMMAND [options]

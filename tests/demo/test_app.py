@@ -1,0 +1,221 @@
+"""Requests: answers, limits, broken input, overload, and many at once."""
+
+import asyncio
+import contextlib
+import json
+import threading
+
+import httpx
+import pytest
+
+from tf_transformer.demo import app
+from tf_transformer.demo.models import Control
+from tf_transformer.errors import InputError
+from tf_transformer.predictors.predictor import Prediction
+
+SCRIPT = "<script>alert(1)</script> & <b>"
+
+
+class Upper:
+    """A model that answers in capitals, with its options."""
+
+    name = "upper"
+    samples = ()
+    can_align = True
+    controls = {  # noqa: RUF012
+        "beam_size": Control("Beam size", 4, 1, 10, 1),
+        "length_penalty": Control("Length penalty", 0.6, 0, 2, 0.1),
+    }
+
+    def __init__(self):
+        self.batches = []
+        self.go = threading.Event()
+        self.go.set()
+
+    def n_best(self, texts, options):
+        self.go.wait(10)
+        self.batches.append(len(texts))
+        if "unreachable" in texts:
+            raise InputError("no answer from the model.")
+        if "defect" in texts:
+            raise ZeroDivisionError
+        return [[Prediction(text.upper(), -1.0), Prediction(str(options), -2.0)] for text in texts]
+
+    def align(self, pairs):
+        return [[[len(text), len(prediction)]] for text, prediction in pairs]
+
+
+@pytest.fixture
+def model():
+    return Upper()
+
+
+@pytest.fixture
+def client(model):
+    """A client without `await`; its application runs during calls only."""
+
+    class Client:
+        def request(self, *words, **options):
+            return runner.run(connection.request(*words, **options))
+
+        def get(self, path):
+            return self.request("GET", path)
+
+        def post(self, path, **options):
+            return self.request("POST", path, **options)
+
+    with asyncio.Runner() as runner:
+        stack = contextlib.AsyncExitStack()
+        connection = runner.run(stack.enter_async_context(connected(model)))
+        yield Client()
+        runner.run(stack.aclose())
+
+
+def best(response):
+    assert response.status_code == 200, response.text
+    return [line[0]["text"] for line in response.json()["lines"]]
+
+
+@contextlib.asynccontextmanager
+async def connected(model, **options):
+    """A client of an application in this event loop."""
+    made = app.make_app(model, **options)
+    transport = httpx.ASGITransport(made, raise_app_exceptions=False)
+    async with (
+        made.router.lifespan_context(made),
+        httpx.AsyncClient(transport=transport, base_url="http://demo") as client,
+    ):
+        yield client
+
+
+def test_a_thousand_requests_at_once_get_their_own_lines_from_few_batches(model):
+    async def ask():
+        async with connected(model) as client:
+            return await asyncio.gather(
+                *(client.post("/translate", json={"texts": [f"line {n}"]}) for n in range(1000))
+            )
+
+    assert [best(answer) for answer in asyncio.run(ask())] == [[f"LINE {n}"] for n in range(1000)]
+    assert sum(model.batches) == 1000
+    assert len(model.batches) < 100
+
+
+def test_a_full_queue_is_an_error_with_a_time_to_retry(model):
+    async def ask():
+        async with connected(model, capacity=20) as client:
+            model.go.clear()
+            tasks = [
+                asyncio.create_task(client.post("/translate", json={"texts": ["a"] * 8}))
+                for _ in range(6)
+            ]
+            await asyncio.sleep(0.1)
+            model.go.set()
+            return await asyncio.gather(*tasks)
+
+    answers = asyncio.run(ask())
+    assert {answer.status_code for answer in answers} == {200, 503}
+    refused = next(answer for answer in answers if answer.status_code == 503)
+    assert refused.headers["retry-after"] == "1"
+    assert "busy" in refused.json()["error"]
+
+
+@pytest.mark.parametrize("text", [SCRIPT, "", "  ", "a\nb", "\0", "né 漢 🙂", "\ud800"])
+def test_texts_come_back_as_texts(client, text):
+    """As JSON, which no browser reads as a page, in one line."""
+    response = client.post(
+        "/translate",
+        content=json.dumps({"texts": [text]}),
+        headers={"content-type": "application/json"},
+    )
+    assert best(response) == [text.upper().replace("\ud800", "\ufffd").replace("\n", " ")]
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ("", 400, "The request is not JSON"),
+        ('{"texts": [', 400, "The request is not JSON"),
+        ("[" * 100_000, 400, "The request is not JSON"),
+        (b"\xff\xfe{", 400, "The request is not JSON"),
+        ('["one"]', 400, "Expected a JSON object"),
+        ("{}", 400, "Expected a list of texts as texts, got null."),
+        ({"texts": "one"}, 400, 'Expected a list of texts as texts, got "one".'),
+        ({"texts": ["one", 1]}, 400, 'Expected a list of texts as texts, got ["one", 1].'),
+        ({"texts": []}, 400, "Expected 1 to 128 texts in a request, got 0."),
+        ({"texts": ["a"] * 129}, 400, "Expected 1 to 128 texts in a request, got 129."),
+        ({"texts": ["a", "b" * 2001]}, 413, "Text 2 of texts has 2,001 characters; at most 2,000"),
+        ({"texts": ["a" * 2**18]}, 413, "A request has at most 262,144 bytes."),
+        ({"texts": ["a"], "beam_size": 0}, 400, "Expected a number from 1 to 10 as beam_size"),
+        ({"texts": ["a"], "beam_size": "4"}, 400, 'as beam_size, got "4".'),
+        ({"texts": ["a"], "beam_size": True}, 400, "as beam_size, got true."),
+        ({"texts": ["a"], "beam_size": 10**400}, 400, "as beam_size, got 1000"),
+        ('{"texts": ["a"], "beam_size": NaN}', 400, "as beam_size, got nan."),
+        ('{"texts": ["a"], "length_penalty": -1e999}', 400, "as length_penalty, got -inf."),
+        ({"texts": ["a"], "top_k": 1}, 400, 'This model has no option "top_k".'),
+        ({"texts": ["unreachable"]}, 502, "no answer from the model."),
+        ({"texts": ["defect"]}, 500, "The model failed"),
+    ],
+)
+def test_bad_requests_get_one_sentence_and_the_next_request_is_answered(
+    client, body, status, message
+):
+    content = body if isinstance(body, str | bytes) else json.dumps(body)
+    headers = {"content-type": "application/json"}
+    response = client.post("/translate", content=content, headers=headers)
+    assert response.status_code == status
+    assert message in response.json()["error"]
+    assert best(client.post("/translate", json={"texts": ["fine"]})) == ["FINE"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nothing", 404), ("GET", "/translate", 405), ("POST", "/", 405)],
+)
+def test_other_addresses_are_errors_in_json(client, method, path, status):
+    response = client.request(method, path)
+    assert response.status_code == status
+    assert response.json()["error"]
+
+
+def test_forms_of_other_sites_are_refused(client):
+    """A browser sends them without asking, but not as application/json."""
+    response = client.post("/translate", content='{"texts": ["a"]}')
+    assert response.status_code == 415
+
+
+def test_options_are_rounded_to_steps_and_defaults_are_left_out(client):
+    def options(**given):
+        lines = client.post("/translate", json={"texts": ["a"], **given}).json()["lines"]
+        return lines[0][1]["text"]
+
+    assert options() == options(beam_size=4, length_penalty=0.6) == "()"
+    assert options(beam_size=4, length_penalty=0.30001) == "(('length_penalty', 0.3),)"
+    assert options(beam_size=1.2, length_penalty=2) == "(('beam_size', 1), ('length_penalty', 2.0))"
+
+
+def test_attention_is_asked_for_in_pairs(client, model):
+    pairs = {"texts": ["a", "abc"], "predictions": ["xy", ""]}
+    assert client.post("/align", json=pairs).json() == {"weights": [[[1, 2]], [[3, 0]]]}
+    response = client.post("/align", json=pairs | {"texts": ["a"]})
+    assert response.status_code == 400
+    assert "as many predictions as texts, 1, got 2" in response.json()["error"]
+    model.can_align = False
+    assert client.post("/align", json=pairs).status_code == 404
+
+
+def test_the_page_loads_nothing_from_elsewhere(client):
+    response = client.get("/")
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert "http" not in response.text.replace("http://www.w3.org/2000/svg", "")
+    assert "innerHTML" not in response.text
+
+
+def test_info_lists_the_controls_and_limits(client):
+    info = client.get("/info").json()
+    assert info["name"] == "upper"
+    assert list(info["controls"]) == ["beam_size", "length_penalty"]
+    assert info["controls"]["beam_size"]["highest"] == 10
+    assert info["limits"]["characters"] == 2000

@@ -1,0 +1,104 @@
+"""The three kinds of models: equal to the translator that they stand for."""
+
+import numpy as np
+import pytest
+from rest_server import RestServer
+
+from tf_transformer.demo.models import SavedModel, ServedModel
+from tf_transformer.errors import InputError
+from tf_transformer.translator import Translator
+
+TEXTS = ["twenty-one", "", "two hundred and two", "June twelfth"]
+
+
+def texts_of(rows):
+    return [[each.text for each in row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"beam_size": 3, "length_penalty": 0.0}, {"temperature": 0.5}],
+)
+def test_a_run_predicts_as_its_translator_with_the_same_options(run, model, options):
+    beam_size = options.get("beam_size", 2)
+    temperature = options.get("temperature", 0)
+    config = options | {"temperature": temperature or None, "sampling": temperature > 0}
+    expected = Translator.from_run(run, num_hypotheses=beam_size, **config).n_best(TEXTS)
+    found = model.n_best(TEXTS, tuple(options.items()))
+    assert texts_of(found) == texts_of(expected)
+    for row, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(
+            [each.score for each in row], [each.score for each in other], atol=1e-4
+        )
+    assert texts_of(model.n_best(TEXTS[:1], tuple(options.items()))) == texts_of(expected)[:1]
+
+
+def test_new_values_and_single_texts_need_no_new_graph(model):
+    for texts in (TEXTS, ["one"]):
+        for length_penalty in (0.0, 0.5, 1.0):
+            model.n_best(texts, (("length_penalty", length_penalty),))
+        for temperature in (0.5, 1.0):
+            model.n_best(texts, (("temperature", temperature),))
+    searches = {
+        search
+        for sampling in (False, True)
+        for search in model._searching(2, sampling)._searches.values()
+    }
+    assert sum(search.experimental_get_tracing_count() for search in searches) == 2
+
+
+def test_a_run_has_controls_at_its_own_values_and_samples(model):
+    defaults = {name: control.default for name, control in model.controls.items()}
+    assert defaults == {"beam_size": 2, "length_penalty": 0.6, "temperature": 0}
+    assert model.can_align
+    assert len(model.samples) <= 3
+
+
+def test_attention_is_between_the_words_without_the_end(run, model):
+    """The oracle adds the pieces of each pair of words by itself."""
+    pairs = [("twenty-one two", "eins zwei drei"), ("one", "x"), ("", "x"), ("one", "")]
+    expected = []
+    for source, target, weights in Translator.from_run(run).align(*zip(*pairs, strict=True)):
+        rows, columns = (
+            [
+                [n for n, word in enumerate(tokens.word_of) if word == each]
+                for each in range(len(tokens.words) - 1)
+            ]
+            for tokens in (target, source)
+        )
+        expected.append(
+            [
+                [np.mean([sum(weights[t, columns]) for t in row]) for columns in columns]
+                for row in rows
+            ]
+        )
+    found = model.align(pairs)
+    assert [(len(rows), len(rows[0]) if rows else 0) for rows in found] == [
+        (3, 2),
+        (1, 1),
+        (1, 0),
+        (0, 0),
+    ]
+    for rows, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(rows, other, atol=6e-4)
+
+
+def test_a_saved_model_predicts_as_the_run(readers_folder, model):
+    saved = SavedModel(readers_folder / "served" / "mine" / "1")
+    assert texts_of(saved.n_best(TEXTS, ())) == texts_of(model.n_best(TEXTS, ()))
+    assert not saved.controls
+    assert not saved.can_align
+
+
+def test_a_server_predicts_without_the_texts_that_fill_short_lists():
+    with RestServer() as server:
+        served = ServedModel(server.address, "translator")
+        assert served.n_best(["é", ""], ()) == [
+            [("É", -0.5), ("é", -1.5)],
+            [("", -0.5), ("", -1.5)],
+        ]
+        assert served.n_best(["a" * 101], ())[0][0].truncated
+        with pytest.raises(InputError, match=r'answered 404: { "error": "Servable not found" }'):
+            ServedModel(server.address, "other")
+    with pytest.raises(InputError, match=r"no answer from http.*Check that the server runs"):
+        served.n_best(["one"], ())

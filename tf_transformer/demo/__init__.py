@@ -1,0 +1,1 @@
+"""A local page to translate on: `tf-transformer demo`."""

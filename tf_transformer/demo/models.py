@@ -1,0 +1,231 @@
+"""The models of the demo: a run, a SavedModel, or a model on a server."""
+
+import functools
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import tensorflow as tf
+
+from tf_transformer.attention_record import join_pieces
+from tf_transformer.config import DecodeConfig
+from tf_transformer.decoding import NEG_INF
+from tf_transformer.errors import InputError
+from tf_transformer.predictors.predictor import Prediction
+from tf_transformer.predictors.text_predictor import TextPredictor
+from tf_transformer.run_folder import RunFolder
+from tf_transformer.saved_translator import SavedTranslator
+from tf_transformer.tasks import load_predictor
+
+CACHED_SEARCHES = 8  # each is a traced graph
+TIMEOUT = 60.0  # seconds for an answer of a server
+Options = tuple[tuple[str, float], ...]
+"""Names and values of controls that differ from their defaults."""
+
+
+class Control(NamedTuple):
+    """An option of the search with a slider."""
+
+    label: str
+    default: float
+    lowest: float
+    highest: float
+    step: float
+
+
+@dataclass(frozen=True, eq=False)
+class VariableConfig(DecodeConfig):
+    """Options of which some are variables, which have no hash. It is equal to itself only."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class DemoModel(Protocol):
+    """Texts to predictions.
+
+    Attributes:
+        name: of the model, for the page.
+        controls: its options by name; {}: none.
+        samples: inputs to try.
+        can_align: whether `align` works.
+    """
+
+    name: str
+    controls: dict[str, Control]
+    samples: list[str]
+    can_align: bool
+
+    def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        """The predictions for each text, best first, at least one.
+
+        Raises:
+            InputError: when the model cannot be reached.
+        """
+
+    def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+        """For each (text, prediction) the attention of its words (rows) to those of the text.
+
+        See `join_pieces`; the end tokens are left out.
+        """
+
+
+class RunModel:
+    """A run of any task. Runs that search for texts have controls; translators align, too.
+
+    Args:
+        run_dir: the run's folder.
+        dtype: of weights and computation, float32 or bfloat16.
+
+    Raises:
+        InputError: when the folder is not a run's folder.
+    """
+
+    def __init__(self, run_dir: str | os.PathLike, dtype: str = "float32"):
+        self.name = os.path.basename(os.path.abspath(run_dir))
+        run = RunFolder(run_dir)
+        texts = run.load_samples() if run.samples.is_file() else []
+        self.samples = [text for text in texts if 20 < len(text) < 80][:3]
+        self._predictor: Any = load_predictor(run_dir, dtype)
+        self.can_align = hasattr(self._predictor, "align")
+        searches = isinstance(self._predictor, TextPredictor)
+        self.controls = controls_of(self._predictor.config) if searches else {}
+        self._length_penalty, self._temperature = tf.Variable(0.0), tf.Variable(1.0)
+        self._searching = functools.lru_cache(CACHED_SEARCHES)(self._with_search)
+
+    def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        if not self.controls:
+            return self._predictor.n_best(texts)
+        values = {name: control.default for name, control in self.controls.items()} | dict(options)
+        temperature = values["temperature"]
+        self._length_penalty.assign(values["length_penalty"])
+        self._temperature.assign(temperature or 1.0)
+        searching = self._searching(int(values["beam_size"]), temperature > 0)
+        return searching.n_best(texts)
+
+    def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+        texts, predictions = zip(*pairs, strict=True)
+        return [
+            join_pieces(each.weights, each.target, each.source)[:-1, :-1].round(3).tolist()
+            for each in self._predictor.align(texts, predictions)
+        ]
+
+    def _with_search(self, beam_size: int, sampling: bool) -> TextPredictor:
+        """The predictor with as many hypotheses as its beam.
+
+        Length penalty and temperature are variables of its graphs, so that a new value needs no
+        new graph, which takes seconds to trace.
+        """
+        predictor = self._predictor
+        options = {
+            "beam_size": beam_size,
+            "num_hypotheses": beam_size,
+            "length_penalty": self._length_penalty,
+            "sampling": sampling,
+            "temperature": self._temperature,
+        }
+        config = VariableConfig(**vars(predictor.config) | options)
+        searching = type(predictor)(predictor.model, predictor.tokenizer, config)
+        searching.use_one_graph()
+        return searching
+
+
+def controls_of(config: DecodeConfig) -> dict[str, Control]:
+    """Controls with the values of a search as defaults; temperature 0: it does not sample."""
+    beam, penalty = config.beam_size, config.length_penalty
+    temperature = config.temperature if config.sampling else 0
+    return {
+        "beam_size": Control("Beam size", beam, 1, max(10, beam), 1),
+        "length_penalty": Control("Length penalty", penalty, 0, max(2, penalty), 0.1),
+        "temperature": Control(
+            "Temperature (0: no sampling)", temperature, 0, max(2, temperature), 0.1
+        ),
+    }
+
+
+class SavedModel:
+    """An exported translator, with the search of the export.
+
+    Args:
+        path: the folder of one version, served/x/1.
+
+    Raises:
+        InputError: when the folder has no such SavedModel.
+    """
+
+    can_align = False
+
+    def __init__(self, path: str | os.PathLike):
+        self.name = str(path)
+        self.controls: dict[str, Control] = {}
+        self.samples: list[str] = []
+        self._translator = SavedTranslator(path)
+
+    def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        return self._translator.n_best(texts)
+
+    def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+        raise InputError("a SavedModel has no attention weights.")
+
+
+class ServedModel:
+    """A model on TF Serving, over REST.
+
+    Args:
+        server: host:port of the REST interface.
+        model: the model's name on the server.
+
+    Raises:
+        InputError: when the server has no such model or does not answer.
+    """
+
+    can_align = False
+
+    def __init__(self, server: str, model: str):
+        self.name = f"{model} on {server}"
+        self.controls: dict[str, Control] = {}
+        self.samples: list[str] = []
+        self._url = f"http://{server}/v1/models/{model}"
+        self._answer(self._url)
+
+    def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        content = {"signature_name": "n_best", "instances": [{"text": text} for text in texts]}
+        rows = self._answer(f"{self._url}:predict", content).get("predictions")
+        if not isinstance(rows, list) or len(rows) != len(texts):
+            raise InputError(
+                f"expected {len(texts)} predictions from {self._url}, got {rows!r:.80}."
+            )
+        return list(map(_predictions, rows))
+
+    def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+        raise InputError("a server gives no attention weights.")
+
+    def _answer(self, url: str, content: Any = None) -> dict[str, Any]:
+        body = None if content is None else json.dumps(content).encode("ascii")
+        try:
+            request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+                return json.loads(response.read().decode("utf-8", "replace"))
+        except urllib.error.HTTPError as error:
+            text = " ".join(error.read().decode("utf-8", "replace").split())
+            raise InputError(f"{url} answered {error.code}: {text}") from error
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"no answer from {url}: {error}. Check that the server runs and this is its REST "
+                "port."
+            ) from error
+
+
+def _predictions(row: dict[str, Any]) -> list[Prediction]:
+    """The predictions in an answer of the signature `n_best`, without those that fill it up."""
+    scores, truncated = row["scores"], row["truncated"]
+    (texts,) = (row[name] for name in row.keys() - {"scores", "truncated"})
+    return [
+        Prediction(text, score, truncated)
+        for place, (text, score) in enumerate(zip(texts, scores, strict=True))
+        if score > NEG_INF or place == 0
+    ]
