@@ -1,7 +1,7 @@
 """Page faults, time and memory of whole commands, with glibc's defaults and with kept memory.
 
-    python -m benchmarks.page_faults --train_config configs/multi30k_paper.yaml --run_dir runs/multi30k \
-        --saved_model served/multi30k/1 --source test_2016_flickr.en
+    python -m benchmarks.page_faults --train_config configs/multi30k_paper.yaml \
+        --run_dir runs/multi30k --saved_model served/multi30k/1 --source test_2016_flickr.en
 
 See `tf_transformer.memory`. The commands run one after the other, each in a process of its own; the
 two settings take turns. A server has the same options in its environment.
