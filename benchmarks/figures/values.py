@@ -32,6 +32,8 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "layer_complexity.fitted": ("layer", "size"),
     "long_sequences": ("attention", "length"),
     "multi30k": ("average", "dtype", "beam"),
+    "multi30k_lc_simcut": ("average", "dtype", "beam"),
+    "multi30k_paper": ("average", "dtype", "beam"),
     "parsing": ("system",),
     "positions": ("model", "source_tokens"),
     "positions_short": ("model", "source_tokens"),
