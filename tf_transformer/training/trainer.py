@@ -31,7 +31,7 @@ from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.preparation import TrainingData, prepare
-from tf_transformer.training.progress import ProgressBar
+from tf_transformer.training.progress import TrainingProgress
 from tf_transformer.training.setup import initialize, make_updater
 from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.update import Updater
@@ -174,13 +174,14 @@ class _Trainer:
                 )
             log = MetricsLog(run_dir, done)
             self._report_best()
-        progress = ProgressBar(steps, done, shown=self._is_chief)
+        progress = TrainingProgress(steps, done, shown=self._is_chief)
         with self._batches(done) as batches, progress as bar:
             while self.updater.position < steps and not self._should_stop:
                 position = self.updater.position
                 until = min(steps, position - position % interval + interval)
                 seconds = self._train(batches, until, bar, stop)
                 metrics = self._end_interval(-(-until // interval), seconds, log)
+                bar.end_interval(metrics)
         return Result(
             updates=self.updater.updates,
             skipped=self.updater.position - self.updater.updates,
@@ -215,7 +216,9 @@ class _Trainer:
         start = position * size
         return shard_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)
 
-    def _train(self, batches: Iterator, until: int, bar: ProgressBar, stop: StopRequest) -> float:
+    def _train(
+        self, batches: Iterator, until: int, bar: TrainingProgress, stop: StopRequest
+    ) -> float:
         """Makes updates up to number `until`, with checkpoints; returns the seconds it took."""
         start = time.perf_counter()
         bar.start_interval()
