@@ -253,6 +253,7 @@ class _Trainer:
             "tokens_per_second": round(self.updater.tokens_seen / seconds),
             "learning_rate": float(keras.ops.convert_to_numpy(rate)),
             "skipped": float(self.updater.position - self.updater.updates),
+            "gradient_norm": self.updater.read_gradient_norm(),
             **self.updater.read_metrics(),
             **self.validation.losses(),
         }
