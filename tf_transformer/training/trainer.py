@@ -32,6 +32,7 @@ from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.preparation import TrainingData, prepare
 from tf_transformer.training.progress import TrainingProgress
+from tf_transformer.training.samples import Samples
 from tf_transformer.training.setup import initialize, make_updater
 from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.update import Updater
@@ -258,11 +259,12 @@ class _Trainer:
             **self.validation.losses(),
         }
         problem = problem or self.divergence.problem("validation loss", metrics["val_loss"])
-        train = self.config.train
+        train, samples = self.config.train, Samples()
         if train.valid_score_examples and number % train.valid_score_every == 0 and not problem:
-            metrics |= self.validation.scores()
+            scores, samples = self.validation.scores()
+            metrics |= scores
         if log:  # before the checkpoint: a restart drops lines beyond its checkpoint
-            log.write(self.updater.position, metrics)
+            log.write(self.updater.position, metrics, samples)
         if problem:
             raise self.divergence.error(problem)
         score = metrics.get(self._metric)
