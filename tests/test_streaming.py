@@ -4,6 +4,7 @@ import gzip
 import io
 import itertools
 import os
+import re
 import signal
 import sys
 import tracemalloc
@@ -11,7 +12,7 @@ import tracemalloc
 import pytest
 
 from tf_transformer.errors import InputError
-from tf_transformer.streaming import Output, ProgressBar, Stream
+from tf_transformer.streaming import Output, SentenceProgress, Stream
 
 ODD = "one\n\n  \ntwo\u2028three\x85four\n\ufeff\r\nbroken ".encode() + b"\xff\xfe\n\x00\t\nlast"
 ODD_LINES = [
@@ -363,13 +364,13 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert peaks[1] < 1.2 * peaks[0] < 2e6
 
 
-def test_the_bar_shows_sentences_tokens_per_second_and_time_left(capsys):
-    with ProgressBar(total=10) as bar:
-        bar.advance(3, 60)
-        bar.catch_up(5)
-        bar._bar.refresh()
-        assert "tokens/s" in (shown := capsys.readouterr().err)
-        assert " 5/10 [00:00<00:0" in shown
-    with ProgressBar(total=None) as bar:
-        bar.advance(3, 60)
-    assert "3sentence [" in capsys.readouterr().err
+def test_progress_has_sentences_tokens_per_second_and_time_left(capsys):
+    with SentenceProgress(total=10) as progress:
+        progress.advance(3, 60)
+        progress.catch_up(5)
+    first, last = capsys.readouterr().err.splitlines()
+    assert re.match(r"30%, 3/10, 00:0\d left, [\d,]+ tokens/s, [\d,.]+ sentences/s, ", first)
+    assert last.startswith("50%, 5/10, ")
+    with SentenceProgress(total=None) as progress:
+        progress.advance(3, 60)
+    assert re.match(r"3, [\d,]+ tokens/s, [\d,.]+ sentences/s, ", capsys.readouterr().err)

@@ -16,14 +16,12 @@ import pathlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, BinaryIO
-
-from tqdm import tqdm
 
 from tf_transformer.arriving_lines import ArrivingLines
 from tf_transformer.errors import InputError
 from tf_transformer.files import align, decode, read_aligned, read_lines, split_lines
+from tf_transformer.progress_bar import ProgressBar
 
 WINDOW = 10_000
 WAIT = 0.2  # seconds
@@ -57,42 +55,34 @@ class Output:
         return pathlib.Path(self.path + ".partial")
 
 
-class ProgressBar:
+class SentenceProgress:
     """Shows sentences, target tokens per second and, if the total is known, time left on stderr.
 
     Args:
         total: number of sentences; None: unknown.
         done: sentences done before.
-        shown: whether there is a bar at all.
+        shown: whether anything is shown.
     """
 
     def __init__(self, total: int | None, done: int = 0, shown: bool = True):
         self._tokens = 0
-        self._bar = tqdm(
-            total=total, initial=done, unit="sentence", mininterval=0.5, disable=not shown
-        )
+        self._bar = ProgressBar("sentences", total, done, shown)
 
-    def __enter__(self) -> "ProgressBar":
+    def __enter__(self) -> "SentenceProgress":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_) -> None:
         self._bar.close()
 
     def advance(self, sentences: int, tokens: int) -> None:
         """Adds finished sentences and the target tokens in them."""
         self._tokens += tokens
-        speed = self._tokens / max(self._bar.format_dict["elapsed"], 1e-3)
-        self._bar.set_postfix_str(f"{speed:,.0f} tokens/s", refresh=False)
-        self._bar.update(sentences)
+        speed = self._tokens / max(self._bar.elapsed, 1e-3)
+        self._bar.advance(sentences, [f"{speed:,.0f} tokens/s"])
 
     def catch_up(self, done: int) -> None:
         """Adds sentences that were not reported, such as blank lines, up to a total of `done`."""
-        self._bar.update(done - self._bar.n)
+        self._bar.advance(done - self._bar.done)
 
 
 class Stream:
@@ -141,7 +131,7 @@ class Stream:
         with contextlib.ExitStack() as stack:
             handles = [stack.enter_context(_opened(output, self.done)) for output in self.outputs]
             shown = bool(self.inputs[0]) or not sys.stdin.isatty()
-            bar = stack.enter_context(ProgressBar(self.total, self.done, shown))
+            bar = stack.enter_context(SentenceProgress(self.total, self.done, shown))
             for window in windows:
                 self._process(window, step, handles, bar)
                 bar.catch_up(self.done)
@@ -167,7 +157,7 @@ class Stream:
         window: Sequence[tuple[str, ...]],
         step: Step,
         handles: Sequence[BinaryIO],
-        bar: ProgressBar,
+        bar: SentenceProgress,
     ) -> None:
         """Processes a window.
 

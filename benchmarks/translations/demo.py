@@ -38,13 +38,13 @@ def main(output: str = "") -> None:
 
 
 def readable(progress: str, printed: str) -> list[str]:
-    """The lines for a reader: one state of the progress bar, and what the commands print.
+    """The lines for a reader: one line of progress, and what the commands print.
 
     Args:
         progress: the standard error of `make demo`.
         printed: its standard output.
     """
-    states = [line for line in re.split(r"[\r\n]", progress) if "update/s" in line]
+    states = [line for line in re.split(r"[\r\n]", progress) if "updates/s" in line]
     bar = [states[len(states) * 5 // 6].rstrip(), "..."] if states else []
     lines = [
         line

@@ -20,9 +20,9 @@ from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
-# The lines of this project: progress bars, warnings, notices of `weights` and of translate.py.
+# The lines of this project: progress, warnings, notices of `weights` and of translate.py.
 OWN_LINE = re.compile(
-    r"\d+(/\d+|sentence) \[.*(update|sentence)\b"
+    r"^(\d+%, \d+/)?\d+, .* (updates|sentences)/s, "
     r"|^(warning: |average \d+: |cut to |output ends at )"
 )
 

@@ -44,6 +44,8 @@ def test_metrics_have_a_line_per_validation_interval(run):
         } <= line.keys()
         assert line["tokens_per_second"] > 0
         assert line["learning_rate"] > 0
+        assert 0 < line["gradient_norm"] < 100
+        assert "val_gradient_norm" not in line
 
 
 def test_tensorboard_can_read_the_logs(run):

@@ -57,6 +57,7 @@ def trained(
     remat=False,
     micro_batches=1,
     objective=None,
+    learning_rate=1e-2,
     **optimizer_options,
 ):
     """(weights, metrics, updater) after some updates, always from the same start."""
@@ -67,7 +68,7 @@ def trained(
         config = small_model(dropout_rate, remat=remat)
         transformer = Transformer(VOCABULARY, config, dtype=dtype)
         transformer.build()
-        optimizer = make_optimizer(transformer, 1e-2, **optimizer_options)
+        optimizer = make_optimizer(transformer, learning_rate, **optimizer_options)
         objective = objective or CrossEntropy(0.1)
         updater = Updater(
             TRANSLATION, transformer, optimizer, objective, jit_compile, micro_batches
@@ -101,6 +102,21 @@ def test_two_replicas_equal_one_after_20_updates_with_unequal_padding(clip_norm)
     assert_same(one_weights, two_weights)
     for name, value in one_metrics.items():
         np.testing.assert_allclose(value, two_metrics[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+def test_the_gradient_norm_is_that_of_the_whole_batch_before_clipping(strategy):
+    """Oracle: a tape over the mean loss of a batch, without dropout."""
+    batches = list(unequal_batches(1))
+    _, _, updater = trained(strategy, batches, clip_norm=1e-3, learning_rate=0.0)
+    with tf.GradientTape() as tape:
+        losses = TRANSLATION.losses(updater.model, batches[0], CrossEntropy(0.1), training=False)
+        loss = losses.loss / losses.tokens
+    weights = [weight.value for weight in updater.model.trainable_variables]
+    gradients = [tf.convert_to_tensor(each) for each in tape.gradient(loss, weights)]
+    expected = np.sqrt(sum((np.asarray(each) ** 2).sum() for each in gradients))
+    np.testing.assert_allclose(updater.read_gradient_norm(), expected, rtol=1e-5)
+    assert math.isnan(updater.read_gradient_norm())
 
 
 @pytest.mark.parametrize(
@@ -182,8 +198,9 @@ def test_losses_of_a_skipped_update_are_left_out_of_the_metrics(monkeypatch):
     _, metrics, updater = trained(batches=[good, bad])
     assert (updater.updates, updater.position) == (1, 2)
     assert metrics == pytest.approx(expected)
-    _, metrics, _ = trained(batches=[bad])
+    _, metrics, updater = trained(batches=[bad])
     assert all(map(math.isnan, metrics.values()))
+    assert math.isnan(updater.read_gradient_norm())
 
 
 def test_validation_in_micro_batches_finds_the_metrics_of_the_whole():

@@ -94,11 +94,11 @@ def _check_given(source: str, reference: str, output: str) -> None:
 def _evaluate(
     task: "Task", run_dir: str, test: "TestSet", dtype: DType, decode_options: dict[str, Any]
 ) -> "Evaluation":
-    from tf_transformer.streaming import ProgressBar
+    from tf_transformer.streaming import SentenceProgress
     from tf_transformer.tasks import load_predictor
 
     predictor = load_predictor(run_dir, dtype, **decode_options)
-    with ProgressBar(len(test.inputs)) as bar:
+    with SentenceProgress(len(test.inputs)) as bar:
         evaluation = task.evaluate(predictor, test, bar.advance)
         bar.catch_up(len(test.inputs))
     return evaluation

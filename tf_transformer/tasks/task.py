@@ -91,6 +91,10 @@ class Task(ABC):
     def test_set(self, examples: Examples) -> TestSet:
         """The inputs and references that examples hold."""
 
+    def attended(self, examples: TestSet) -> TestSet:
+        """Texts and outputs whose attention training shows; by default inputs and references."""
+        return examples
+
     def read_outputs(self, hypotheses: str, reference: str) -> TestSet:
         """Given outputs in place of inputs, and their references; by default line by line.
 

@@ -11,6 +11,7 @@ from tqdm import tqdm
 from tf_transformer.errors import InputError
 from tf_transformer.files import write_whole
 from tf_transformer.run_folder import RunFolder
+from tf_transformer.training.samples import Samples
 
 
 class MetricsLog:
@@ -29,8 +30,14 @@ class MetricsLog:
             kept = run.load_metrics(done)
             write_whole(self._path, "".join(map(_line, kept)))
 
-    def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Writes the metrics of the interval that ended with update number `step`."""
+    def write(self, step: int, metrics: Mapping[str, float], samples: Samples = Samples()) -> None:
+        """Writes the metrics of the interval that ended with update number `step`.
+
+        Args:
+            step: number of the update.
+            metrics: by name.
+            samples: for TensorBoard alone.
+        """
         try:
             with self._path.open("a", encoding="utf-8") as lines:
                 lines.write(_line({"step": step, **metrics}))
@@ -42,6 +49,10 @@ class MetricsLog:
         with self._writer.as_default(step=step):
             for name, value in metrics.items():
                 tf.summary.scalar(name, value)
+            if samples.table:
+                tf.summary.text("samples", samples.table)
+            if samples.picture:
+                tf.summary.image("attention", tf.io.decode_png(samples.picture, 3)[None])
         self._writer.flush()
         shown = (
             f"{name} {value:,.0f}" if value >= 1000 else f"{name} {value:.4g}"

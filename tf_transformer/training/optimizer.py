@@ -80,12 +80,15 @@ class Adam(keras.optimizers.Optimizer):
             name=name,
         )
 
-    def apply(self, gradients: list[tf.Tensor], variables: list[keras.Variable]) -> None:
+    def apply(self, gradients: list[tf.Tensor], variables: list[keras.Variable]) -> tf.Tensor:
         """Makes one update; every replica calls it with its own gradients.
 
         Args:
             gradients: one per variable, of this replica's part of the scaled loss.
             variables: those the optimizer was built with, in the same order.
+
+        Returns:
+            the norm of all gradients, added up over replicas, without scale and before clipping.
         """
         replica = tf.distribute.get_replica_context()
         gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients))
@@ -102,6 +105,7 @@ class Adam(keras.optimizers.Optimizer):
             self._update_all(strategy, variables, gradients, finite, skipped)
 
         replica.merge_call(on_all_devices, args=(gradients, finite, skipped))
+        return norm
 
     def _update_all(
         self, strategy: tf.distribute.Strategy, weights, gradients, finite, skipped

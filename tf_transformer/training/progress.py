@@ -1,53 +1,63 @@
-"""The progress bar of a training."""
+"""The progress of a training: loss and target tokens per second."""
 
 import time
+from collections.abc import Callable, Mapping
 
-from tqdm import tqdm
-
+from tf_transformer.progress_bar import ProgressBar
 from tf_transformer.training.update import Updater
 
 REFRESH = 2.0  # seconds; reading the loss makes a GPU wait, so not more often
 
 
-class ProgressBar:
-    """A bar over all updates with loss, target tokens per second and time left.
+class TrainingProgress:
+    """Shows all updates with loss, target tokens per second and time left.
 
     Args:
         steps: updates in the whole training.
         done: updates made before this start.
-        shown: whether there is a bar at all.
+        shown: whether anything is shown.
+        clock: gives the time in seconds.
     """
 
-    def __init__(self, steps: int, done: int, shown: bool = True):
-        self._bar = tqdm(
-            total=steps,
-            initial=done,
-            unit="update",
-            dynamic_ncols=True,
-            mininterval=1,
-            disable=not shown,
-        )
+    def __init__(
+        self,
+        steps: int,
+        done: int,
+        shown: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._bar = ProgressBar("updates", steps, done, shown, clock)
+        self._clock = clock
+        self._unshown = 0  # updates
         self.start_interval()
 
-    def __enter__(self) -> "ProgressBar":
+    def __enter__(self) -> "TrainingProgress":
         return self
 
     def __exit__(self, *_) -> None:
+        self._bar.advance(self._unshown)
         self._bar.close()
 
     def start_interval(self) -> None:
         """Restarts the measurement of speed; the updater's counts start at 0 again."""
-        self._tokens, self._time = 0, time.perf_counter()
+        self._tokens, self._time = 0, self._clock()
+
+    def end_interval(self, metrics: Mapping[str, float]) -> None:
+        """Shows the interval's metrics, also when it was too short for a refresh."""
+        self._show(metrics["loss"], metrics["tokens_per_second"])
 
     def step(self, updater: Updater) -> bool:
-        """Counts an update; returns whether the bar was refreshed with the updater's metrics."""
-        self._bar.update()
-        now = time.perf_counter()
+        """Counts an update; returns whether the updater's metrics were read for the line."""
+        self._unshown += 1
+        now = self._clock()
         if now - self._time < REFRESH:
             return False
         tokens = updater.tokens_seen
         rate = (tokens - self._tokens) / (now - self._time)
         self._tokens, self._time = tokens, now
-        loss = float(updater.metrics["loss"].result())
-        self._bar.set_postfix_str(f"{rate:,.0f} tokens/s, loss {loss:.3f}")
+        self._show(float(updater.metrics["loss"].result()), rate)
         return True
+
+    def _show(self, loss: float, rate: float) -> None:
+        self._bar.advance(self._unshown, [f"loss {loss:.3f}", f"{rate:,.0f} tokens/s"])
+        self._unshown = 0

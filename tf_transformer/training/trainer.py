@@ -31,7 +31,8 @@ from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.preparation import TrainingData, prepare
-from tf_transformer.training.progress import ProgressBar
+from tf_transformer.training.progress import TrainingProgress
+from tf_transformer.training.samples import Samples
 from tf_transformer.training.setup import initialize, make_updater
 from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.update import Updater
@@ -174,13 +175,14 @@ class _Trainer:
                 )
             log = MetricsLog(run_dir, done)
             self._report_best()
-        progress = ProgressBar(steps, done, shown=self._is_chief)
+        progress = TrainingProgress(steps, done, shown=self._is_chief)
         with self._batches(done) as batches, progress as bar:
             while self.updater.position < steps and not self._should_stop:
                 position = self.updater.position
                 until = min(steps, position - position % interval + interval)
                 seconds = self._train(batches, until, bar, stop)
                 metrics = self._end_interval(-(-until // interval), seconds, log)
+                bar.end_interval(metrics)
         return Result(
             updates=self.updater.updates,
             skipped=self.updater.position - self.updater.updates,
@@ -215,7 +217,9 @@ class _Trainer:
         start = position * size
         return shard_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)
 
-    def _train(self, batches: Iterator, until: int, bar: ProgressBar, stop: StopRequest) -> float:
+    def _train(
+        self, batches: Iterator, until: int, bar: TrainingProgress, stop: StopRequest
+    ) -> float:
         """Makes updates up to number `until`, with checkpoints; returns the seconds it took."""
         start = time.perf_counter()
         bar.start_interval()
@@ -250,15 +254,17 @@ class _Trainer:
             "tokens_per_second": round(self.updater.tokens_seen / seconds),
             "learning_rate": float(keras.ops.convert_to_numpy(rate)),
             "skipped": float(self.updater.position - self.updater.updates),
+            "gradient_norm": self.updater.read_gradient_norm(),
             **self.updater.read_metrics(),
             **self.validation.losses(),
         }
         problem = problem or self.divergence.problem("validation loss", metrics["val_loss"])
-        train = self.config.train
+        train, samples = self.config.train, Samples()
         if train.valid_score_examples and number % train.valid_score_every == 0 and not problem:
-            metrics |= self.validation.scores()
+            scores, samples = self.validation.scores()
+            metrics |= scores
         if log:  # before the checkpoint: a restart drops lines beyond its checkpoint
-            log.write(self.updater.position, metrics)
+            log.write(self.updater.position, metrics, samples)
         if problem:
             raise self.divergence.error(problem)
         score = metrics.get(self._metric)

@@ -46,6 +46,7 @@ class Updater:
         update: makes an update with the next element of an iterator of groups of batches.
         validate: adds the next element's losses to the metrics.
         metrics: by name, since they were read last.
+        gradient_norm: mean over the updates since it was read last.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Updater:
             "perplexity": TokenMean(exponential=True, name="perplexity"),
             "accuracy": TokenMean(name="accuracy"),
         }
+        self.gradient_norm = keras.metrics.Mean(name="gradient_norm")
         self.micro_batches = micro_batches
         self.objective = objective or CrossEntropy()
         self._jit_compile = jit_compile
@@ -101,6 +103,13 @@ class Updater:
             metric.reset_state()
         return values
 
+    def read_gradient_norm(self) -> float:
+        """The mean norm of gradients before clipping, NaN when no update counts; resets it."""
+        mean = self.gradient_norm
+        value = float(mean.result()) if mean.count.numpy() else math.nan
+        mean.reset_state()
+        return value
+
     def _on_every_replica(self, step):
         """A function that runs `step` on every replica's part of an iterator's next element."""
         strategy = tf.distribute.get_strategy()
@@ -121,7 +130,9 @@ class Updater:
             with tf.control_dependencies(gradients):  # one batch's activations at a time
                 more = self._gradients(batch, scale)
             gradients = [total + each for total, each in zip(gradients, more, strict=True)]
-        self.optimizer.apply(gradients, self.model.trainable_variables)
+        norm = self.optimizer.apply(gradients, self.model.trainable_variables)
+        finite = tf.math.is_finite(norm)  # others are skipped
+        self.gradient_norm.update_state(tf.where(finite, norm, 0.0), tf.cast(finite, norm.dtype))
 
     def _gradients(self, batch: Batch, scale: tf.Tensor) -> list[tf.Tensor]:
         """Dense gradients of scale · summed loss, by trainable variable; adds to the metrics."""

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -9,9 +10,17 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.tasks.task import Predictor, Task
 from tf_transformer.training.early_stopping import LOSS
 from tf_transformer.training.preparation import TrainingData
+from tf_transformer.training.samples import Samples, samples_of
 from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.strategy import broadcast, is_chief
 from tf_transformer.training.update import Updater
+
+
+class Scored(NamedTuple):
+    """The outcome of the predictions."""
+
+    scores: dict[str, float]  # by their names in the log
+    samples: Samples  # none on other workers than the chief
 
 
 class Validation:
@@ -55,16 +64,18 @@ class Validation:
                 self._updater.validate(batches)
         return _named(self._updater.read_metrics())
 
-    def scores(self) -> dict[str, float]:
+    def scores(self) -> Scored:
         """The task's scores of predictions; on other workers than the chief the metric."""
         found: dict[str, float | str] = {}
+        samples = Samples()
         if is_chief(self._strategy):
-            found = self._task.evaluate(self._predict, self._data.scored).scores
+            predictions, found = self._task.evaluate(self._predict, self._data.scored)
+            samples = samples_of(self._task, self._predict, self._data.scored, predictions)
         scores = {name: score for name, score in found.items() if isinstance(score, float)}
         if self._metric != LOSS:
             own = scores[self._metric] if is_chief(self._strategy) else 0.0
             (scores[self._metric],) = broadcast(self._strategy, [own])
-        return _named(scores)
+        return Scored(_named(scores), samples)
 
 
 def _named(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -1,7 +1,11 @@
 """Pictures of attention: a heat map for each layer and head."""
 
 import io
-from collections.abc import Iterator
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from tf_transformer.attention_record import AttentionRecord
 
@@ -11,50 +15,86 @@ _NAMES = {
     "cross": "decoder to encoder",
 }
 _CELL = 0.16  # inches, of a token
+_TITLE = 1.9  # inches, of a map
+
+
+class _Map(NamedTuple):
+    """The weights of one head."""
+
+    title: str
+    queries: list[str]
+    keys: list[str]
+    weights: np.ndarray  # (T, S)
 
 
 def attention_picture(record: AttentionRecord, suffix: str) -> bytes:
-    """The heat maps of words of all layers and heads as an image file.
+    """The heat maps of words of all layers and heads as an image file, a row for each layer.
 
     Args:
         record: a sentence.
         suffix: .png or .svg.
     """
+    return _draw(_layers(record), suffix)
+
+
+def last_layer_picture(record: AttentionRecord, suffix: str) -> bytes:
+    """The heat maps of words of the last layer of the last kind of attention, as a square.
+
+    Args:
+        record: a sentence with attention.
+        suffix: .png or .svg.
+    """
+    heads = _layers(record)[-1]
+    columns = math.ceil(math.sqrt(len(heads)))
+    return _draw([heads[n : n + columns] for n in range(0, len(heads), columns)], suffix)
+
+
+def _layers(record: AttentionRecord) -> list[list[_Map]]:
+    """A map for each head, for each layer of each kind."""
+    return [
+        [
+            _Map(
+                f"{_NAMES[each.kind]} layer {layer}, head {head}",
+                *(each.queries.words, each.keys.words, weights),
+            )
+            for head, weights in enumerate(heads, 1)
+        ]
+        for each in record.maps
+        for layer, heads in enumerate(each.by_words(), 1)
+    ]
+
+
+def _draw(rows: Sequence[Sequence[_Map]], suffix: str) -> bytes:
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    rows = list(_rows(record))
-    columns = max(len(weights) for _, _, _, weights in rows)
-    label = 0.07 * max(
-        len(word) for each in record.maps for word in each.queries.words + each.keys.words
-    )
-    widths = max(len(each.keys.words) for each in record.maps) * _CELL
-    heights = [len(queries) * _CELL for _, queries, _, _ in rows]
-    figure = Figure(
-        (label + columns * (widths + 0.2), sum(heights) + len(rows) * (label + 0.4)),
-        layout="constrained",
-    )
-    axes = figure.subplots(
-        len(rows), columns, squeeze=False, gridspec_kw={"height_ratios": heights}
-    )
-    for of_row, (name, queries, keys, heads) in zip(axes, rows, strict=True):
-        for axis in of_row[len(heads) :]:
-            axis.set_axis_off()
-        for number, (axis, weights) in enumerate(zip(of_row, heads, strict=False), 1):
-            axis.imshow(weights, cmap="Blues", vmin=0, vmax=1)
-            axis.set_title(f"{name}, head {number}", fontsize=8)
-            axis.set_xticks(range(len(keys)), keys, rotation=90, fontsize=7)
-            axis.set_yticks(
-                range(len(queries)), queries if number == 1 else [""] * len(queries), fontsize=7
-            )
-            axis.tick_params(length=0)
+    maps = [each for row in rows for each in row]
+    columns = max(map(len, rows))
+    label = 0.07 * max(len(word) for each in maps for word in each.queries + each.keys)
+    width = max(_TITLE, _CELL * max(len(each.keys) for each in maps))
+    heights = [len(row[0].queries) * _CELL for row in rows]
     file = io.BytesIO()
-    figure.savefig(file, format=suffix.removeprefix("."), dpi=100)
+    with rc_context({"text.parse_math": False}):  # words with $ are no formulas
+        figure = Figure(
+            (label + columns * (width + 0.2), sum(heights) + len(rows) * (label + 0.4)),
+            layout="constrained",
+        )
+        axes = figure.subplots(
+            len(rows), columns, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
+        for of_row, row in zip(axes, rows, strict=True):
+            for axis in of_row[len(row) :]:
+                axis.set_axis_off()
+            for number, (axis, each) in enumerate(zip(of_row, row, strict=False)):
+                _draw_map(axis, each, with_queries=number == 0)
+        figure.savefig(file, format=suffix.removeprefix("."), dpi=100)
     return file.getvalue()
 
 
-def _rows(record: AttentionRecord) -> Iterator[tuple]:
-    """A name, words of queries and keys, and weights (H, T, S) for each layer of each kind."""
-    for each in record.maps:
-        for layer, weights in enumerate(each.by_words(), 1):
-            name = f"{_NAMES[each.kind]} layer {layer}"
-            yield name, each.queries.words, each.keys.words, weights
+def _draw_map(axis, each: _Map, with_queries: bool) -> None:
+    axis.imshow(each.weights, cmap="Blues", vmin=0, vmax=1)
+    axis.set_title(each.title, fontsize=8)
+    axis.set_xticks(range(len(each.keys)), each.keys, rotation=90, fontsize=7)
+    labels = each.queries if with_queries else [""] * len(each.queries)
+    axis.set_yticks(range(len(each.queries)), labels, fontsize=7)
+    axis.tick_params(length=0)

@@ -12,6 +12,7 @@ _LABELS = {
     "bleu": "BLEU",
     "chrf": "chrF",
     "exact_match": "exact matches, %",
+    "gradient_norm": "norm of gradients",
     "learning_rate": "learning rate",
     "tokens_per_second": "target tokens per second",
 }

@@ -1,0 +1,37 @@
+"""Loss and tokens per second of a training, from the updater's metrics."""
+
+from types import SimpleNamespace
+
+from tf_transformer.training.progress import TrainingProgress
+
+
+class Updater:
+    """100 target tokens and a loss of 2 per update."""
+
+    def __init__(self):
+        self.tokens_seen = 0
+        self.metrics = {"loss": SimpleNamespace(result=lambda: 2.0)}
+
+
+def test_metrics_are_read_every_two_seconds(capsys):
+    updater, seconds = Updater(), [0.0]
+    with TrainingProgress(10, 0, clock=lambda: seconds[0]) as progress:
+        read = []
+        for _ in range(6):
+            seconds[0] += 0.5
+            updater.tokens_seen += 100
+            read.append(progress.step(updater))
+    assert read == [False, False, False, True, False, False]
+    assert capsys.readouterr().err.splitlines() == [
+        "40%, 4/10, 00:03 left, loss 2.000, 200 tokens/s, 2.00 updates/s, 00:02 elapsed",
+        "60%, 6/10, 00:02 left, loss 2.000, 200 tokens/s, 2.00 updates/s, 00:03 elapsed",
+    ]
+
+
+def test_an_interval_shorter_than_that_shows_its_metrics(capsys):
+    with TrainingProgress(4, 0, clock=iter(range(100)).__next__) as progress:
+        progress.step(Updater())
+        progress.end_interval({"loss": 1.5, "tokens_per_second": 1234})
+    log = capsys.readouterr().err
+    assert log.startswith("25%, 1/4, ")
+    assert "loss 1.500, 1,234 tokens/s" in log

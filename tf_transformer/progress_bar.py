@@ -1,0 +1,129 @@
+"""The progress of long work: a line that fits the terminal, or a line per minute in a log file."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from tqdm import tqdm
+
+LOG_EVERY = 60.0  # seconds between two lines in a file
+SHORTEST_BAR = 10  # columns
+
+
+class ProgressBar:
+    """Shows percent, position, time left, facts and speed on stderr.
+
+    A terminal has one line, refreshed in place. What does not fit is left out, the least important
+    facts first. A file gets whole lines: the first, the last, and at most one per minute between.
+
+    Args:
+        unit: of the work, in the plural.
+        total: all units; None: unknown.
+        done: units done before.
+        shown: whether anything is shown.
+        clock: gives the time in seconds.
+
+    Example:
+        >>> import contextlib, io
+        >>> with contextlib.redirect_stderr(io.StringIO()) as log, ProgressBar("lines", 4) as bar:
+        ...     bar.advance(3, ["loss 0.5"])
+        >>> log.getvalue().split(", ")[:2]
+        ['75%', '3/4']
+    """
+
+    def __init__(
+        self,
+        unit: str,
+        total: int | None,
+        done: int = 0,
+        shown: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.done = done
+        self._unit, self._total, self._first, self._clock = unit, total, done, clock
+        self._start = clock()
+        self._facts: Sequence[str] = ()
+        is_terminal = sys.stderr.isatty()
+        self._line = _TerminalLine(self.fields, total, done, disable=not (shown and is_terminal))
+        self._in_file = shown and not is_terminal
+        self._logged: tuple[int, float] | None = None  # position and time of the newest line
+
+    def __enter__(self) -> "ProgressBar":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the last state on the terminal or in the file."""
+        self._line.close()
+        if self._in_file and self.done != (self._logged[0] if self._logged else self._first):
+            self._log()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return self._clock() - self._start
+
+    def advance(self, units: int, facts: Sequence[str] | None = None) -> None:
+        """Adds finished units.
+
+        Args:
+            units: their number.
+            facts: in place of the earlier ones, the most important first; None: they stay.
+        """
+        self.done += units
+        self._facts = self._facts if facts is None else facts
+        self._line.update(units)
+        if self._in_file and units and self._is_due():
+            self._log()
+
+    def fields(self) -> list[str]:
+        """The parts of the line, the most important first."""
+        speed = (self.done - self._first) / max(self.elapsed, 1e-3)
+        fields = [str(self.done)]
+        if self._total:
+            fields = [f"{100 * self.done // self._total}%", f"{self.done}/{self._total}"]
+        if self._total and speed:
+            fields.append(f"{tqdm.format_interval((self._total - self.done) / speed)} left")
+        fields += [*self._facts, f"{speed:,.2f} {self._unit}/s"]
+        return [*fields, f"{tqdm.format_interval(self.elapsed)} elapsed"]
+
+    def _is_due(self) -> bool:
+        return self._logged is None or self._clock() - self._logged[1] >= LOG_EVERY
+
+    def _log(self) -> None:
+        self._logged = self.done, self._clock()
+        sys.stderr.write(", ".join(self.fields()) + "\n")
+        sys.stderr.flush()
+
+
+class _TerminalLine(tqdm):
+    """tqdm's line, which other printed lines do not break, with as many fields as fit."""
+
+    def __init__(
+        self, fields: Callable[[], list[str]], total: int | None, done: int, disable: bool
+    ):
+        self._fields = fields
+        super().__init__(total=total, initial=done, mininterval=0.5, miniters=1, disable=disable)
+
+    def __str__(self) -> str:
+        columns = _columns() - 1  # terminals wrap after the last one
+        fields = self._fields()
+        while len(text := ", ".join(fields)) > columns and len(fields) > 1:
+            fields.pop()
+        if not self.total or len(text) + SHORTEST_BAR > columns:
+            return text[:columns]
+        percent, *others = fields
+        form = f"{percent:>4}|{{bar}}| {', '.join(others)}"
+        return self.format_meter(
+            self.n, self.total, 0, ncols=columns, ascii=self.ascii, bar_format=form
+        )
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0: it does not say
+    except OSError:
+        return 80

@@ -1,0 +1,96 @@
+"""Samples of a validation for TensorBoard: predictions, and a picture of attention."""
+
+import importlib.util
+import re
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tf_transformer.attention_record import AttentionMap, Tokens
+from tf_transformer.predictors.predictor import Predictor
+from tf_transformer.tasks.task import Task, TestSet
+from tf_transformer.visualization.attention_picture import last_layer_picture
+
+ROWS = 4  # of the table
+LONGEST_CELL = 500  # characters
+PICTURE_LENGTH, LONGEST_PICTURE = 80, 200  # characters of a text and its output
+
+
+class Samples(NamedTuple):
+    """Samples of one validation."""
+
+    table: str = ""  # Markdown
+    picture: bytes = b""  # PNG
+
+
+def samples_of(
+    task: Task, predictor: Predictor, test: TestSet, predictions: Sequence[str]
+) -> Samples:
+    """The first examples with their predictions, and the attention of one example.
+
+    Args:
+        task: of the training.
+        predictor: made the predictions.
+        test: the validation examples that are scored.
+        predictions: one for each.
+    """
+    return Samples(table(test, predictions), picture(predictor, task.attended(test)))
+
+
+def table(test: TestSet, predictions: Sequence[str]) -> str:
+    """A Markdown table of the first examples.
+
+    Example:
+        >>> print(table(TestSet(["a|b"], ["c"]), ["d"]))
+        | input | prediction | reference |
+        | --- | --- | --- |
+        | a&#124;b | d | c |
+    """
+    rows = list(zip(test.inputs, predictions, test.references, strict=True))[:ROWS]
+    lines = [" | ".join(map(_cell, row)) for row in rows]
+    lines = ["input | prediction | reference", "--- | --- | ---", *lines]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """The text as one line without a meaning in Markdown and HTML."""
+    text = " ".join(text.split())
+    text = text[:LONGEST_CELL] + "…" * (len(text) > LONGEST_CELL)
+    return re.sub(r"[!-/:-@[-`{-~]", lambda found: f"&#{ord(found[0])};", text)
+
+
+def picture(predictor: Predictor, test: TestSet) -> bytes:
+    """The attention of the last layer between pieces as PNG: to the source, if there is one.
+
+    The example is the same at each validation: of all, that whose length is nearest to
+    `PICTURE_LENGTH`. The model reads its reference, so that pictures differ only in the weights.
+
+    Returns:
+        nothing without matplotlib, without attention weights or when all examples are too long.
+    """
+    attention = getattr(predictor, "attention", None)
+    if attention is None or importlib.util.find_spec("matplotlib") is None:
+        return b""
+    text, output = min(
+        zip(*test, strict=True), key=lambda pair: abs(len("".join(pair)) - PICTURE_LENGTH)
+    )
+    if len(text + output) > LONGEST_PICTURE:
+        return b""
+    try:
+        (record,) = attention([text], [output])
+    except AttributeError:  # a search needs no model that returns its attention
+        return b""
+    if not record.maps:
+        return b""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # characters that the font does not have
+        return last_layer_picture(record._replace(maps=[_by_pieces(record.maps[-1])]), ".png")
+
+
+def _by_pieces(found: AttentionMap) -> AttentionMap:
+    """Each piece as a word: some languages have few or no blanks."""
+    return found._replace(queries=_each_alone(found.queries), keys=_each_alone(found.keys))
+
+
+def _each_alone(tokens: Tokens) -> Tokens:
+    return Tokens(tokens.pieces, tokens.pieces, list(range(len(tokens.pieces))))
