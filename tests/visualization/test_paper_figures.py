@@ -1,0 +1,64 @@
+"""The figures of the paper's equations: they have its numbers, and the pages show them."""
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from docs import figures
+from tf_transformer.visualization.paper_figures import to_svg
+
+DOCS = pathlib.Path(figures.__file__).parent
+
+
+def curves(svg):
+    """The points (N, 2) of each curve that has an id, by this id."""
+    found = re.findall(r'<g id="([^"]+)">\s*<path d="(M[^"]+)" clip-path', svg)
+    return {
+        name: np.array(re.findall(r"[ML] (\S+) (\S+)", path), float)
+        for name, path in found
+        if not name.startswith(("line2d", "patch", "text"))
+    }
+
+
+def test_the_schedule_is_equation_3():
+    lines = {line.get_label(): line.get_ydata() for line in figures.schedule().axes[0].lines}
+    for d_model, warmup in ((512, 4000), (512, 8000), (256, 4000), (1024, 4000)):
+        steps = np.arange(1.0, figures.UPDATES + 1)
+        expected = d_model**-0.5 * np.minimum(steps**-0.5, steps * warmup**-1.5)
+        found = lines.pop(f"d_model {d_model}, warm-up {warmup:,}")
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert not lines
+
+
+def test_the_encodings_are_those_of_section_3_5():
+    heat_map, curve, *_ = figures.positional_encodings().axes
+    image = heat_map.images[0].get_array()
+    position, pair = np.ogrid[: figures.POSITIONS, : figures.D_MODEL // 2]
+    angles = position / 10_000 ** (2 * pair / figures.D_MODEL)
+    np.testing.assert_allclose(image[:, ::2], np.sin(angles), atol=1e-4)
+    np.testing.assert_allclose(image[:, 1::2], np.cos(angles), atol=1e-4)
+    # cos(a - b), summed over the rates: equal for every two positions of equal distance
+    products = np.cos(angles).sum(axis=1)
+    np.testing.assert_allclose(curve.lines[0].get_ydata(), products, atol=1e-3)
+    np.testing.assert_allclose(image[7:] @ image[7], products[: figures.POSITIONS - 7], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
+def test_the_pages_show_the_figures_that_the_command_draws(name):
+    """Equal but for what differs between versions of matplotlib."""
+    drawn = to_svg(figures.FIGURES[name]())
+    assert drawn == to_svg(figures.FIGURES[name]()), "not reproducible"
+    shown = (DOCS / "images" / f"{name}.svg").read_text("utf-8")
+    message = "run python -m docs.figures"
+    texts = [re.findall(r">([^<>]+)</text>", svg) for svg in (shown, drawn.decode())]
+    assert texts[0] == texts[1], message
+    stored, now = curves(shown), curves(drawn.decode())
+    assert stored.keys() == now.keys() != set(), message
+    for curve, points in now.items():
+        np.testing.assert_allclose(stored[curve], points, atol=0.01, err_msg=message)
+    pages = [page.read_text("utf-8") for page in DOCS.glob("*.md")]
+    assert any(f"images/{name}.svg" in page and "python -m docs.figures" in page for page in pages)
