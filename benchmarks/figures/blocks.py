@@ -72,7 +72,6 @@ def multi30k() -> str:
 
 SCORED = {  # by result file
     "multi30k": "Multi30k En→De, test_2016_flickr",
-    "multi30k_paper": "the same, the paper's model",
     "multi30k_lc_simcut": "the same, lower-cased and tokenised text",
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
 }
@@ -113,9 +112,9 @@ def _training(result: dict[str, Any], chrf: float) -> list[str]:
 
 
 def demo_output() -> str:
-    """The lines that `make demo` prints after its training."""
+    """The lines that `make demo` prints from the scores on."""
     printed = read("demo")["printed"]
-    first = next(n for n, line in enumerate(printed) if line.startswith("trained "))
+    first = next(n for n, line in enumerate(printed) if " sentences: " in line)
     return "\n".join(["```", *printed[first:], "```"])
 
 
