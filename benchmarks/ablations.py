@@ -24,7 +24,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 
-CONFIG = "configs/multi30k_paper.yaml"
+CONFIG = "configs/multi30k.yaml"
 BASE = {  # pre-norm with a short warm-up learns the most in a small budget
     "model.norm_first": True,
     "model.dropout_rate": 0.1,

@@ -33,7 +33,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "long_sequences": ("attention", "length"),
     "multi30k": ("average", "dtype", "beam"),
     "multi30k_lc_simcut": ("average", "dtype", "beam"),
-    "multi30k_paper": ("average", "dtype", "beam"),
+    "multi30k_simcut": ("average", "dtype", "beam"),
     "parsing": ("system",),
     "positions": ("model", "source_tokens"),
     "positions_short": ("model", "source_tokens"),
