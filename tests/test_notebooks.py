@@ -13,13 +13,15 @@ import pytest
 pytest.importorskip("nbclient")
 
 from docs import notebooks
+from tf_transformer.translator import Translator
 
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL_MODEL = (
     "--model.num_layers 1 --model.d_model 16 --model.d_ff 32 --model.num_heads 2 "
     "--data.vocabulary_size 320 --data.batch_tokens 500 --data.held_out 20 "
-    "--train.steps 6 --train.validate_every 3 --train.valid_score_examples 4 "
-    "--train.threads 2 --decode.beam_size 2 --decode.max_extra_length 5"
+    "--train.steps 6 --train.validate_every 3 --train.valid_score_examples 0 "
+    "--train.threads 2 --decode.beam_size 1 --decode.max_length 20 "
+    "--decode.max_source_length 50"
 )
 
 
@@ -69,7 +71,7 @@ def test_the_code_gives_the_numbers_of_the_paper():
     assert "    weights = softmax(_masked(scores, mask, bias), scores.dtype)" in lines(
         "inspect.getsource"
     )
-    names = ("softmax(x)", "MultiHeadAttention", "FeedForward", "token_losses")
+    names = ("form.__name__", "MultiHeadAttention", "FeedForward", "token_losses")
     compared = [line for name in names for line in lines(name) if "difference" in line]
     assert len(compared) == 5
     assert all(float(line.rpartition(" ")[2]) < 1e-5 for line in compared)
@@ -87,10 +89,10 @@ def test_the_code_gives_the_numbers_of_the_paper():
     assert len(sizes(pictures)) == 3  # positions, schedule, attention
 
 
-def test_layers_models_and_exports_work_in_keras(tmp_path):
+def test_layers_models_and_exports_work_in_keras(run, tmp_path):
     parameters = (
-        f"RUN, FOLDER = 'pretrained/tatoeba-en-de', {str(tmp_path)!r}\n"
-        "LAYER_EPOCHS, MODEL_EPOCHS, CLASSIFIER_EPOCHS, TEXTS = 3, 6, 5, 400"
+        f"RUN, FOLDER = {str(run)!r}, {str(tmp_path)!r}\n"
+        "LAYER_EPOCHS, MODEL_EPOCHS, CLASSIFIER_EPOCHS, TEXTS = 3, 4, 12, 600"
     )
     lines, _ = executed("inside_a_keras_pipeline", parameters)
 
@@ -104,13 +106,12 @@ def test_layers_models_and_exports_work_in_keras(tmp_path):
 
     assert last("LAYER_EPOCHS, verbose")["accuracy"] > 0.9  # of two classes
     assert last("MODEL_EPOCHS, verbose")["accuracy"] > 0.8  # of ten digits
-    assert last("fit(\n")["val_accuracy"] > 0.5  # of ten classes
+    assert last("fit(\n")["val_accuracy"] > 0.2  # of ten classes, with a small encoder
     assert lines("load_model")[0] == "equal logits: True"
-    assert [line.split("  |  ")[1] for line in lines("TFSMLayer")] == [
-        "Ich bin müde.",
-        "Wo ist der Bahnhof?",
-        "Mein Bruder lebt in Deutschland.",
-    ]
+    rows = [line.split("  |  ") for line in lines("TFSMLayer")]
+    expected = Translator.from_run(run, beam_size=2)([source for source, *_ in rows])
+    assert [translation for _, translation, _ in rows] == [each.text for each in expected]
+    assert len(rows) == 3
 
 
 @pytest.mark.parametrize("name", notebooks.names())
