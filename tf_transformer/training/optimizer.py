@@ -33,7 +33,7 @@ class Adam(keras.optimizers.Optimizer):
         >>> weight = keras.Variable([1.0, 2.0])
         >>> optimizer = Adam(0.1)
         >>> optimizer.build([weight])
-        >>> optimizer.apply([tf.constant([1.0, float("nan")])], [weight])
+        >>> norm = optimizer.apply([tf.constant([1.0, float("nan")])], [weight])
         >>> int(optimizer.iterations), int(optimizer.skipped)
         (0, 1)
     """
