@@ -46,7 +46,7 @@ def screenshots(tmp_path_factory):
 
 
 class Page:
-    """What a user does with the page and sees on it."""
+    """The page in a browser: typing, pointing, the keyboard, narrow and dark windows."""
 
     def __init__(self, driver, url):
         self.driver = driver

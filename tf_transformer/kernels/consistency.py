@@ -12,6 +12,8 @@ from keras import KerasTensor, ops
 from tf_transformer.kernels.cross_entropy import (
     CrossEntropy,
     from_log_probabilities,
+    linear_terms,
+    logits_of,
     negative_log_likelihood,
 )
 from tf_transformer.kernels.gradient import with_gradient
@@ -48,7 +50,7 @@ def plain_consistency(
         `CrossEntropy` with this sum as `losses`; `nll` and `correct` are of p.
     """
     log_p, log_q = (
-        ops.log_softmax(_logits(states, embeddings), axis=-1) for states in (states_p, states_q)
+        ops.log_softmax(logits_of(states, embeddings), axis=-1) for states in (states_p, states_q)
     )  # (N, V)
     of_p, of_q = (from_log_probabilities(labels, each, label_smoothing) for each in (log_p, log_q))
     losses = weights.p * of_p.losses + weights.q * of_q.losses
@@ -88,7 +90,7 @@ def consistency(
 
     @with_gradient
     def nonlinear_terms(states_p, states_q, embeddings):
-        a, b = _logits(states_p, embeddings), _logits(states_q, embeddings)  # (N, V)
+        a, b = logits_of(states_p, embeddings), logits_of(states_q, embeddings)  # (N, V)
         p, q = ops.softmax(a, axis=-1), ops.softmax(b, axis=-1)
         nll, a_of_labels, correct = negative_log_likelihood(p, a, labels)
         nll_q, b_of_labels, _ = negative_log_likelihood(q, b, labels)
@@ -122,13 +124,5 @@ def consistency(
 
     losses, nll, correct = nonlinear_terms(states_p, states_q, embeddings)
     states = weights.p * states_p + weights.q * states_q
-    of_labels = ops.sum(states * ops.take(embeddings, labels, axis=0), axis=-1)
-    losses -= (1 - label_smoothing) * of_labels
-    if label_smoothing:
-        of_all = ops.matmul(states, ops.sum(embeddings, axis=0))
-        losses -= label_smoothing / embeddings.shape[0] * of_all
+    losses -= linear_terms(labels, states, embeddings, 1 - label_smoothing, label_smoothing)
     return CrossEntropy(losses, ops.stop_gradient(nll), correct)
-
-
-def _logits(states: KerasTensor, embeddings: KerasTensor) -> KerasTensor:
-    return ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")

@@ -32,7 +32,7 @@ def plain_cross_entropy(
     Returns:
         `CrossEntropy`.
     """
-    logits = ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")  # (N, V)
+    logits = logits_of(states, embeddings)  # (N, V)
     return from_log_probabilities(labels, ops.log_softmax(logits, axis=-1), label_smoothing)
 
 
@@ -66,7 +66,7 @@ def cross_entropy(
 
     @with_gradient
     def first_term(states, embeddings):
-        logits = ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")  # (N, V)
+        logits = logits_of(states, embeddings)  # (N, V)
         p = ops.softmax(logits, axis=-1)
         nll, of_labels, correct = negative_log_likelihood(p, logits, labels)
 
@@ -81,13 +81,29 @@ def cross_entropy(
         return (nll + (1 - in_first_term) * of_labels, nll, correct), gradient
 
     losses, nll, correct = first_term(states, embeddings)
-    states, embeddings = (ops.cast(x, "float32") for x in (states, embeddings))
-    of_labels = ops.sum(states * ops.take(embeddings, labels, axis=0), axis=-1)
-    losses -= (1 - label_smoothing - in_first_term) * of_labels
-    if label_smoothing:
-        of_all = ops.matmul(states, ops.sum(embeddings, axis=0))
-        losses -= label_smoothing / embeddings.shape[0] * of_all
+    of_label = 1 - label_smoothing - in_first_term
+    losses -= linear_terms(labels, states, embeddings, of_label, label_smoothing)
     return CrossEntropy(losses, ops.stop_gradient(nll), correct)
+
+
+def logits_of(states: KerasTensor, embeddings: KerasTensor) -> KerasTensor:
+    """States · embeddingsᵀ, float32 (N, V)."""
+    return ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")
+
+
+def linear_terms(
+    labels: KerasTensor,
+    states: KerasTensor,
+    embeddings: KerasTensor,
+    of_label: float,
+    of_mean: float,
+) -> KerasTensor:
+    """of_label · z[label] + of_mean · mean(z) of logits z, float32 (N,), without the logits."""
+    states, embeddings = (ops.cast(x, "float32") for x in (states, embeddings))
+    total = of_label * ops.sum(states * ops.take(embeddings, labels, axis=0), axis=-1)
+    if of_mean:
+        total += of_mean / embeddings.shape[0] * ops.matmul(states, ops.sum(embeddings, axis=0))
+    return total
 
 
 def negative_log_likelihood(
