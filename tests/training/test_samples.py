@@ -34,9 +34,9 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def logged(run):
     """By tag and number of the update, the strings of the run's TensorBoard log."""
-    (events,) = (run / "logs").glob("events*")
     return {
         (value.tag, event.step): list(value.tensor.string_val)
+        for events in (run / "logs").glob("events*")
         for event in tf.compat.v1.train.summary_iterator(str(events))
         for value in event.summary.value
     }
@@ -167,5 +167,5 @@ def test_the_last_layer_is_drawn_with_its_number(tokenizer):
     predictor = predictor_of(TRANSLATION, tokenizer, num_heads=3, d_model=12)
     (record,) = predictor.attention(["a house"], ["ein Haus"])
     svg = last_layer_picture(record, ".svg").decode()
-    titles = re.findall("<!-- (.*head.*) -->", svg)
+    titles = re.findall(">([^<>]*head[^<>]*)</text>", svg)
     assert titles == [f"decoder to encoder layer 2, head {head}" for head in (1, 2, 3)]

@@ -49,9 +49,9 @@ def test_metrics_have_a_line_per_validation_interval(run):
 
 
 def test_tensorboard_can_read_the_logs(run):
-    (events,) = (run / "logs").glob("events*")
     tags = {
         value.tag
+        for events in (run / "logs").glob("events*")
         for event in tf.compat.v1.train.summary_iterator(str(events))
         for value in event.summary.value
     }
