@@ -2,8 +2,10 @@
 
     python -m benchmarks.ablations --runs runs/ablations --source val.en --reference val.de \
         --output results/ablations.json
+    python -m benchmarks.ablations --table regularization --runs runs/regularization ...
 
-Each row changes one thing of the configuration `base`. As in the paper, the scores are those of the
+Each row changes one thing of the first row. `regularization` is a table of ways to learn more from
+a small corpus. As in the paper, the scores are those of the
 development set. The same command again continues what was interrupted, and measures runs that are
 complete. With `--train false` it prints the rows that are there so far.
 """
@@ -12,7 +14,7 @@ import json
 import pathlib
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from benchmarks import equal_budgets
 from benchmarks.equal_budgets import Model
@@ -25,7 +27,17 @@ from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 
 CONFIG = "configs/multi30k.yaml"
-BASE = {  # pre-norm with a short warm-up learns the most in a small budget
+Options = dict[str, Any]  # of train.py
+
+
+class Table(NamedTuple):
+    """Trainings that differ from the configuration, and among each other."""
+
+    base: Options  # of all rows
+    rows: dict[str, dict[str, Options]]  # by group, then by the name of the change
+
+
+PAPER_BASE: Options = {  # pre-norm with a short warm-up learns the most in a small budget
     "model.norm_first": True,
     "model.dropout_rate": 0.1,
     "train.warmup_steps": 400,
@@ -33,7 +45,7 @@ BASE = {  # pre-norm with a short warm-up learns the most in a small budget
     "train.keep_checkpoints": 1,
     "decode.average": 1,
 }
-ROWS: dict[str, dict[str, dict[str, Any]]] = {  # by the paper's letter, then by what differs
+PAPER_ROWS: dict[str, dict[str, Options]] = {  # groups are the paper's letters
     "base": {"–": {}},
     "A": {f"{heads} heads": {"model.num_heads": heads} for heads in (1, 2, 8, 16)},
     "B": {f"d_k {size}": {"model.key_dim": size, "model.value_dim": 32} for size in (8, 16)},
@@ -48,12 +60,30 @@ ROWS: dict[str, dict[str, dict[str, Any]]] = {  # by the paper's letter, then by
     },
     "E": {"learned positions": {"model.position": "learned", "model.max_length": 256}},
 }
+REGULARIZATION_ROWS: dict[str, dict[str, Options]] = {
+    "base": {"–": {}},
+    "noise": {
+        "dropout 0.3": {"model.dropout_rate": 0.3},
+        "word dropout 0.1": {"train.word_dropout": 0.1},
+        "BPE-dropout 0.1": {"data.bpe_dropout": 0.1},
+    },
+    "targets": {f"label smoothing {rate}": {"train.label_smoothing": rate} for rate in (0.2, 0.3)},
+    "two predictions": {
+        "R-Drop": {"train.consistency": "r_drop"},
+        "SimCut": {"train.consistency": "simcut"},
+    },
+}
+TABLES = {
+    "paper": Table(PAPER_BASE, PAPER_ROWS),
+    "regularization": Table({"train.valid_score_examples": 0}, REGULARIZATION_ROWS),
+}
 
 
 def main(
     runs: str,
     source: str,
     reference: str,
+    table: Literal["paper", "regularization"] = "paper",
     updates: int = 1028,
     seeds: int = 2,
     train: bool = True,
@@ -65,6 +95,7 @@ def main(
         runs: folder for the runs, one for each row and seed.
         source: file of the development set's sentences.
         reference: file of their translations.
+        table: which rows to train.
         updates: budget of each training.
         seeds: trainings of each row.
         train: whether to train; else only complete runs are scored.
@@ -74,20 +105,22 @@ def main(
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
     rows = []
     for seed in range(1, seeds + 1):  # so that all rows have one seed before any has two
-        for group, changes in ROWS.items():
+        for group, changes in TABLES[table].rows.items():
             for change, options in changes.items():
                 run = pathlib.Path(runs, f"{group}_{change.replace(' ', '_')}_{seed}")
                 budget = {"train.steps": updates, "train.seed": seed}
                 if train:
-                    equal_budgets.train(run, Model(run.name, CONFIG, {}), BASE | options | budget)
+                    equal_budgets.train(
+                        run, Model(run.name, CONFIG, {}), TABLES[table].base | options | budget
+                    )
                 if _is_complete(run, updates):
                     rows.append({"row": group, "change": change} | _scores(run, texts, references))
     if not rows:
         raise InputError(f"{runs} has no complete run of {updates:,} updates; use --train true.")
-    table = combined(rows)
-    print(of_rows(table, left=2))
-    summary = {"updates": updates, "seeds": seeds}
-    results.save(output, table, ("tensorflow", "keras", "sacrebleu"), summary=summary)
+    found = combined(rows)
+    print(of_rows(found, left=2))
+    summary = {"table": table, "updates": updates, "seeds": seeds}
+    results.save(output, found, ("tensorflow", "keras", "sacrebleu"), summary=summary)
 
 
 def _is_complete(run: pathlib.Path, updates: int) -> bool:

@@ -12,7 +12,7 @@ ALLOCATIONS = """
 import ctypes, resource, threading
 from tf_transformer.memory import keep_freed_memory
 
-keep_freed_memory() if {kept} else None
+keep_freed_memory({one_heap}) if {kept} else None
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.malloc.argtypes = [ctypes.c_size_t]
@@ -32,17 +32,18 @@ for _ in range(2):
     thread.join()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
-SIZE = 80 * 2**20
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="options of glibc")
-def test_freed_memory_is_not_faulted_in_again():
+@pytest.mark.parametrize(("size", "one_heap"), [(80 * 2**20, True), (16 * 2**20, False)])
+def test_freed_memory_is_not_faulted_in_again(size, one_heap):
     def faults(kept: bool, **environment: str) -> int:
-        program = [sys.executable, "-c", ALLOCATIONS.format(kept=kept, size=SIZE)]
+        text = ALLOCATIONS.format(kept=kept, size=size, one_heap=one_heap)
+        program = [sys.executable, "-c", text]
         names = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
         done = subprocess.run(program, env=names | environment, capture_output=True, check=True)
         return int(done.stdout)
 
-    pages = SIZE // os.sysconf("SC_PAGE_SIZE")
+    pages = size // os.sysconf("SC_PAGE_SIZE")
     assert faults(kept=True) < 2 * pages < faults(kept=False)
     assert faults(kept=True, MALLOC_ARENA_MAX="2") > 2 * pages  # the user's own options remain

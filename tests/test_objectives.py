@@ -8,10 +8,17 @@ from keras import ops
 
 from tf_transformer.config import ModelConfig, TrainConfig
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.objectives import HIDDEN_ID, CrossEntropy, RDrop, SimCut, make_objective
+from tf_transformer.objectives import (
+    HIDDEN_ID,
+    CrossEntropy,
+    RDrop,
+    SimCut,
+    WordDropout,
+    make_objective,
+)
 
 LABELS = np.int32([[1, 3, 0], [2, 0, 0]])
-OBJECTIVES = [RDrop(0.1, 5.0), SimCut(0.1, 3.0, rate=0.5)]
+OBJECTIVES = [RDrop(0.1, 5.0), SimCut(0.1, 3.0, WordDropout(0.5))]
 
 
 class Repeats:
@@ -52,7 +59,7 @@ def test_the_loss_is_that_of_the_equation(objective):
     assert float(found.tokens) == 3
 
 
-@pytest.mark.parametrize("objective", [RDrop(0.1, 5.0), SimCut(0.1, 3.0, rate=0.0)])
+@pytest.mark.parametrize("objective", [RDrop(0.1, 5.0), SimCut(0.1, 3.0, WordDropout(0.0))])
 @pytest.mark.parametrize("training", [True, False])
 def test_two_equal_predictions_have_the_cross_entropy_alone(objective, training):
     """Without dropout and hidden tokens; outside training always."""
@@ -64,19 +71,54 @@ def test_two_equal_predictions_have_the_cross_entropy_alone(objective, training)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_simcut_hides_a_share_of_the_real_tokens_on_both_sides():
+def test_word_dropout_hides_a_share_of_the_real_tokens_on_both_sides():
     source = np.tile(np.int32([5, 6, 7, 0]), (4000, 1))
-    for ids in SimCut(0.1, 3.0, rate=0.25, seed=1).second((source, source + 1)):
+    for ids in WordDropout(0.25, seed=1)((source, source + 1)):
         hidden = ops.convert_to_numpy(ids) == HIDDEN_ID
         np.testing.assert_allclose(hidden[:, :3].mean(), 0.25, atol=0.02)
-    first, second = (SimCut(0.1, 3.0, rate=0.5, seed=1).second(source) for _ in range(2))
+    first, second = (WordDropout(0.5, seed=1)(source) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert not ops.convert_to_numpy(first == HIDDEN_ID)[:, 3].any()
+
+
+class HidesAll(WordDropout):
+    def _hide(self, ids):
+        return ids * 0 + HIDDEN_ID
+
+
+class Reads:
+    """A model that keeps its inputs; its states are zeros."""
+
+    def __init__(self):
+        self.output_embedding = SimpleNamespace(embeddings=np.eye(4, dtype="float32"))
+        self.inputs = []
+
+    def run(self, inputs, training):
+        self.inputs.append(ops.convert_to_numpy(inputs))
+        return SimpleNamespace(states=ops.zeros((*inputs.shape, 4)))
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    ("make", "hidden"),
+    [
+        (lambda hides: CrossEntropy(0.1, hides), [True]),
+        (lambda hides: RDrop(0.1, 5.0, hides), [True, True]),
+        (lambda hides: SimCut(0.1, 3.0, WordDropout(0.0), hides), [True, False]),
+        (lambda hides: SimCut(0.1, 3.0, hides), [False, True]),
+    ],
+)
+def test_word_dropout_is_for_the_inputs_of_training(make, hidden, training):
+    model = Reads()
+    make(HidesAll(0.5)).losses(model, LABELS, LABELS, training)
+    found = [bool((inputs == HIDDEN_ID).all()) for inputs in model.inputs]
+    assert found == (hidden if training else [False])
 
 
 def test_options_name_the_objective():
     assert type(make_objective(TrainConfig())) is CrossEntropy
     simcut = make_objective(TrainConfig(consistency="simcut", cut_rate=0.1))
-    assert (type(simcut), simcut.weight, simcut.rate) == (SimCut, 3.0, 0.1)
+    assert (type(simcut), simcut.weight, simcut.cut.rate) == (SimCut, 3.0, 0.1)
     r_drop = make_objective(TrainConfig(consistency="r_drop", consistency_weight=1.0))
     assert (type(r_drop), r_drop.weight, r_drop.label_smoothing) == (RDrop, 1.0, 0.1)
+    assert make_objective(TrainConfig(word_dropout=0.2)).word_dropout.rate == 0.2

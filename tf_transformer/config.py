@@ -286,6 +286,9 @@ class DataConfig:
         segmentation: how SentencePiece divides words: bpe (byte pairs, as the paper for En-De), or
             unigram, whose pieces are chosen by their likelihood as word pieces are (the paper for
             En-Fr).
+        bpe_dropout: probability that training leaves out each merge of a piece, on both sides,
+            anew in each epoch (Provilkov et al. take 0.1). For small corpora. Batches grow by the
+            pieces that are divided.
         normalization: the SentencePiece rule by which the tokenizer rewrites text first.
         linearization: for parsing, the form of trees in which the model writes them: brackets as in
             the paper, or in_order shift-reduce actions; both also with the first pieces of words.
@@ -318,6 +321,7 @@ class DataConfig:
     max_length: int = 0
     vocabulary_size: int = 8000
     segmentation: Literal["bpe", "unigram"] = "bpe"
+    bpe_dropout: float = 0.0
     normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
     linearization: Literal["brackets", "in_order", "lexical_brackets", "lexical_in_order"] = (
         "lexical_in_order"
@@ -332,6 +336,11 @@ class DataConfig:
             "shard_pairs",
         )
         _require_not_negative(self, "max_length")
+        _require_rate(self, "bpe_dropout")
+        if self.bpe_dropout and self.segmentation != "bpe":
+            raise InputError(
+                f"data.bpe_dropout needs data.segmentation bpe, got {self.segmentation}."
+            )
         if not self.max_length:
             object.__setattr__(self, "max_length", min(256, self.batch_tokens))
         for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
@@ -383,6 +392,8 @@ class TrainConfig:
         consistency_weight: of that divergence; 0: that of the method's authors, 5 for r_drop and
             3 for simcut.
         cut_rate: share of the tokens that simcut hides, on both sides.
+        word_dropout: share of the input tokens that training hides, on both sides; for small
+            corpora.
         accumulate: batches per update; without dropout, N batches equal one that is N times as
             big.
         clip_norm: gradients of a larger norm, over all weights, are scaled down to it; 0: never.
@@ -426,6 +437,7 @@ class TrainConfig:
     consistency: Literal["none", "r_drop", "simcut"] = "none"
     consistency_weight: float = 0.0
     cut_rate: float = 0.05
+    word_dropout: float = 0.0
     accumulate: int = 1
     clip_norm: float = 0.0
     precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
@@ -453,7 +465,7 @@ class TrainConfig:
         _require_not_negative(self, "steps", "validate_every", "valid_score_examples")
         _require_not_negative(self, "clip_norm", "patience", "threads", "micro_batches")
         _require_not_negative(self, "consistency_weight")
-        _require_rate(self, "label_smoothing", "average_decay", "cut_rate")
+        _require_rate(self, "label_smoothing", "average_decay", "cut_rate", "word_dropout")
 
 
 @dataclass(frozen=True)
@@ -493,7 +505,8 @@ class DecodeConfig:
         batch_size: most sentences in a batch.
         batch_tokens: most input tokens in a batch, padding included.
         parallel_batches: batches at a time, each of whose operations has one CPU thread; 1: all
-            threads for each operation; 0: one batch per core.
+            threads for each operation; 0: one batch per core. An export searches so many parts of
+            a batch at a time; 0: one.
         average: number of the newest checkpoints whose weights are averaged; best: the checkpoint
             with the best score in training; ema: the moving average of all updates.
     """

@@ -8,16 +8,20 @@ _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 _LARGEST_INT = 2**31 - 1
 
 
-def keep_freed_memory() -> bool:
+def keep_freed_memory(one_heap: bool = False) -> bool:
     """Makes glibc keep memory that is freed, for the next allocation of this process.
 
     By default glibc returns large tensors, such as logits, to the kernel when they are freed. The
     next tensor of that size faults every page in again, which can take longer than computing it,
-    above all on virtual machines. One heap for all threads holds tensors of any size and grows to
-    the largest sum of tensors that live at the same time. docs/performance.md has measurements.
+    above all on virtual machines. docs/performance.md has measurements.
 
     Call it before TensorFlow starts threads. Options of malloc in the environment remain, and
     other C libraries are left as they are. A preloaded allocator like tcmalloc ignores it.
+
+    Args:
+        one_heap: whether all threads share a heap, as training needs it: other heaps than the first
+            hold tensors of at most 64 MiB. But batches that are decoded at the same time then wait
+            for each other.
 
     Returns:
         whether the allocator took the options.
@@ -31,5 +35,5 @@ def keep_freed_memory() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    options = {_MMAP_MAX: 0, _TRIM_THRESHOLD: _LARGEST_INT, _ARENA_MAX: 1}
+    options = {_MMAP_MAX: 0, _TRIM_THRESHOLD: _LARGEST_INT} | ({_ARENA_MAX: 1} if one_heap else {})
     return all(mallopt(option, value) for option, value in options.items())

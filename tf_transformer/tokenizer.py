@@ -13,9 +13,10 @@ are removed. With a vocabulary of bytes no blank is removed.
 
 import io
 import itertools
+import math
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sentencepiece
@@ -186,6 +187,27 @@ class Tokenizer:
             ids = ids[: ids.index(EOS_ID)]
         return self._processor.decode(ids)
 
+    def merges(self) -> dict[int, tuple[int, int]]:
+        """By the id of a piece, the two ids that byte pair encoding merges into it.
+
+        Single characters, bytes and special tokens are made by no merge.
+
+        Example:
+            >>> tokenizer = Tokenizer.train(["aaab"] * 9, vocabulary_size=300)
+            >>> {tokenizer.piece(i): "+".join(map(tokenizer.piece, j))
+            ...  for i, j in tokenizer.merges().items()}["▁aaab"]
+            '▁aa+ab'
+        """
+        processor = self._processor
+        ids = {
+            processor.id_to_piece(token): token
+            for token in range(self.vocabulary_size)
+            if not (processor.is_control(token) or processor.is_byte(token))
+        }
+        scores = {piece: processor.get_score(token) for piece, token in ids.items()}
+        halves = {piece: _last_merge(piece, scores) for piece in ids if piece != self.piece(UNK_ID)}
+        return {ids[piece]: (ids[a], ids[b]) for piece, (a, b) in halves.items() if b}
+
     def piece(self, token: int) -> str:
         """The piece of text of an id; U+2581 stands for a blank."""
         return self._processor.id_to_piece(int(token))
@@ -207,6 +229,17 @@ class Tokenizer:
                 "begins with U+2581 (▁), as in ▁house."
             )
         return token
+
+
+def _last_merge(piece: str, scores: Mapping[str, float]) -> tuple[str, str]:
+    """The halves of the last merge when a piece is encoded alone; empty if there is none."""
+    symbols = list(piece)
+    while len(symbols) > 2:
+        joined = [scores.get(a + b, -math.inf) for a, b in itertools.pairwise(symbols)]
+        best = max(range(len(joined)), key=joined.__getitem__)
+        symbols[best : best + 2] = [symbols[best] + symbols[best + 1]]
+    known = len(symbols) == 2 and all(symbol in scores for symbol in symbols)
+    return (symbols[0], symbols[1]) if known else ("", "")
 
 
 def _model_of_bytes(normalization: str) -> bytes:

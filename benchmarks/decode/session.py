@@ -9,11 +9,18 @@ from benchmarks.decode.workload import Cell
 from benchmarks.harness.tasks import Setting, Task
 
 
-def task(setting: Setting, cell: Cell) -> Task:
-    """Runs `serving_default` on raw strings."""
+def task(setting: Setting, cell: Cell, threads_per_operation: int = 0) -> Task:
+    """Runs `serving_default` on raw strings.
+
+    Args:
+        setting: the shape and its folders.
+        cell: what to translate.
+        threads_per_operation: as the server's option tensorflow_intra_op_parallelism; 0: all.
+    """
     sentences, check = read_expected(setting, cell)
     path = saved_model_path(setting, cell)
-    session = tf.compat.v1.Session(graph=tf.Graph())
+    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads_per_operation)
+    session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
     with session.graph.as_default():
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(path))
     signature = loaded.signature_def["serving_default"]

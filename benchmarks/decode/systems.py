@@ -15,11 +15,12 @@ _TWO_THREADS = {"OMP_NUM_THREADS": str(THREADS), "GOMP_SPINCOUNT": "infinity"}
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
-def _saved_model(**options) -> System:
+def _saved_model(threads_per_operation: int = 0, **options) -> System:
     return System(
         "benchmarks.decode.session:task",
         ("tensorflow", "tensorflow_text"),
         TENSORFLOW,
+        {"threads_per_operation": threads_per_operation},
         build="benchmarks.decode.translator:build",
         build_options=options,
     )
@@ -33,6 +34,8 @@ def _ctranslate2(environment: dict[str, str], **options) -> System:
 SYSTEMS = {
     "savedmodel": _saved_model(),
     "savedmodel_xla": _saved_model(jit_compile=True),
+    "savedmodel_parts": _saved_model(1, parallel_batches=THREADS),
+    "savedmodel_xla_parts": _saved_model(jit_compile=True, parallel_batches=THREADS),
     "savedmodel_bfloat16": _saved_model(dtype="bfloat16"),
     "python": System(
         "benchmarks.decode.translator:task",

@@ -1,5 +1,7 @@
 """This project's systems: writes their SavedModels, and runs `Translator` in Python."""
 
+from dataclasses import replace
+
 import keras
 import tensorflow as tf
 
@@ -19,6 +21,7 @@ def build(
     cells: list[Cell],
     dtype: str = "float32",
     jit_compile: bool = False,
+    parallel_batches: int = 1,
     export: bool = True,
 ) -> None:
     """Writes a SavedModel and its expected scores for each beam and each length.
@@ -28,6 +31,7 @@ def build(
         cells: what will be measured.
         dtype: of the weights.
         jit_compile: export with XLA.
+        parallel_batches: parts of a batch that the export searches at a time.
         export: whether a SavedModel is needed.
     """
     sentences = sentences_for(setting, max(cell.batch for cell in cells))
@@ -36,7 +40,9 @@ def build(
         scores = _checked_scores(translator, sentences, cell.target_tokens)
         write_expected(setting, cell, sentences, scores)
         if export:
-            translator.save(saved_model_path(setting, cell), jit_compile=jit_compile)
+            search = replace(translator.config, parallel_batches=parallel_batches)
+            exported = Translator(translator.model, translator.tokenizer, search)
+            exported.save(saved_model_path(setting, cell), jit_compile=jit_compile)
 
 
 def task(setting: Setting, cell: Cell) -> Task:

@@ -477,6 +477,8 @@ FORMULAS = {
 }
 # Results that need a longer measurement than most; without their file there is no block.
 _LONG: dict[str, Renderer] = {
+    "decode_intel.base": lambda: decode("base", "decode_intel"),
+    "decode_intel.tiny": lambda: decode("tiny", "decode_intel"),
     "decode_avx2.base": lambda: decode("base", "decode_avx2"),
     "decode_avx2.tiny": lambda: decode("tiny", "decode_avx2"),
     "long_sequences": fields_of(

@@ -22,6 +22,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "alignments": ("layer", "pairs"),
     "data_memory": ("pairs",),
     "decode": ("shape", "system", "beam", "batch"),
+    "decode_intel": ("shape", "system", "beam", "batch"),
     "decode_avx2": ("shape", "system", "beam", "batch"),
     "decode_lengths": ("beam", "target_tokens"),
     "decode_other_systems": ("shape", "system", "beam", "batch"),

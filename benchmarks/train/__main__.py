@@ -44,7 +44,7 @@ def main(
     target: str = "",
     rounds: int = 3,
     updates: int = 20,
-    malloc: Literal["stock", "tuned"] = "stock",
+    malloc: Literal["kept", "huge_pages"] = "kept",
     output: str = "",
 ) -> None:
     """Measures the speed of training of several systems in turn, and prints a table per shape.
@@ -58,7 +58,7 @@ def main(
         rounds: how often all are measured, in fresh processes.
         updates: timed updates per round, rounded up to whole runs over the batches. All
             systems take turns, a run each.
-        malloc: memory of all processes; tuned: freed memory is kept, in large pages.
+        malloc: memory of all processes; freed memory is kept as in train.py, or in large pages.
         output: result file to write, for example results/train_tiny.json.
     """
     at_least_one(rounds=rounds, updates=updates)

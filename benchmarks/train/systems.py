@@ -9,11 +9,15 @@ from benchmarks.train.workload import Cell
 __all__ = ["MALLOC", "OURS", "SYSTEMS", "TEXT_SYSTEMS", "Cell", "missing"]
 
 _KEEP_ALL = str(2**34)
-# glibc returns large blocks to the system when they are freed, and the system maps and clears their
-# pages anew when they are allocated again: in every update, for every large tensor.
+# By default glibc returns large blocks to the system when they are freed, and the system maps and
+# clears their pages anew when they are allocated again: in every update, for every large tensor.
 MALLOC = {
-    "stock": {},
-    "tuned": {
+    "kept": {  # as train.py has it
+        "MALLOC_ARENA_MAX": "1",
+        "MALLOC_MMAP_MAX_": "0",
+        "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
+    },
+    "huge_pages": {
         "MALLOC_MMAP_THRESHOLD_": _KEEP_ALL,
         "MALLOC_TRIM_THRESHOLD_": _KEEP_ALL,
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",

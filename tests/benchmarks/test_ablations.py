@@ -5,6 +5,7 @@ import json
 import pytest
 
 from benchmarks import ablations, equal_budgets
+from tf_transformer.commands import command_line, train
 from tf_transformer.errors import InputError
 
 
@@ -13,7 +14,7 @@ def work(tmp_path, monkeypatch):
     """Calls the benchmark with two rows; training writes a log, and seed n has n + 20 BLEU."""
     trained, scored = [], []
     rows = {"base": {"–": {}}, "A": {"1 heads": {"model.num_heads": 1}}}
-    monkeypatch.setattr(ablations, "ROWS", rows)
+    monkeypatch.setitem(ablations.TABLES, "paper", ablations.Table({}, rows))
 
     def train(run, model, options):
         trained.append((run.name, options["train.seed"], options.get("model.num_heads")))
@@ -66,3 +67,14 @@ def test_without_training_there_are_the_rows_of_complete_runs(work):
     with pytest.raises(InputError, match="no complete run of 6 updates"):
         call(train=False, updates=6)
     assert len(trained) == 2
+
+
+@pytest.mark.parametrize("table", ablations.TABLES.values(), ids=ablations.TABLES)
+def test_all_rows_are_configurations(table):
+    names = [change for group in table.rows.values() for change in group]
+    assert len(set(names)) == len(names)
+    for group in table.rows.values():
+        for options in group.values():
+            words = [f"--{name}={value}" for name, value in (table.base | options).items()]
+            command = ["--config", ablations.CONFIG, "--run_dir", "unused", *words]
+            command_line.read_options(train.main, command)  # or it exits

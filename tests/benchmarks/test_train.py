@@ -219,12 +219,12 @@ def test_systems_take_turns_and_a_missing_one_is_named(calls, capsys, tmp_path):
         assert (row["first_loss"], row["last_loss"], row["minor_faults"]) == (9.5, 9.0, 10)
 
 
-def test_tuned_memory_is_that_of_all_systems(calls):
+def test_the_memory_is_that_of_all_systems(calls):
     options = OPTIONS | {"systems": "tf_transformer,torch"}
-    for malloc, tuned in (("stock", False), ("tuned", True)):
+    for malloc, huge in (("kept", False), ("huge_pages", True)):
         calls.clear()
         command.main(**options, malloc=malloc)
-        assert {"GLIBC_TUNABLES" in environment for *_, environment in calls} == {tuned}
+        assert {"GLIBC_TUNABLES" in environment for *_, environment in calls} == {huge}
 
 
 @pytest.mark.parametrize(

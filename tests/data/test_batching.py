@@ -221,6 +221,19 @@ def test_starting_at_a_batch_is_skipping_those_before(sampler, passes):
     assert_same_batches(first_batches(sampler, count, start), skipped)
 
 
+def test_batches_are_augmented_by_their_number(pairs):
+    def plus(number, batch):
+        return {name: ids + number for name, ids in batch.items()}
+
+    store = TokenStore.of(pairs)
+    plain, augmented = (BatchSampler(store, BUDGET, 4, 3, each) for each in (None, plus))
+    start = len(plain) - 3
+    numbered = enumerate(first_batches(plain, 6, start), start)  # into the next epoch
+    expected = [plus(number, batch) for number, batch in numbered]
+    assert_same_batches(first_batches(augmented, 6, start), expected)
+    assert_same_batches(augmented.one_epoch(), plain.one_epoch())
+
+
 def test_batches_go_through_the_epochs(sampler):
     expected = [*numbers(sampler, 0), *numbers(sampler, 1)]
     for batch, rows in zip(sampler.batches(), expected, strict=False):

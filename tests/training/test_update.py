@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.objectives import CrossEntropy, SimCut
+from tf_transformer.objectives import CrossEntropy, SimCut, WordDropout
 from tf_transformer.sequences import shift_right
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.training.shards import shard_batches
@@ -166,7 +166,7 @@ class HidesEvenIds(SimCut):
     "options", [{"micro_batches": 2}, {"accumulate": 2}, {"strategy": "mirrored"}]
 )
 def test_a_divergence_is_that_of_the_whole_batch_however_it_is_divided(options):
-    objective = HidesEvenIds(0.1, weight=3.0, rate=0.5)
+    objective = HidesEvenIds(0.1, weight=3.0, cut=WordDropout(0.5))
     batches = list(unequal_batches(4))
     whole, metrics, _ = trained(batches=batches, objective=objective)
     parts = list(halves(batches)) if "accumulate" in options else batches

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.memory import keep_freed_memory
 from tf_transformer.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def main(
         decode: how the trained model makes predictions by default.
         task: translation, or module:attribute of another task.
     """
+    keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
     from tf_transformer.training import trainer
     from tf_transformer.training.interruption import InterruptionError
     from tf_transformer.training.preparation import removed_if_failed

@@ -1,7 +1,7 @@
 """The batches of a training: an order over shards and epochs that can be computed anywhere."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from tf_transformer.data.store import TokenStore
 
 Batch = dict[str, np.ndarray]
 """By name, the ids (B, L) of a batch; int32, 0 = padding."""
+
+Augment = Callable[[int, Batch], Batch]
+"""Changes batch number N of a training; a function of N and the batch."""
 
 OPEN_SHARDS = 4  # shards whose batches are shuffled together
 
@@ -28,10 +31,19 @@ class BatchSampler:
         batch_tokens: most ids of one name in a batch, padding included.
         bucket_width: lengths are rounded up to multiples of this to be compared.
         seed: of all orders.
+        augment: changes the batches of `batches`; None: they are the examples as they are.
     """
 
-    def __init__(self, store: TokenStore, batch_tokens: int, bucket_width: int, seed: int):
+    def __init__(
+        self,
+        store: TokenStore,
+        batch_tokens: int,
+        bucket_width: int,
+        seed: int,
+        augment: Augment | None = None,
+    ):
         self.store = store
+        self._augment = augment
         self.seed = seed
         self._options = (batch_tokens, bucket_width)
         self._sizes: dict[int, int] = {}  # batches by shard
@@ -91,7 +103,12 @@ class BatchSampler:
             self.epoch(epoch, first),
             itertools.chain.from_iterable(map(self.epoch, itertools.count(epoch + 1))),
         )
-        return prefetch(BatchIndices.padded, indices)
+        return prefetch(self._augmented, enumerate(indices, start))
+
+    def _augmented(self, numbered: tuple[int, BatchIndices]) -> Batch:
+        number, indices = numbered
+        batch = indices.padded()
+        return self._augment(number, batch) if self._augment else batch
 
     def one_epoch(self) -> Iterator[Batch]:
         """The batches of the first epoch: every example once."""

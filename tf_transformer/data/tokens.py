@@ -51,6 +51,19 @@ class IdRows:
             np.concatenate([part.lengths for part in parts]),
         )
 
+    def positions(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions in `ids` of the rows at `indices`, one row after another, and the rows' ends.
+
+        Example:
+            >>> positions, ends = IdRows.from_lists([[5, 6], [7]]).positions(np.array([1, 0]))
+            >>> positions, ends
+            (array([2, 0, 1]), array([1, 3]))
+        """
+        lengths = self.lengths[indices]
+        ends = np.cumsum(lengths)
+        offsets = np.repeat(self._starts[indices] - ends + lengths, lengths)
+        return offsets + np.arange(len(offsets)), ends
+
     def padded(self, indices: np.ndarray) -> np.ndarray:
         """The rows at `indices` as an int32 array (B, longest), padded with `PAD_ID`."""
         lengths = self.lengths[indices, np.newaxis]

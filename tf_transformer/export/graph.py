@@ -13,11 +13,10 @@ from tf_transformer.export.micro_batches import (
     pad_to_shape,
     run_in_micro_batches,
 )
+from tf_transformer.export.parallel_search import ParallelSearch, SearchIds
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
-
-SearchIds = Callable[[tf.Tensor], Hypotheses]
 
 
 class ServingGraph(tf.Module):
@@ -65,11 +64,11 @@ class ServingGraph(tf.Module):
             projection = self.model.output_embedding.projection()
             self._output_projection = tf.Variable(projection, trainable=False)
         spare = replace(search, config=with_spare_hypotheses(self.config))
-        self._search = self._best = self._compiled(spare)
+        self._search = self._best = self._in_parts(spare)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
             # The best hypothesis alone is found earlier.
             of_one = replace(search, config=replace(self.config, num_hypotheses=1))
-            self._best = self._compiled(of_one)
+            self._best = self._in_parts(of_one)
 
     def predict(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Strings (B,) to the predicted strings (B,), `score`, float32, and `truncated`, bool."""
@@ -109,6 +108,12 @@ class ServingGraph(tf.Module):
             "log_probability": log_probability,
             "truncated": tf.logical_or(cut, target_cut),
         }
+
+    def _in_parts(self, search: Search) -> SearchIds:
+        """The search of `parallel_batches` parts of a batch at a time."""
+        whole = self._compiled(search)
+        parts = self.config.parallel_batches
+        return ParallelSearch(whole, parts) if parts > 1 else whole
 
     def _compiled(self, search: Search) -> SearchIds:
         """The search, compiled by XLA for few shapes if `jit_compile` is set."""

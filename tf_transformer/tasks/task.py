@@ -55,11 +55,13 @@ class Task(ABC):
             predict. `losses` counts these ids, without padding.
         metrics: names, among those that `score` gives, of the scores by which the best weights can
             be chosen. Higher is better.
+        only_text: whether all ids of an example are pieces of text, which BPE-dropout may divide.
     """
 
     fields: tuple[str, ...]
     labels: str
     metrics: tuple[str, ...]
+    only_text: bool = False
 
     def complete(self, config: Config) -> Config:
         """The configuration with the options that follow from the data.

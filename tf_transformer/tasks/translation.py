@@ -36,6 +36,7 @@ class Translation(Task):
     fields: tuple[str, ...] = ("source", "target")
     labels: str = "target"
     metrics: tuple[str, ...] = ("bleu", "chrf", "exact_match")
+    only_text: bool = True
 
     def load_splits(self, config: Config) -> Splits:
         """Pairs from two files, from TFDS, or generated; see `DataConfig`."""

@@ -186,5 +186,5 @@ def time_updates(
 
 
 if __name__ == "__main__":
-    keep_freed_memory()
+    keep_freed_memory(one_heap=True)
     print(json.dumps(time_updates(**json.load(sys.stdin))))

@@ -13,7 +13,8 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.config import Config
-from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.batch_sampler import Augment, BatchSampler
+from tf_transformer.data.bpe_dropout import BpeDropout
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.tokens import Encoder
@@ -147,7 +148,9 @@ def _prepare(config: Config, task: Task, run: RunFolder) -> TrainingData:
     sampler = functools.partial(_sampler, encoder=_encoder(config, task, tokenizer))
     return TrainingData(
         tokenizer,
-        train=sampler(config, run, "training", train),
+        train=sampler(
+            config, run, "training", train, augment=_bpe_dropout(config, task, tokenizer)
+        ),
         valid=sampler(config, run, "validation", valid.stream()),
         scored=TestSet(inputs[:count], references[:count]),
     )
@@ -184,8 +187,31 @@ def _encoder(config: Config, task: Task, tokenizer: Tokenizer) -> Encoder:
     )
 
 
+def _bpe_dropout(config: Config, task: Task, tokenizer: Tokenizer) -> BpeDropout | None:
+    data = config.data
+    if not data.bpe_dropout:
+        return None
+    if not task.only_text:
+        raise InputError(
+            "data.bpe_dropout is for translation. Expected 0 for "
+            f"{config.task}, got {data.bpe_dropout}."
+        )
+    return BpeDropout(
+        tokenizer.merges(),
+        tokenizer.vocabulary_size,
+        data.bpe_dropout,
+        data.max_length,
+        config.train.seed,
+    )
+
+
 def _sampler(
-    config: Config, run: RunFolder, name: str, stream: ExampleStream, encoder: Encoder
+    config: Config,
+    run: RunFolder,
+    name: str,
+    stream: ExampleStream,
+    encoder: Encoder,
+    augment: Augment | None = None,
 ) -> BatchSampler:
     data = config.data
     store = find_or_make(
@@ -198,4 +224,4 @@ def _sampler(
         report=lambda counts: tqdm.write(f"{name}: {counts}"),
         warn=lambda text: tqdm.write(f"warning: {name}: {text}", file=sys.stderr),
     )
-    return BatchSampler(store, data.batch_tokens, data.bucket_width, config.train.seed)
+    return BatchSampler(store, data.batch_tokens, data.bucket_width, config.train.seed, augment)

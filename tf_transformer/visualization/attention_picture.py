@@ -74,11 +74,8 @@ def _draw(rows: Sequence[Sequence[_Map]], suffix: str) -> bytes:
     width = max(_TITLE, _CELL * max(len(each.keys) for each in maps))
     heights = [len(row[0].queries) * _CELL for row in rows]
     file = io.BytesIO()
-    options = {
-        "text.parse_math": False,  # words with $ are no formulas
-        "svg.fonttype": "none",  # text stays text
-    }
-    with rc_context(options):
+    # Words with $ are no formulas, and text stays text.
+    with rc_context({"text.parse_math": False, "svg.fonttype": "none"}):
         figure = Figure(
             (label + columns * (width + 0.2), sum(heights) + len(rows) * (label + 0.4)),
             layout="constrained",

@@ -1,0 +1,105 @@
+"""BPE-dropout: the same text in other pieces, with the probabilities of the merges."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tf_transformer.config import DataConfig
+from tf_transformer.data.bpe_dropout import BpeDropout
+from tf_transformer.errors import InputError
+from tf_transformer.special_ids import EOS_ID, PAD_ID
+from tf_transformer.tokenizer import Tokenizer
+
+TEXTS = ["a little house stands here", "the house", "little houses are standing there", "日本 is é"]
+PAIRS = {14: (10, 11), 15: (12, 13), 16: (14, 15), 17: (16, 10)}  # 17 = ((10 11) (12 13)) 10
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(TEXTS * 3, vocabulary_size=340)
+
+
+def dropout_of(rate, pairs=PAIRS, size=18, max_length=100, seed=1):
+    return BpeDropout(pairs, size, rate, max_length, seed)
+
+
+def padded(rows):
+    longest = max(map(len, rows))
+    return np.array([[*row, *[PAD_ID] * (longest - len(row))] for row in rows], np.int32)
+
+
+def real(row):
+    return [token for token in row.tolist() if token != PAD_ID]
+
+
+def divided(token, rate, rng, pairs=PAIRS):
+    """Oracle: the definition, by recursion."""
+    if token not in pairs:
+        return [token]
+    left, right = (divided(half, rate, rng, pairs) for half in pairs[token])
+    whole = len(left) == len(right) == 1
+    return [token] if whole and rng.random() >= rate else left + right
+
+
+def test_pieces_have_the_probabilities_of_the_recursion():
+    count, rate, rng = 40_000, 0.3, random.Random(1)
+    batch = {"source": np.full((count, 1), 17, np.int32)}
+    found = Counter(tuple(real(row)) for row in dropout_of(rate)(0, batch)["source"])
+    expected = Counter(tuple(divided(17, rate, rng)) for _ in range(count))
+    assert set(found) == set(expected)
+    assert found[17,] / count == pytest.approx(0.7**4, abs=0.01)  # all four merges take place
+    for pieces, times in expected.items():
+        assert found[pieces] == pytest.approx(times, abs=5 * times**0.5 + 20), pieces
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.999999])
+def test_the_text_stays_the_same(tokenizer, rate):
+    rows = tokenizer.encode_batch(TEXTS)
+    dropout = BpeDropout(tokenizer.merges(), tokenizer.vocabulary_size, rate, 100, seed=1)
+    batch = dropout(5, {"source": padded(rows), "target": padded(rows[::-1])})
+    for ids, texts in zip(batch.values(), (TEXTS, TEXTS[::-1]), strict=True):
+        assert ids.dtype == np.int32
+        assert [tokenizer.decode(row) for row in ids] == texts
+        assert all(real(row)[-1] == EOS_ID for row in ids)
+    if rate == 0:
+        np.testing.assert_array_equal(batch["source"], padded(rows))
+    if rate > 0.9:
+        assert {len(tokenizer.piece(token)) for row in rows[:1] for token in row[:-1]} != {1}
+        assert {len(tokenizer.piece(token)) for token in real(batch["source"][0])[:-1]} == {1}
+
+
+def test_pieces_are_a_function_of_the_seed_and_the_number_of_the_batch():
+    batch = {"source": np.full((50, 3), 17, np.int32)}
+    first = dropout_of(0.5)(3, batch)["source"].tolist()
+    assert first == dropout_of(0.5)(3, batch)["source"].tolist()
+    assert first != dropout_of(0.5)(4, batch)["source"].tolist()
+    assert first != dropout_of(0.5, seed=2)(3, batch)["source"].tolist()
+
+
+def test_a_row_that_would_be_too_long_stays_as_it_is():
+    batch = {"source": padded([[17, 17, 2], [17, 2], [2]])}
+    found = dropout_of(0.999999, max_length=8)(0, batch)["source"]
+    assert list(map(real, found)) == [[17, 17, 2], [10, 11, 12, 13, 10, 2], [2]]
+
+
+def test_merges_make_the_pieces_of_the_tokenizer(tokenizer):
+    pairs = tokenizer.merges()
+    assert len(pairs) > 30
+    for token, (left, right) in pairs.items():
+        assert tokenizer.piece(token) == tokenizer.piece(left) + tokenizer.piece(right)
+    single = [i for i in range(tokenizer.vocabulary_size) if i not in pairs]
+    assert all(len(tokenizer.piece(i)) == 1 or tokenizer.piece(i)[0] == "<" for i in single)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bpe_dropout": 0.1, "segmentation": "unigram"}, "needs data.segmentation bpe"),
+        ({"bpe_dropout": 1.0}, "data.bpe_dropout must be at least 0 and below 1"),
+    ],
+)
+def test_options_that_do_not_fit(options, message):
+    with pytest.raises(InputError, match=message):
+        DataConfig(**options)

@@ -1,0 +1,66 @@
+"""A search that divides its batch into parts, which run at the same time."""
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tf_transformer.decoding import Hypotheses
+from tf_transformer.thresholds import SMALLEST_PARALLEL_PART
+
+SearchIds = Callable[[tf.Tensor], Hypotheses]
+"""Source ids (B, S) to their translations."""
+
+
+class ParallelSearch:
+    """Searches the parts of a batch at the same time.
+
+    Many operations of a step are too small to divide between threads, so two halves at a time take
+    less time than the whole batch. Each part has every n-th row: batches are sorted by length. The
+    graph has a copy of the search for each part, because TensorFlow runs the iterations of a loop
+    that reads variables one after another.
+
+    Args:
+        search: the search of a part.
+        parts: the most parts. Small batches have fewer, of at least `SMALLEST_PARALLEL_PART` rows.
+    """
+
+    def __init__(self, search: SearchIds, parts: int):
+        ids = tf.TensorSpec((None, None), tf.int32)
+        self._search = tf.function(search, [ids], autograph=False)
+        self._parts = parts
+
+    def __call__(self, source: tf.Tensor) -> Hypotheses:
+        total = tf.shape(source)[0]
+        count = tf.clip_by_value(total // SMALLEST_PARALLEL_PART, 1, self._parts)
+        rows = [
+            tf.range(tf.where(part < count, part, total), total, count)
+            for part in range(self._parts)
+        ]
+        traced = self._search.get_concrete_function()
+        found = [self._search(tf.gather(source, rows[0]))]
+        for part in rows[1:]:
+            some = tf.cond(
+                tf.size(part) > 0,
+                lambda part=part: self._search(tf.gather(source, part)),
+                lambda: _nothing(traced.structured_outputs),
+            )
+            found.append(some)
+        return _joined(found, tf.argsort(tf.concat(rows, axis=0)))
+
+
+def _nothing(like: Hypotheses) -> Hypotheses:
+    """The hypotheses of no sentences, (0, N, ...)."""
+    return Hypotheses(
+        *(tf.zeros([size or 0 for size in [0, *field.shape[1:]]], field.dtype) for field in like)
+    )
+
+
+def _joined(parts: Sequence[Hypotheses], order: tf.Tensor) -> Hypotheses:
+    """The hypotheses of all parts; row n is row `order[n]` of the parts one after another."""
+    longest = tf.reduce_max([tf.shape(part.ids)[2] for part in parts])
+    padded = []
+    for part in parts:
+        more = longest - tf.shape(part.ids)[2]
+        padded.append(part._replace(ids=tf.pad(part.ids, [[0, 0], [0, 0], [0, more]])))
+    fields = zip(*padded, strict=True)
+    return Hypotheses(*(tf.gather(tf.concat(field, axis=0), order) for field in fields))
