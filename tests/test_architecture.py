@@ -19,8 +19,8 @@ LEVELS = [
     | {"threads", "thresholds", "word_alignment"},
     {"kernels"},
     {"config", "layers", "decoding", "tokenizer"},
-    {"models", "data", "parsing", "losses", "predictors.predictor", "export.micro_batches"}
-    | {"attention_record"},
+    {"models", "data", "parsing", "losses", "predictors.predictor", "attention_record"}
+    | {"export.micro_batches", "export.parallel_search"},
     {"objectives", "heads", "run_folder", "search", "saved_translator", "visualization"},
     {"weights", "export.graph"},
     {"predictors.text_predictor", "export.generation", "export.encoder_graph"},
