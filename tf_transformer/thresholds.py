@@ -23,9 +23,6 @@ COMPACTION_INTERVAL = 8
 SHARE_TO_REMOVE = 1 / 16
 INITIAL_CAPACITY_DIVISOR = 3
 
-# Exports: sentences for which a part of a batch pays for a search of its own.
-SMALLEST_PARALLEL_PART = 8
-
 # Training on processors: each micro-batch holds gradients of its own, as large as the model.
 MAX_MICRO_BATCHES = 8
 

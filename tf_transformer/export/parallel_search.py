@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.thresholds import SMALLEST_PARALLEL_PART
+
+SMALLEST_PART = 8  # sentences for which a part pays for a search of its own
 
 SearchIds = Callable[[tf.Tensor], Hypotheses]
 """Source ids (B, S) to their translations."""
@@ -21,7 +22,7 @@ class ParallelSearch:
 
     Args:
         search: the search of a part.
-        parts: the most parts. Small batches have fewer, of at least `SMALLEST_PARALLEL_PART` rows.
+        parts: the most parts. Small batches have fewer, of at least `SMALLEST_PART` rows.
     """
 
     def __init__(self, search: SearchIds, parts: int):
@@ -31,7 +32,7 @@ class ParallelSearch:
 
     def __call__(self, source: tf.Tensor) -> Hypotheses:
         total = tf.shape(source)[0]
-        count = tf.clip_by_value(total // SMALLEST_PARALLEL_PART, 1, self._parts)
+        count = tf.clip_by_value(total // SMALLEST_PART, 1, self._parts)
         rows = [
             tf.range(tf.where(part < count, part, total), total, count)
             for part in range(self._parts)
