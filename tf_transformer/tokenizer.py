@@ -199,13 +199,14 @@ class Tokenizer:
             '▁aa+ab'
         """
         processor = self._processor
+        special = processor.is_control, processor.is_unknown, processor.is_byte
         ids = {
             processor.id_to_piece(token): token
             for token in range(self.vocabulary_size)
-            if not (processor.is_control(token) or processor.is_byte(token))
+            if not any(kind(token) for kind in special)
         }
         scores = {piece: processor.get_score(token) for piece, token in ids.items()}
-        halves = {piece: _last_merge(piece, scores) for piece in ids if piece != self.piece(UNK_ID)}
+        halves = {piece: _last_merge(piece, scores) for piece in ids}
         return {ids[piece]: (ids[a], ids[b]) for piece, (a, b) in halves.items() if b}
 
     def piece(self, token: int) -> str:

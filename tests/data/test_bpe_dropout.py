@@ -6,11 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tf_transformer.config import DataConfig
+from tf_transformer import tasks
+from tf_transformer.config import Config, DataConfig
 from tf_transformer.data.bpe_dropout import BpeDropout
 from tf_transformer.errors import InputError
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.training.preparation import prepare
 
 TEXTS = ["a little house stands here", "the house", "little houses are standing there", "日本 is é"]
 PAIRS = {14: (10, 11), 15: (12, 13), 16: (14, 15), 17: (16, 10)}  # 17 = ((10 11) (12 13)) 10
@@ -103,3 +105,11 @@ def test_merges_make_the_pieces_of_the_tokenizer(tokenizer):
 def test_options_that_do_not_fit(options, message):
     with pytest.raises(InputError, match=message):
         DataConfig(**options)
+
+
+def test_a_task_with_other_ids_than_text_refuses_it(tmp_path):
+    (tmp_path / "text").write_text("".join(f"{text}\n" for text in TEXTS * 9), "utf-8")
+    data = DataConfig(train_file=str(tmp_path / "text"), vocabulary_size=330, bpe_dropout=0.1)
+    config = Config(data=data, task="language_modeling")
+    with pytest.raises(InputError, match=r"is for translation.*language_modeling, got 0\.1"):
+        prepare(config, tasks.get(config.task), tmp_path / "run")

@@ -44,8 +44,9 @@ def test_an_unknown_task_is_an_error(name, message):
 
 
 @pytest.mark.parametrize("name", ["classification", "masked_language_modeling"])
-def test_tasks_with_a_loss_of_their_own_refuse_a_consistency(name):
-    config = Config(train=TrainConfig(consistency="simcut"), task=name)
+@pytest.mark.parametrize("options", [{"consistency": "simcut"}, {"word_dropout": 0.1}])
+def test_tasks_with_a_loss_of_their_own_refuse_options_of_objectives(name, options):
+    config = Config(train=TrainConfig(**options), task=name)
     with pytest.raises(InputError, match="next token"):
         tasks.get(name).complete(config)
 

@@ -94,7 +94,7 @@ class BpeDropout:
         self._seed = seed
 
     def __call__(self, number: int, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Batch `number`, by name ids (B, L), with divided pieces: ids (B, L' ≥ L)."""
+        """Batch `number`, by name ids (B, L), with divided pieces: ids (B, L')."""
         rng = np.random.default_rng((self._seed, number, 3))
         return {name: self._divided(ids, rng) for name, ids in batch.items()}
 
@@ -108,8 +108,7 @@ class BpeDropout:
             for row, old, real in zip(rows, ids, is_real, strict=True)
         ]
         lengths = np.array(list(map(len, kept)))
-        padded = IdRows(np.concatenate(kept), lengths).padded(np.arange(len(kept)))
-        return np.pad(padded, [(0, 0), (0, max(0, ids.shape[1] - padded.shape[1]))])
+        return IdRows(np.concatenate(kept), lengths).padded(np.arange(len(kept)))
 
     def _pieces(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """The pieces of ids (N,), one after another, and how many each has."""
