@@ -192,6 +192,9 @@ class Tokenizer:
 
         Single characters, bytes and special tokens are made by no merge.
 
+        Raises:
+            InputError: when the pieces were not learned by byte pair encoding, or are bytes.
+
         Example:
             >>> tokenizer = Tokenizer.train(["aaab"] * 9, vocabulary_size=300)
             >>> {tokenizer.piece(i): "+".join(map(tokenizer.piece, j))
@@ -206,6 +209,14 @@ class Tokenizer:
             if not any(kind(token) for kind in special)
         }
         scores = {piece: processor.get_score(token) for piece, token in ids.items()}
+        # Byte pair encoding scores a piece by its rank, a whole number; unigrams by log probability.
+        is_unigram = any(score % 1 for score in scores.values())
+        if is_unigram or self.vocabulary_size == BYTES:
+            kind = "unigrams" if is_unigram else "bytes"
+            raise InputError(
+                f"data.bpe_dropout needs pieces of byte pair encoding; this vocabulary is of "
+                f"{kind}. Set data.bpe_dropout to 0, or train another tokenizer."
+            )
         halves = {piece: _last_merge(piece, scores) for piece in ids}
         return {ids[piece]: (ids[a], ids[b]) for piece, (a, b) in halves.items() if b}
 

@@ -1,5 +1,6 @@
 """BPE-dropout: the same text in other pieces, with the probabilities of the merges."""
 
+import dataclasses
 import random
 from collections import Counter
 
@@ -7,11 +8,11 @@ import numpy as np
 import pytest
 
 from tf_transformer import tasks
-from tf_transformer.config import Config, DataConfig
+from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.bpe_dropout import BpeDropout
 from tf_transformer.errors import InputError
 from tf_transformer.special_ids import EOS_ID, PAD_ID
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.tokenizer import BYTES, Tokenizer
 from tf_transformer.training.preparation import prepare
 
 TEXTS = ["a little house stands here", "the house", "little houses are standing there", "日本 is é"]
@@ -107,9 +108,34 @@ def test_options_that_do_not_fit(options, message):
         DataConfig(**options)
 
 
-def test_a_task_with_other_ids_than_text_refuses_it(tmp_path):
-    (tmp_path / "text").write_text("".join(f"{text}\n" for text in TEXTS * 9), "utf-8")
-    data = DataConfig(train_file=str(tmp_path / "text"), vocabulary_size=330, bpe_dropout=0.1)
+def config_of(tmp_path, **options):
+    texts = {name: tmp_path / name for name in ("train_source", "train_target")}
+    for path in texts.values():
+        path.write_text("".join(f"{text}\n" for text in TEXTS * 9), "utf-8")
+    data = {name: str(path) for name, path in texts.items()} | {"vocabulary_size": 340}
+    return Config(data=DataConfig(**{**data, **options}))
+
+
+def test_a_task_with_other_ids_than_text_refuses_it_before_it_learns_a_tokenizer(tmp_path):
+    config = config_of(tmp_path)
+    data = DataConfig(train_file=config.data.train_source, vocabulary_size=330, bpe_dropout=0.1)
     config = Config(data=data, task="language_modeling")
     with pytest.raises(InputError, match=r"is for translation.*language_modeling, got 0\.1"):
+        prepare(config, tasks.get(config.task), tmp_path / "run")
+    assert not (tmp_path / "run/tokenizer.model").exists()
+
+
+def test_bytes_are_refused(tmp_path):
+    config = config_of(tmp_path, bpe_dropout=0.1, vocabulary_size=BYTES)
+    with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*is of bytes"):
+        prepare(config, tasks.get(config.task), tmp_path / "run")
+
+
+def test_the_unigrams_of_another_run_are_refused(tmp_path):
+    first = config_of(tmp_path, segmentation="unigram")
+    prepare(first, tasks.get(first.task), tmp_path / "first")
+    config = dataclasses.replace(
+        config_of(tmp_path, bpe_dropout=0.1), train=TrainConfig(init_from=str(tmp_path / "first"))
+    )
+    with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*is of unigrams"):
         prepare(config, tasks.get(config.task), tmp_path / "run")

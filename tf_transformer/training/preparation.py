@@ -140,6 +140,11 @@ def ensure_config(run: RunFolder, config: Config) -> None:
 
 
 def _prepare(config: Config, task: Task, run: RunFolder) -> TrainingData:
+    if config.data.bpe_dropout and not task.only_text:
+        raise InputError(
+            "data.bpe_dropout is for translation. Expected 0 for "
+            f"{config.task}, got {config.data.bpe_dropout}."
+        )
     train, valid = task.load_splits(config)
     tokenizer = _tokenizer(run, task, train, config)
     inputs, references = task.test_set(valid)
@@ -148,9 +153,7 @@ def _prepare(config: Config, task: Task, run: RunFolder) -> TrainingData:
     sampler = functools.partial(_sampler, encoder=_encoder(config, task, tokenizer))
     return TrainingData(
         tokenizer,
-        train=sampler(
-            config, run, "training", train, augment=_bpe_dropout(config, task, tokenizer)
-        ),
+        train=sampler(config, run, "training", train, augment=_bpe_dropout(config, tokenizer)),
         valid=sampler(config, run, "validation", valid.stream()),
         scored=TestSet(inputs[:count], references[:count]),
     )
@@ -187,15 +190,10 @@ def _encoder(config: Config, task: Task, tokenizer: Tokenizer) -> Encoder:
     )
 
 
-def _bpe_dropout(config: Config, task: Task, tokenizer: Tokenizer) -> BpeDropout | None:
+def _bpe_dropout(config: Config, tokenizer: Tokenizer) -> BpeDropout | None:
     data = config.data
     if not data.bpe_dropout:
         return None
-    if not task.only_text:
-        raise InputError(
-            "data.bpe_dropout is for translation. Expected 0 for "
-            f"{config.task}, got {data.bpe_dropout}."
-        )
     return BpeDropout(
         tokenizer.merges(),
         tokenizer.vocabulary_size,
