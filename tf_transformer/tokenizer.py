@@ -209,7 +209,7 @@ class Tokenizer:
             if not any(kind(token) for kind in special)
         }
         scores = {piece: processor.get_score(token) for piece, token in ids.items()}
-        # Byte pair encoding scores a piece by its rank, a whole number; unigrams by log probability.
+        # Byte pair encoding scores a piece by its rank; unigrams are scored by log probability.
         is_unigram = any(score % 1 for score in scores.values())
         if is_unigram or self.vocabulary_size == BYTES:
             kind = "unigrams" if is_unigram else "bytes"
