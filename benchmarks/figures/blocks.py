@@ -430,9 +430,9 @@ def _described(name: str) -> list[str]:
     return [", ".join(f"`{each}`" for each in each_of) or "–" for each_of in (blocks, values)]
 
 
-def train_avx2() -> str:
-    """The speed of each system with kernels limited to AVX2."""
-    found = {(row["system"], row["shape"]): row for row in _rows("train_avx2")}
+def trained_shapes(name: str) -> str:
+    """The speed of each system for base and tiny, from one result file."""
+    found = {(row["system"], row["shape"]): row for row in _rows(name)}
     rows = [
         [
             TRAINED[system],
@@ -520,12 +520,14 @@ _LONG: dict[str, Renderer] = {
     "real_text": fields_of("real_text", REAL_TEXT),
     "real_text_avx2": fields_of("real_text_avx2", REAL_TEXT),
     "real_text_base": fields_of("real_text_base", REAL_TEXT),
+    "real_text_intel": fields_of("real_text_intel", REAL_TEXT),
     "recurrent": lambda: by_length("recurrent"),
     "recurrent.speed": lambda: by_length("recurrent", "tokens_per_second"),
     "reduction": fields_of("reduction", FORMULAS, left=3),
     "scaling": fields_of("scaling", FORMULAS, left=3),
     "scaling.trainings": lambda: of_rows(read("scaling")["trainings"], left=1),
-    "train_avx2": train_avx2,
+    "train_avx2": lambda: trained_shapes("train_avx2"),
+    "train_intel": lambda: trained_shapes("train_intel"),
     "train_text": train_text,
     "variants": fields_of(
         "variants",

@@ -48,6 +48,7 @@ def main(
     lines: int = 1000,
     num_hypotheses: int = 4,
     jit_compile: bool = False,
+    parallel_batches: int = 1,
     output: str = "",
 ) -> None:
     """Prints for each signature and each way of batching how many strings differ.
@@ -58,6 +59,7 @@ def main(
         lines: how many of the file's lines.
         num_hypotheses: of the signature n_best.
         jit_compile: whether XLA compiles the export.
+        parallel_batches: parts of a batch that the export searches at a time.
         output: result file to write, for example results/contract.json.
     """
     raw = list(itertools.islice(read_lines(source), lines))
@@ -66,6 +68,7 @@ def main(
         model = pathlib.Path(folder) / "model" / "1"
         options = ["--run_dir", run_dir, "--num_hypotheses", str(num_hypotheses)]
         options += ["--jit_compile", str(jit_compile).lower()]
+        options += ["--parallel_batches", str(parallel_batches)]
         python("-m", "export", "--to", str(model), *options)
         stored = sum(file.stat().st_size for file in (model / "variables").iterdir())
         translated = python("translate.py", "--run_dir", run_dir, stdin=b"\n".join(raw))
