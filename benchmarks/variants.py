@@ -222,7 +222,8 @@ def _search_speed(model, source, grammar: bool, beam_size: int, count: int) -> f
 
 def _actions():
     """Actions of trees among the ids: brackets last, and first pieces of words before them."""
-    from tf_transformer.parsing.linearization import BLANK, Actions, symbols
+    from tf_transformer.parsing.linearization import Actions, symbols
+    from tf_transformer.special_ids import BLANK
 
     names = symbols(BRACKETS, "lexical_in_order")
     words = [f"{BLANK}{i}" for i in range(VOCABULARY - FIRST_ID - len(names))]

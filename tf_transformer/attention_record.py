@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tf_transformer.special_ids import UNK_ID
+from tf_transformer.special_ids import BLANK, UNK_ID
 from tf_transformer.tokenizer import Tokenizer
 
-BLANK = "\u2581"  # SentencePiece's sign for a blank
 SPECIAL_IDS = range(UNK_ID + 1)
 DIGITS = 6  # of weights in JSON
 

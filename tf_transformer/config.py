@@ -286,9 +286,9 @@ class DataConfig:
         segmentation: how SentencePiece divides words: bpe (byte pairs, as the paper for En-De), or
             unigram, whose pieces are chosen by their likelihood as word pieces are (the paper for
             En-Fr).
-        bpe_dropout: probability that training leaves out each merge of a piece, on both sides,
-            anew in each epoch (Provilkov et al. take 0.1). For small corpora. Batches grow by the
-            pieces that are divided.
+        bpe_dropout: probability that each step of byte pair encoding leaves out a merge, in
+            training, on both sides, anew in each epoch (Provilkov et al. take 0.1, which makes a
+            fifth more pieces). For small corpora. Batches grow by the additional pieces.
         normalization: the SentencePiece rule by which the tokenizer rewrites text first.
         linearization: for parsing, the form of trees in which the model writes them: brackets as in
             the paper, or in_order shift-reduce actions; both also with the first pieces of words.

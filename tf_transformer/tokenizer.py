@@ -13,10 +13,9 @@ are removed. With a vocabulary of bytes no blank is removed.
 
 import io
 import itertools
-import math
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sentencepiece
@@ -187,19 +186,19 @@ class Tokenizer:
             ids = ids[: ids.index(EOS_ID)]
         return self._processor.decode(ids)
 
-    def merges(self) -> dict[int, tuple[int, int]]:
-        """By the id of a piece, the two ids that byte pair encoding merges into it.
-
-        Single characters, bytes and special tokens are made by no merge.
+    def merges(self) -> dict[tuple[int, int], int]:
+        """By two ids, the id that byte pair encoding merges them into; the smallest comes first.
 
         Raises:
             InputError: when the pieces were not learned by byte pair encoding, or are bytes.
 
         Example:
             >>> tokenizer = Tokenizer.train(["aaab"] * 9, vocabulary_size=300)
-            >>> {tokenizer.piece(i): "+".join(map(tokenizer.piece, j))
-            ...  for i, j in tokenizer.merges().items()}["▁aaab"]
-            '▁aa+ab'
+            >>> for (left, right), made in tokenizer.merges().items():
+            ...     print(*map(tokenizer.piece, (left, right, made)))
+            a a aa
+            aa b aab
+            ▁ a ▁a
         """
         processor = self._processor
         special = processor.is_control, processor.is_unknown, processor.is_byte
@@ -208,17 +207,20 @@ class Tokenizer:
             for token in range(self.vocabulary_size)
             if not any(kind(token) for kind in special)
         }
-        scores = {piece: processor.get_score(token) for piece, token in ids.items()}
         # Byte pair encoding scores a piece by its rank; unigrams are scored by log probability.
-        is_unigram = any(score % 1 for score in scores.values())
+        is_unigram = any(processor.get_score(token) % 1 for token in ids.values())
         if is_unigram or self.vocabulary_size == BYTES:
             kind = "unigrams" if is_unigram else "bytes"
             raise InputError(
-                f"data.bpe_dropout needs pieces of byte pair encoding; this vocabulary is of "
+                "data.bpe_dropout needs pieces of byte pair encoding; this vocabulary is of "
                 f"{kind}. Set data.bpe_dropout to 0, or train another tokenizer."
             )
-        halves = {piece: _last_merge(piece, scores) for piece in ids}
-        return {ids[piece]: (ids[a], ids[b]) for piece, (a, b) in halves.items() if b}
+        return {
+            (ids[piece[:at]], ids[piece[at:]]): made
+            for piece, made in ids.items()
+            for at in range(1, len(piece))
+            if piece[:at] in ids and piece[at:] in ids
+        }
 
     def piece(self, token: int) -> str:
         """The piece of text of an id; U+2581 stands for a blank."""
@@ -241,17 +243,6 @@ class Tokenizer:
                 "begins with U+2581 (▁), as in ▁house."
             )
         return token
-
-
-def _last_merge(piece: str, scores: Mapping[str, float]) -> tuple[str, str]:
-    """The halves of the last merge when a piece is encoded alone; empty if there is none."""
-    symbols = list(piece)
-    while len(symbols) > 2:
-        joined = [scores.get(a + b, -math.inf) for a, b in itertools.pairwise(symbols)]
-        best = max(range(len(joined)), key=joined.__getitem__)
-        symbols[best : best + 2] = [symbols[best] + symbols[best + 1]]
-    known = len(symbols) == 2 and all(symbol in scores for symbol in symbols)
-    return (symbols[0], symbols[1]) if known else ("", "")
 
 
 def _model_of_bytes(normalization: str) -> bytes:

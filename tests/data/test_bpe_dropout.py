@@ -1,6 +1,7 @@
 """BPE-dropout: the same text in other pieces, with the probabilities of the merges."""
 
 import dataclasses
+import itertools
 import random
 from collections import Counter
 
@@ -11,12 +12,15 @@ from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.bpe_dropout import BpeDropout
 from tf_transformer.errors import InputError
-from tf_transformer.special_ids import EOS_ID, PAD_ID
+from tf_transformer.special_ids import BLANK, EOS_ID, PAD_ID
 from tf_transformer.tokenizer import BYTES, Tokenizer
 from tf_transformer.training.preparation import prepare
 
 TEXTS = ["a little house stands here", "the house", "little houses are standing there", "日本 is é"]
-PAIRS = {14: (10, 11), 15: (12, 13), 16: (14, 15), 17: (16, 10)}  # 17 = ((10 11) (12 13)) 10
+BLANK_ID, A, B, C = 10, 11, 12, 13
+MERGES = {(A, B): 14, (BLANK_ID, A): 15, (B, C): 16, (14, C): 17, (A, 16): 17, (15, 16): 18}
+MERGES |= {(BLANK_ID, 17): 18}
+WORD = 18  # blank a b c
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +28,13 @@ def tokenizer():
     return Tokenizer.train(TEXTS * 3, vocabulary_size=340)
 
 
-def dropout_of(rate, pairs=PAIRS, size=18, max_length=100, seed=1):
-    return BpeDropout(pairs, size, rate, max_length, seed)
+def dropout_of(rate, max_length=100, seed=1):
+    return BpeDropout(MERGES, 19, BLANK_ID, rate, max_length, seed)
+
+
+def of_tokenizer(tokenizer, rate):
+    blank = tokenizer.piece_to_id(BLANK)
+    return BpeDropout(tokenizer.merges(), tokenizer.vocabulary_size, blank, rate, 100, seed=1)
 
 
 def padded(rows):
@@ -37,30 +46,41 @@ def real(row):
     return [token for token in row.tolist() if token != PAD_ID]
 
 
-def divided(token, rate, rng, pairs=PAIRS):
-    """Oracle: the definition, by recursion."""
-    if token not in pairs:
-        return [token]
-    left, right = (divided(half, rate, rng, pairs) for half in pairs[token])
-    whole = len(left) == len(right) == 1
-    return [token] if whole and rng.random() >= rate else left + right
+def encoded(characters, rate, rng):
+    """Oracle: algorithm 1 of Provilkov et al. for one word."""
+    pieces = list(characters)
+    while True:
+        pairs = enumerate(itertools.pairwise(pieces))
+        possible = [(MERGES[pair], at) for at, pair in pairs if pair in MERGES]
+        left = [merge for merge in possible if rng.random() >= rate]
+        if not left:
+            return tuple(pieces)
+        made, at = min(left)
+        pieces[at : at + 2] = [made]
 
 
-def test_pieces_have_the_probabilities_of_the_recursion():
-    count, rate, rng = 40_000, 0.3, random.Random(1)
-    batch = {"source": np.full((count, 1), 17, np.int32)}
-    found = Counter(tuple(real(row)) for row in dropout_of(rate)(0, batch)["source"])
-    expected = Counter(tuple(divided(17, rate, rng)) for _ in range(count))
+@pytest.mark.parametrize("rate", [0.1, 0.4])
+def test_pieces_have_the_probabilities_of_the_paper(rate):
+    count, rng = 40_000, random.Random(1)
+    batch = {"source": np.full((count, 2), WORD, np.int32)}  # two words to a row
+    rows = dropout_of(rate)(0, batch)["source"]
+    found = Counter(words for row in rows for words in split(real(row)))
+    expected = Counter(encoded((BLANK_ID, A, B, C), rate, rng) for _ in range(2 * count))
     assert set(found) == set(expected)
-    assert found[17,] / count == pytest.approx(0.7**4, abs=0.01)  # all four merges take place
     for pieces, times in expected.items():
-        assert found[pieces] == pytest.approx(times, abs=5 * times**0.5 + 20), pieces
+        assert found[pieces] == pytest.approx(times, abs=7 * times**0.5 + 20), pieces
+
+
+def split(row):
+    """The words of a row; each starts with an id that has the blank."""
+    starts = [at for at, token in enumerate(row) if token in (BLANK_ID, 15, 18)]
+    return [tuple(row[a:b]) for a, b in itertools.pairwise([*starts, len(row)])]
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.999999])
 def test_the_text_stays_the_same(tokenizer, rate):
     rows = tokenizer.encode_batch(TEXTS)
-    dropout = BpeDropout(tokenizer.merges(), tokenizer.vocabulary_size, rate, 100, seed=1)
+    dropout = of_tokenizer(tokenizer, rate)
     batch = dropout(5, {"source": padded(rows), "target": padded(rows[::-1])})
     for ids, texts in zip(batch.values(), (TEXTS, TEXTS[::-1]), strict=True):
         assert ids.dtype == np.int32
@@ -74,7 +94,7 @@ def test_the_text_stays_the_same(tokenizer, rate):
 
 
 def test_pieces_are_a_function_of_the_seed_and_the_number_of_the_batch():
-    batch = {"source": np.full((50, 3), 17, np.int32)}
+    batch = {"source": np.full((50, 3), WORD, np.int32)}
     first = dropout_of(0.5)(3, batch)["source"].tolist()
     assert first == dropout_of(0.5)(3, batch)["source"].tolist()
     assert first != dropout_of(0.5)(4, batch)["source"].tolist()
@@ -82,17 +102,17 @@ def test_pieces_are_a_function_of_the_seed_and_the_number_of_the_batch():
 
 
 def test_a_row_that_would_be_too_long_stays_as_it_is():
-    batch = {"source": padded([[17, 17, 2], [17, 2], [2]])}
+    batch = {"source": padded([[WORD, WORD, 2], [WORD, 2], [2]])}
     found = dropout_of(0.999999, max_length=8)(0, batch)["source"]
-    assert list(map(real, found)) == [[17, 17, 2], [10, 11, 12, 13, 10, 2], [2]]
+    assert list(map(real, found)) == [[WORD, WORD, 2], [BLANK_ID, A, B, C, 2], [2]]
 
 
 def test_merges_make_the_pieces_of_the_tokenizer(tokenizer):
-    pairs = tokenizer.merges()
-    assert len(pairs) > 30
-    for token, (left, right) in pairs.items():
-        assert tokenizer.piece(token) == tokenizer.piece(left) + tokenizer.piece(right)
-    single = [i for i in range(tokenizer.vocabulary_size) if i not in pairs]
+    merges = tokenizer.merges()
+    assert len(set(merges.values())) > 30
+    for (left, right), made in merges.items():
+        assert tokenizer.piece(made) == tokenizer.piece(left) + tokenizer.piece(right)
+    single = set(range(tokenizer.vocabulary_size)) - set(merges.values())
     assert all(len(tokenizer.piece(i)) == 1 or tokenizer.piece(i)[0] == "<" for i in single)
 
 

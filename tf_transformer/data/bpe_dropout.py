@@ -1,128 +1,151 @@
-"""BPE-dropout: training divides pieces at random, anew in each epoch."""
+"""BPE-dropout: training divides words into pieces at random, anew in each epoch."""
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from tf_transformer.data.tokens import IdRows
 from tf_transformer.special_ids import PAD_ID
 
+Pair = tuple[int, int]
+_NO_MERGE = np.iinfo(np.int64).max
 
-@dataclass(frozen=True)
-class Merges:
-    """The tree of merges that makes each piece, by the leaves of the tree.
 
-    The merge after a leaf is the one that joins this leaf with the next. It makes a node that
-    covers `before` leaves up to this one, and `after` leaves behind it.
+class MergeTable:
+    """The merges of byte pair encoding, of whole arrays at a time.
+
+    Args:
+        merges: by two ids, the id that they are merged into; the smallest is merged first.
+        vocabulary_size: number of ids.
 
     Attributes:
-        leaves: of each id.
-        nodes: id that the merge after each leaf makes; the last leaf of a piece has none, 0.
-        before: leaves of the merge's left half.
-        after: leaves of its right half; 0 after the last leaf.
+        characters: `IdRows` with the ids of the characters of each id.
+
+    Example:
+        >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8)
+        >>> table.characters.padded(np.array([7])).tolist()
+        [[4, 5, 4]]
     """
 
-    leaves: IdRows
-    nodes: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
+    def __init__(self, merges: Mapping[Pair, int], vocabulary_size: int):
+        self._size = vocabulary_size
+        keyed = {left * vocabulary_size + right: made for (left, right), made in merges.items()}
+        self._keys, self._made = np.array([*sorted(keyed.items()), (_NO_MERGE, 0)], np.int64).T
+        halves = {made: pair for pair, made in merges.items()}
+        known: dict[int, list[int]] = {}
 
-    @classmethod
-    def of(cls, pairs: Mapping[int, tuple[int, int]], vocabulary_size: int) -> "Merges":
-        """The trees of all ids.
+        def characters(token: int) -> list[int]:
+            if token not in known:
+                parts = map(characters, halves.get(token, ()))
+                known[token] = list(itertools.chain.from_iterable(parts)) or [token]
+            return known[token]
 
-        Args:
-            pairs: by the id of a piece, the two ids that are merged into it. Other ids are leaves.
-            vocabulary_size: number of ids.
+        self.characters = IdRows.from_lists([characters(token) for token in range(vocabulary_size)])
 
-        Example:
-            >>> merges = Merges.of({6: (4, 5), 7: (6, 4)}, vocabulary_size=8)
-            >>> merges.leaves.padded(np.array([7])).tolist()
-            [[4, 5, 4]]
-        """
-        trees: dict[int, list[tuple[int, int, int, int]]] = {}
-
-        def tree(token: int) -> list[tuple[int, int, int, int]]:
-            """(leaf, node, before, after) of each leaf."""
-            if token not in trees:
-                if token in pairs:
-                    left, right = map(tree, pairs[token])
-                    joint = (left[-1][0], token, len(left), len(right))
-                    trees[token] = [*left[:-1], joint, *right]
-                else:
-                    trees[token] = [(token, 0, 0, 0)]
-            return trees[token]
-
-        rows = [tree(token) for token in range(vocabulary_size)]
-        flat = np.array([leaf for row in rows for leaf in row], np.int32).T
-        lengths = np.array(list(map(len, rows)))
-        return cls(IdRows(flat[0], lengths), *flat[1:])
+    def made_of(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The ids that pairs of ids are merged into, int64 (N,); `_NO_MERGE` for other pairs."""
+        keys = left.astype(np.int64) * self._size + right
+        places = np.searchsorted(self._keys, keys)
+        return np.where(self._keys[places] == keys, self._made[places], _NO_MERGE)
 
 
 class BpeDropout:
-    """Divides pieces of ids (Provilkov et al. 2020): each merge is left out with a probability.
+    """Encodes the words of id rows again, with some merges left out (Provilkov et al. 2020).
 
-    A piece stays whole if all merges of its tree take place; otherwise the largest nodes whose
-    merges all take place stay. In the paper, words are encoded without these merges, and others may
-    take their place; here the merges are those of the full encoding, which needs no text.
+    Each word starts as characters. Each step leaves out every possible merge with a probability,
+    and then makes the first one of the others. A word is complete when a step has no merge.
 
     Args:
-        pairs: by the id of a piece, the two ids that are merged into it.
+        merges: as of `MergeTable`.
         vocabulary_size: number of ids.
-        rate: probability that a merge is left out.
+        blank: the id of the character that starts a word.
+        rate: probability that a step leaves out a merge.
         max_length: a row that would have more ids stays as it is.
-        seed: the pieces are a function of the seed and the number of the batch.
+        seed: the pieces are a function of the seed, the number of the batch, and the batch.
 
     Example:
-        >>> dropout = BpeDropout({6: (4, 5), 7: (6, 4)}, 8, rate=1.0, max_length=9, seed=1)
+        >>> merges = {(4, 5): 6, (6, 4): 7}
+        >>> dropout = BpeDropout(merges, 8, blank=3, rate=0.999999, max_length=9, seed=1)
         >>> dropout(0, {"source": np.array([[7, 4, 2], [6, 2, 0]])})["source"].tolist()
         [[4, 5, 4, 4, 2], [4, 5, 2, 0, 0]]
     """
 
     def __init__(
         self,
-        pairs: Mapping[int, tuple[int, int]],
+        merges: Mapping[Pair, int],
         vocabulary_size: int,
+        blank: int,
         rate: float,
         max_length: int,
         seed: int,
     ):
-        self._merges = Merges.of(pairs, vocabulary_size)
+        self._table = MergeTable(merges, vocabulary_size)
+        self._blank = blank
         self._rate = rate
         self._max_length = max_length
         self._seed = seed
 
     def __call__(self, number: int, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Batch `number`, by name ids (B, L), with divided pieces: ids (B, L')."""
+        """Batch `number`, by name ids (B, L), with other pieces: ids (B, L')."""
         rng = np.random.default_rng((self._seed, number, 3))
-        return {name: self._divided(ids, rng) for name, ids in batch.items()}
+        return {name: self._encoded(ids, rng) for name, ids in batch.items()}
 
-    def _divided(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _encoded(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         is_real = ids != PAD_ID
-        pieces, counts = self._pieces(ids[is_real], rng)
-        ends = np.concatenate([[0], np.cumsum(counts)])[np.cumsum(is_real.sum(1))]
-        rows = np.split(pieces, ends[:-1])
+        places, ends = self._table.characters.positions(ids[is_real])
+        characters = self._table.characters.ids[places]
+        row_ends = np.concatenate([[0], ends])[np.cumsum(is_real.sum(1))]
+        starts_word = characters == self._blank
+        starts_word[np.concatenate([[0], row_ends[:-1]])] = True
+        words = np.cumsum(starts_word) - 1
+        pieces, words_of_pieces = self._pieces(characters, words, rng)
+        # The words of a row follow one another, so a row ends with its last word.
+        splits = np.searchsorted(words_of_pieces, words[row_ends - 1], side="right")
         kept = [
             row if len(row) <= self._max_length else old[real]
-            for row, old, real in zip(rows, ids, is_real, strict=True)
+            for row, old, real in zip(np.split(pieces, splits[:-1]), ids, is_real, strict=True)
         ]
-        lengths = np.array(list(map(len, kept)))
-        return IdRows(np.concatenate(kept), lengths).padded(np.arange(len(kept)))
+        return IdRows(np.concatenate(kept), np.array(list(map(len, kept)))).padded(
+            np.arange(len(kept))
+        )
 
-    def _pieces(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The pieces of ids (N,), one after another, and how many each has."""
-        merges = self._merges
-        places, ends = merges.leaves.positions(ids)
-        leaf = np.arange(len(places))
-        before, after = merges.before[places], merges.after[places]
-        # A merge takes place if none of the merges in its halves, nor itself, is left out.
-        left_out = np.concatenate([[0], np.cumsum(rng.random(len(places)) < self._rate)])
-        joined = (after > 0) & (left_out[leaf + after] == left_out[leaf - before + 1])
-        starts = ~np.concatenate([[False], joined[:-1]])
-        found = merges.leaves.ids[places].astype(np.int32)
-        at = np.flatnonzero(joined)
-        first, last = at - before[at] + 1, at + after[at]
-        largest = starts[first] & ~joined[last]
-        found[first[largest]] = merges.nodes[places[at[largest]]]
-        return found[starts], np.diff(np.cumsum(starts)[ends - 1], prepend=0)
+    def _pieces(
+        self, ids: np.ndarray, words: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The pieces (N',) of characters (N,), and the number of each one's word.
+
+        Args:
+            ids: of the characters.
+            words: the number of each character's word, ascending.
+            rng: draws the merges that are left out.
+        """
+        complete: list[np.ndarray] = []
+        made = self._made(ids, words, np.arange(len(ids)))
+        while len(ids):
+            allowed = np.where(rng.random(len(ids)) < self._rate, _NO_MERGE, made)
+            starts = np.flatnonzero(np.diff(words, prepend=-1))
+            first = np.repeat(
+                np.minimum.reduceat(allowed, starts), np.diff(starts, append=len(ids))
+            )
+            is_complete = first == _NO_MERGE
+            complete.append(np.stack([ids, words])[:, is_complete])
+            at = np.flatnonzero((allowed == first) & ~is_complete)
+            at = at[np.flatnonzero(np.diff(words[at], prepend=-1))]  # one merge in each word
+            ids = ids.copy()
+            ids[at] = made[at]
+            stays = ~is_complete
+            stays[at + 1] = False
+            at = np.cumsum(stays)[at] - 1
+            ids, words, made = ids[stays], words[stays], made[stays]
+            for changed in (at, at[at > 0] - 1):
+                made[changed] = self._made(ids, words, changed)
+        pieces, numbers = np.concatenate(complete, axis=1)
+        order = np.argsort(numbers, kind="stable")
+        return pieces[order], numbers[order]
+
+    def _made(self, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """What the ids at some places are merged into with the next id of their word."""
+        after = np.minimum(at + 1, len(ids) - 1)
+        made = self._table.made_of(ids[at], ids[after])
+        return np.where((words[at] == words[after]) & (after > at), made, _NO_MERGE)

@@ -21,13 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tf_transformer.parsing.trees import Tree, is_word
-from tf_transformer.special_ids import EOS_ID, UNK_ID
+from tf_transformer.special_ids import BLANK, EOS_ID, UNK_ID
 from tf_transformer.tokenizer import Tokenizer
 
 WORD_PIECE = "<word>"
 UNNAMED_CLOSING = "<)>"
 OTHER, END, WORD, OPEN, CLOSE = range(5)  # kinds of ids
-BLANK = "\u2581"  # SentencePiece's sign for a blank, with which the first piece of a word begins
 
 
 def opening(label: str) -> str:

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf_transformer.special_ids import UNK_ID
+from tf_transformer.special_ids import BLANK, UNK_ID
 from tf_transformer.tokenizer import Tokenizer
-
-BLANK = "\u2581"  # SentencePiece's sign for a blank
 
 
 class WordNumbers:

@@ -20,6 +20,7 @@ from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
+from tf_transformer.special_ids import BLANK
 from tf_transformer.tasks.task import Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.training.strategy import broadcast, is_chief
@@ -197,6 +198,7 @@ def _bpe_dropout(config: Config, tokenizer: Tokenizer) -> BpeDropout | None:
     return BpeDropout(
         tokenizer.merges(),
         tokenizer.vocabulary_size,
+        tokenizer.piece_to_id(BLANK),
         data.bpe_dropout,
         data.max_length,
         config.train.seed,
