@@ -195,10 +195,10 @@ class Tokenizer:
         Example:
             >>> tokenizer = Tokenizer.train(["aaab"] * 9, vocabulary_size=300)
             >>> for (left, right), made in tokenizer.merges().items():
-            ...     print(*map(tokenizer.piece, (left, right, made)))
-            a a aa
-            aa b aab
-            ▁ a ▁a
+            ...     if tokenizer.piece(made) == "▁aaab":
+            ...         print(tokenizer.piece(left), tokenizer.piece(right))
+            ▁ aaab
+            ▁aa ab
         """
         processor = self._processor
         special = processor.is_control, processor.is_unknown, processor.is_byte
