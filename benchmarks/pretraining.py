@@ -24,9 +24,8 @@ from benchmarks.harness.results import Row
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
-from tf_transformer.data.batch_sampler import Batch
 from tf_transformer.data.shard_sampler import ShardSampler
-from tf_transformer.data.tokens import IdRows, TokenExamples
+from tf_transformer.data.tokens import Batch, IdRows, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.files import decode, read_lines
 from tf_transformer.run_folder import RunFolder

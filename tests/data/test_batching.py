@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tf_transformer.data import batch_sampler, shard_sampler
+from tf_transformer.data.augmented_batches import WINDOW, evenly_divided
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.prefetch import AHEAD, prefetch
 from tf_transformer.data.store import TokenStore
@@ -221,17 +222,57 @@ def test_starting_at_a_batch_is_skipping_those_before(sampler, passes):
     assert_same_batches(first_batches(sampler, count, start), skipped)
 
 
-def test_batches_are_augmented_by_their_number(pairs):
-    def plus(number, batch):
-        return {name: ids + number for name, ids in batch.items()}
+def longer(number, examples):
+    """Each row in its own id, as it was, with up to 30 ids more; a function of the number."""
+    rng = np.random.default_rng(number)
+    ids = {name: rows.ids[np.cumsum(rows.lengths) - 1] for name, rows in examples.rows.items()}
+    added = {name: rng.integers(0, 30, len(examples)) for name in examples.rows}
+    return TokenExamples(
+        {
+            name: IdRows(np.repeat(ids[name], lengths), lengths)
+            for name, rows in examples.rows.items()
+            for lengths in [rows.lengths + added[name]]
+        }
+    )
 
+
+def test_augmented_batches_hold_the_examples_of_their_window(pairs):
     store = TokenStore.of(pairs)
-    plain, augmented = (BatchSampler(store, BUDGET, 4, 3, each) for each in (None, plus))
-    start = len(plain) - 3
-    numbered = enumerate(first_batches(plain, 6, start), start)  # into the next epoch
-    expected = [plus(number, batch) for number, batch in numbered]
-    assert_same_batches(first_batches(augmented, 6, start), expected)
+    plain, augmented = (BatchSampler(store, BUDGET, 4, 3, each) for each in (None, longer))
+    count = 4 * WINDOW  # into the next epoch
+    expected = first_batches(plain, count)
+    found = first_batches(augmented, count)
+    for first in range(0, count, WINDOW):
+        window = slice(first, first + WINDOW)
+        examples = [
+            sorted(itertools.chain(*(batch["source"][:, 0] for batch in batches[window])))
+            for batches in (expected, found)
+        ]
+        assert examples[0] == examples[1]
     assert_same_batches(augmented.one_epoch(), plain.one_epoch())
+
+
+@pytest.mark.parametrize("start", [1, WINDOW - 1, WINDOW, 3 * WINDOW + 2])
+def test_starting_at_an_augmented_batch_is_skipping_those_before(pairs, start):
+    augmented = BatchSampler(TokenStore.of(pairs), BUDGET, 4, 3, longer)
+    skipped = first_batches(augmented, start + 5)[start:]
+    assert_same_batches(first_batches(augmented, 5, start), skipped)
+
+
+def test_augmented_batches_are_of_similar_sizes_and_lengths(pairs):
+    augmented = BatchSampler(TokenStore.of(pairs), 1000, 4, 3, longer)
+    ids = [batch["target"] for batch in first_batches(augmented, WINDOW)]
+    sizes = [each.size for each in ids]
+    assert max(sizes) < 1.6 * np.mean(sizes)
+    assert sum((each != 0).sum() for each in ids) > 0.8 * sum(sizes)
+
+
+@pytest.mark.parametrize("lengths", [[1, 1, 1], [100, 1, 1, 1], [1, 1, 1, 100], [5, 1, 9, 1, 1, 1]])
+def test_evenly_divided_batches_are_as_many_as_asked_and_hold_every_example(lengths):
+    batches = evenly_divided(examples_of_lengths(source=lengths), 3, bucket_width=1, seed=1)
+    assert len(batches) == 3
+    assert all(len(batch.rows) for batch in batches)
+    assert sorted(np.concatenate([batch.rows for batch in batches])) == list(range(len(lengths)))
 
 
 def test_batches_go_through_the_epochs(sampler):

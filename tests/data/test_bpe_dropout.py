@@ -11,8 +11,9 @@ import pytest
 from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.bpe_dropout import BpeDropout
+from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
-from tf_transformer.special_ids import BLANK, EOS_ID, PAD_ID
+from tf_transformer.special_ids import BLANK, EOS_ID
 from tf_transformer.tokenizer import BYTES, Tokenizer
 from tf_transformer.training.preparation import prepare
 
@@ -37,13 +38,14 @@ def of_tokenizer(tokenizer, rate):
     return BpeDropout(tokenizer.merges(), tokenizer.vocabulary_size, blank, rate, 100, seed=1)
 
 
-def padded(rows):
-    longest = max(map(len, rows))
-    return np.array([[*row, *[PAD_ID] * (longest - len(row))] for row in rows], np.int32)
-
-
-def real(row):
-    return [token for token in row.tolist() if token != PAD_ID]
+def divided(dropout, number=0, **rows):
+    """By name, the rows in other pieces, as lists."""
+    examples = TokenExamples({name: IdRows.from_lists(each) for name, each in rows.items()})
+    found = dropout(number, examples).rows
+    return {
+        name: [each.tolist() for each in np.split(rows.ids, np.cumsum(rows.lengths)[:-1])]
+        for name, rows in found.items()
+    }
 
 
 def encoded(characters, rate, rng):
@@ -62,9 +64,8 @@ def encoded(characters, rate, rng):
 @pytest.mark.parametrize("rate", [0.1, 0.4])
 def test_pieces_have_the_probabilities_of_the_paper(rate):
     count, rng = 40_000, random.Random(1)
-    batch = {"source": np.full((count, 2), WORD, np.int32)}  # two words to a row
-    rows = dropout_of(rate)(0, batch)["source"]
-    found = Counter(words for row in rows for words in split(real(row)))
+    rows = divided(dropout_of(rate), source=[[WORD, WORD]] * count)["source"]
+    found = Counter(word for row in rows for word in split(row))
     expected = Counter(encoded((BLANK_ID, A, B, C), rate, rng) for _ in range(2 * count))
     assert set(found) == set(expected)
     for pieces, times in expected.items():
@@ -80,31 +81,29 @@ def split(row):
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.999999])
 def test_the_text_stays_the_same(tokenizer, rate):
     rows = tokenizer.encode_batch(TEXTS)
-    dropout = of_tokenizer(tokenizer, rate)
-    batch = dropout(5, {"source": padded(rows), "target": padded(rows[::-1])})
-    for ids, texts in zip(batch.values(), (TEXTS, TEXTS[::-1]), strict=True):
-        assert ids.dtype == np.int32
-        assert [tokenizer.decode(row) for row in ids] == texts
-        assert all(real(row)[-1] == EOS_ID for row in ids)
+    found = divided(of_tokenizer(tokenizer, rate), 5, source=rows, target=rows[::-1])
+    for ids, texts in zip(found.values(), (TEXTS, TEXTS[::-1]), strict=True):
+        assert [tokenizer.decode(np.array(row)) for row in ids] == texts
+        assert all(row[-1] == EOS_ID for row in ids)
     if rate == 0:
-        np.testing.assert_array_equal(batch["source"], padded(rows))
+        assert found["source"] == rows
     if rate > 0.9:
-        assert {len(tokenizer.piece(token)) for row in rows[:1] for token in row[:-1]} != {1}
-        assert {len(tokenizer.piece(token)) for token in real(batch["source"][0])[:-1]} == {1}
+        assert {len(tokenizer.piece(token)) for token in rows[0][:-1]} != {1}
+        assert {len(tokenizer.piece(token)) for token in found["source"][0][:-1]} == {1}
 
 
-def test_pieces_are_a_function_of_the_seed_and_the_number_of_the_batch():
-    batch = {"source": np.full((50, 3), WORD, np.int32)}
-    first = dropout_of(0.5)(3, batch)["source"].tolist()
-    assert first == dropout_of(0.5)(3, batch)["source"].tolist()
-    assert first != dropout_of(0.5)(4, batch)["source"].tolist()
-    assert first != dropout_of(0.5, seed=2)(3, batch)["source"].tolist()
+def test_pieces_are_a_function_of_the_seed_and_the_number_of_the_window():
+    rows = [[WORD] * 3] * 50
+    first = divided(dropout_of(0.5), 3, source=rows)
+    assert first == divided(dropout_of(0.5), 3, source=rows)
+    assert first != divided(dropout_of(0.5), 4, source=rows)
+    assert first != divided(dropout_of(0.5, seed=2), 3, source=rows)
 
 
 def test_a_row_that_would_be_too_long_stays_as_it_is():
-    batch = {"source": padded([[WORD, WORD, 2], [WORD, 2], [2]])}
-    found = dropout_of(0.999999, max_length=8)(0, batch)["source"]
-    assert list(map(real, found)) == [[WORD, WORD, 2], [BLANK_ID, A, B, C, 2], [2]]
+    rows = [[WORD, WORD, 2], [WORD, 2], [2]]
+    found = divided(dropout_of(0.999999, max_length=8), source=rows)["source"]
+    assert found == [[WORD, WORD, 2], [BLANK_ID, A, B, C, 2], [2]]
 
 
 def test_merges_make_the_pieces_of_the_tokenizer(tokenizer):

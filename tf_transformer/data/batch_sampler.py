@@ -1,19 +1,15 @@
 """The batches of a training: an order over shards and epochs that can be computed anywhere."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from tf_transformer.data.augmented_batches import Augment, augmented_batches
 from tf_transformer.data.prefetch import prefetch
 from tf_transformer.data.shard_sampler import BatchIndices, ShardSampler
 from tf_transformer.data.store import TokenStore
-
-Batch = dict[str, np.ndarray]
-"""By name, the ids (B, L) of a batch; int32, 0 = padding."""
-
-Augment = Callable[[int, Batch], Batch]
-"""Changes batch number N of a training; a function of N and the batch."""
+from tf_transformer.data.tokens import Batch
 
 OPEN_SHARDS = 4  # shards whose batches are shuffled together
 
@@ -31,7 +27,7 @@ class BatchSampler:
         batch_tokens: most ids of one name in a batch, padding included.
         bucket_width: lengths are rounded up to multiples of this to be compared.
         seed: of all orders.
-        augment: changes the batches of `batches`; None: they are the examples as they are.
+        augment: changes the examples of `batches`; None: they stay as they are.
     """
 
     def __init__(
@@ -45,7 +41,8 @@ class BatchSampler:
         self.store = store
         self._augment = augment
         self.seed = seed
-        self._options = (batch_tokens, bucket_width)
+        self._batch_tokens = batch_tokens
+        self._bucket_width = bucket_width
         self._sizes: dict[int, int] = {}  # batches by shard
 
     @property
@@ -63,7 +60,7 @@ class BatchSampler:
         return self._sizes[shard]
 
     def _sampler(self, shard: int) -> ShardSampler:
-        sampler = ShardSampler(self.store.shard(shard), *self._options)
+        sampler = ShardSampler(self.store.shard(shard), self._batch_tokens, self._bucket_width)
         self._sizes[shard] = len(sampler)
         return sampler
 
@@ -98,17 +95,14 @@ class BatchSampler:
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Endless batches from batch number `start` of the whole training on."""
-        epoch, first = divmod(start, len(self)) if start else (0, 0)
-        indices = itertools.chain(
-            self.epoch(epoch, first),
-            itertools.chain.from_iterable(map(self.epoch, itertools.count(epoch + 1))),
-        )
-        return prefetch(self._augmented, enumerate(indices, start))
+        if self._augment:
+            return augmented_batches(self._indices, start, self._augment, self._bucket_width)
+        return prefetch(BatchIndices.padded, self._indices(start))
 
-    def _augmented(self, numbered: tuple[int, BatchIndices]) -> Batch:
-        number, indices = numbered
-        batch = indices.padded()
-        return self._augment(number, batch) if self._augment else batch
+    def _indices(self, start: int) -> Iterator[BatchIndices]:
+        epoch, first = divmod(start, len(self)) if start else (0, 0)
+        later = map(self.epoch, itertools.count(epoch + 1))
+        return itertools.chain(self.epoch(epoch, first), itertools.chain.from_iterable(later))
 
     def one_epoch(self) -> Iterator[Batch]:
         """The batches of the first epoch: every example once."""

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tf_transformer.data.tokens import IdRows
-from tf_transformer.special_ids import PAD_ID
+from tf_transformer.data.tokens import IdRows, TokenExamples
 
 Pair = tuple[int, int]
 _NO_MERGE = np.iinfo(np.int64).max
@@ -62,12 +61,13 @@ class BpeDropout:
         blank: the id of the character that starts a word.
         rate: probability that a step leaves out a merge.
         max_length: a row that would have more ids stays as it is.
-        seed: the pieces are a function of the seed, the number of the batch, and the batch.
+        seed: the pieces are a function of the seed, the number of the window, and the examples.
 
     Example:
         >>> merges = {(4, 5): 6, (6, 4): 7}
         >>> dropout = BpeDropout(merges, 8, blank=3, rate=0.999999, max_length=9, seed=1)
-        >>> dropout(0, {"source": np.array([[7, 4, 2], [6, 2, 0]])})["source"].tolist()
+        >>> examples = TokenExamples({"source": IdRows.from_lists([[7, 4, 2], [6, 2]])})
+        >>> dropout(0, examples).batch(np.array([0, 1]))["source"].tolist()
         [[4, 5, 4, 4, 2], [4, 5, 2, 0, 0]]
     """
 
@@ -86,29 +86,29 @@ class BpeDropout:
         self._max_length = max_length
         self._seed = seed
 
-    def __call__(self, number: int, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Batch `number`, by name ids (B, L), with other pieces: ids (B, L')."""
+    def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
+        """The examples of window `number` in other pieces."""
         rng = np.random.default_rng((self._seed, number, 3))
-        return {name: self._encoded(ids, rng) for name, ids in batch.items()}
+        return TokenExamples(
+            {name: self._encoded(rows, rng) for name, rows in examples.rows.items()}
+        )
 
-    def _encoded(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        is_real = ids != PAD_ID
-        places, ends = self._table.characters.positions(ids[is_real])
+    def _encoded(self, rows: IdRows, rng: np.random.Generator) -> IdRows:
+        places, ends = self._table.characters.positions(rows.ids)
         characters = self._table.characters.ids[places]
-        row_ends = np.concatenate([[0], ends])[np.cumsum(is_real.sum(1))]
+        row_ends = ends[np.cumsum(rows.lengths) - 1]
         starts_word = characters == self._blank
-        starts_word[np.concatenate([[0], row_ends[:-1]])] = True
+        starts_word[[0, *row_ends[:-1]]] = True
         words = np.cumsum(starts_word) - 1
         pieces, words_of_pieces = self._pieces(characters, words, rng)
         # The words of a row follow one another, so a row ends with its last word.
         splits = np.searchsorted(words_of_pieces, words[row_ends - 1], side="right")
+        before = np.split(rows.ids, np.cumsum(rows.lengths)[:-1])
         kept = [
-            row if len(row) <= self._max_length else old[real]
-            for row, old, real in zip(np.split(pieces, splits[:-1]), ids, is_real, strict=True)
+            new if len(new) <= self._max_length else old
+            for new, old in zip(np.split(pieces, splits[:-1]), before, strict=True)
         ]
-        return IdRows(np.concatenate(kept), np.array(list(map(len, kept)))).padded(
-            np.arange(len(kept))
-        )
+        return IdRows(np.concatenate(kept), np.array(list(map(len, kept))))
 
     def _pieces(
         self, ids: np.ndarray, words: np.ndarray, rng: np.random.Generator

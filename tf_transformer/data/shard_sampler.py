@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tf_transformer.data.tokens import TokenExamples
+from tf_transformer.data.tokens import Batch, TokenExamples
 
 
 class BatchIndices(NamedTuple):
@@ -14,9 +14,13 @@ class BatchIndices(NamedTuple):
     examples: TokenExamples
     rows: np.ndarray
 
-    def padded(self) -> dict[str, np.ndarray]:
+    def padded(self) -> Batch:
         """By name, the ids (B, L) of the batch; int32, 0 = padding."""
         return self.examples.batch(self.rows)
+
+    def taken(self) -> TokenExamples:
+        """The examples of the batch alone."""
+        return self.examples.taken(self.rows)
 
 
 class ShardSampler:

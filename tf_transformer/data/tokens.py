@@ -4,11 +4,17 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.special_ids import PAD_ID
+
+T = TypeVar("T")
+
+Batch = dict[str, np.ndarray]
+"""By name, the ids (B, L) of a batch; int32, 0 = padding."""
 
 _CHUNK = 2048  # examples tokenised at once: enough work for all cores
 
@@ -64,6 +70,10 @@ class IdRows:
         offsets = np.repeat(self._starts[indices] - ends + lengths, lengths)
         return offsets + np.arange(len(offsets)), ends
 
+    def taken(self, indices: np.ndarray) -> "IdRows":
+        """The rows at `indices` alone."""
+        return IdRows(self.ids[self.positions(indices)[0]], self.lengths[indices])
+
     def padded(self, indices: np.ndarray) -> np.ndarray:
         """The rows at `indices` as an int32 array (B, longest), padded with `PAD_ID`."""
         lengths = self.lengths[indices, np.newaxis]
@@ -97,7 +107,11 @@ class TokenExamples:
         names = parts[0].rows
         return cls({name: IdRows.concatenated([part[name] for part in parts]) for name in names})
 
-    def batch(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+    def taken(self, indices: np.ndarray) -> "TokenExamples":
+        """The examples at `indices` alone."""
+        return TokenExamples({name: rows.taken(indices) for name, rows in self.rows.items()})
+
+    def batch(self, indices: np.ndarray) -> Batch:
         """By name, the rows at `indices` as int32 arrays (B, L), padded with `PAD_ID`."""
         return {name: rows.padded(indices) for name, rows in self.rows.items()}
 
@@ -157,7 +171,7 @@ def _tokenised_chunks(
 ) -> Iterator[TokenExamples]:
     """The examples of at most `max_length` tokens, from `size` examples of the text at a time."""
     dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes per id up to 65,536
-    for chunk in _chunks(stream.start(skipped), size):
+    for chunk in chunks(stream.start(skipped), size):
         columns = zip(*chunk, strict=True)
         encoded = encoder.encode(dict(zip(stream.fields, columns, strict=True)))
         examples = list(zip(*encoded.values(), strict=True))
@@ -171,7 +185,8 @@ def _tokenised_chunks(
             )
 
 
-def _chunks(items: Iterable, size: int) -> Iterator[list]:
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of `size`; the last may be shorter."""
     items = iter(items)
     while chunk := list(itertools.islice(items, size)):
         yield chunk

@@ -13,7 +13,8 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.config import Config
-from tf_transformer.data.batch_sampler import Augment, BatchSampler
+from tf_transformer.data.augmented_batches import Augment
+from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.make_store import find_or_make

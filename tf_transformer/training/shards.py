@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
 
-from tf_transformer.data.batch_sampler import Batch
+from tf_transformer.data.tokens import Batch
 from tf_transformer.training.strategy import num_workers
 
 
