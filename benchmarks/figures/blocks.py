@@ -72,6 +72,7 @@ def multi30k() -> str:
 
 SCORED = {  # by result file
     "multi30k": "Multi30k En→De, test_2016_flickr",
+    "multi30k_lc": "the same, lower-cased and tokenised",
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
 }
 PRETRAINED = {"tatoeba": SCORED["tatoeba"], "tatoeba_newstest": "newstest2013, 3,000 sentences"}

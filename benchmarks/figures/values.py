@@ -33,6 +33,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "layer_complexity.fitted": ("layer", "size"),
     "long_sequences": ("attention", "length"),
     "multi30k": ("average", "dtype", "beam"),
+    "multi30k_lc": ("average", "dtype", "beam"),
     "multi30k_lc_simcut": ("average", "dtype", "beam"),
     "multi30k_simcut": ("average", "dtype", "beam"),
     "parsing": ("system",),
