@@ -477,7 +477,18 @@ FORMULAS = {
     "error": "median error",
 }
 # Results that need a longer measurement than most; without their file there is no block.
+ABLATIONS = {
+    "row": "row",
+    "change": "change",
+    "perplexity": "perplexity",
+    "bleu": "BLEU",
+    "bleu_spread": "± of seeds",
+    "parameters": "parameters",
+    "seeds": "seeds",
+}
+
 _LONG: dict[str, Renderer] = {
+    "ablations": fields_of("ablations", ABLATIONS, left=2),
     "decode_intel.base": lambda: decode("base", "decode_intel"),
     "decode_intel.tiny": lambda: decode("tiny", "decode_intel"),
     "decode_avx2.base": lambda: decode("base", "decode_avx2"),
@@ -524,6 +535,7 @@ _LONG: dict[str, Renderer] = {
     "real_text_intel": fields_of("real_text_intel", REAL_TEXT),
     "recurrent": lambda: by_length("recurrent"),
     "recurrent.speed": lambda: by_length("recurrent", "tokens_per_second"),
+    "regularization": fields_of("regularization", ABLATIONS, left=2),
     "reduction": fields_of("reduction", FORMULAS, left=3),
     "scaling": fields_of("scaling", FORMULAS, left=3),
     "scaling.trainings": lambda: of_rows(read("scaling")["trainings"], left=1),

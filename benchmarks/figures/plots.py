@@ -139,6 +139,22 @@ def parsing(result: dict[str, Any]) -> Figure:
     return figure
 
 
+def ablations(result: dict[str, Any]) -> Figure:
+    """BLEU of each change with the distance of its seeds, and a line at the unchanged model."""
+    rows = result["measurements"]
+    figure, axis = pyplot.subplots(figsize=(7, 1 + 0.3 * len(rows)), layout="constrained")
+    for group, of_group in _grouped(rows, "row").items():
+        scores, changes, spreads = (
+            [row[field] for row in of_group] for field in ("bleu", "change", "bleu_spread")
+        )
+        axis.errorbar(scores, changes, xerr=spreads, fmt="o", capsize=3, label=group)
+    axis.axvline(rows[0]["bleu"], color="gray", linestyle=":")
+    axis.invert_yaxis()
+    axis.set(xlabel="BLEU of the development set")
+    axis.legend()
+    return figure
+
+
 def _grouped(rows: Iterable[Row], field: str) -> dict[str, list[Row]]:
     """The rows by the value of a field."""
     groups: dict[str, list[Row]] = {}
@@ -148,6 +164,7 @@ def _grouped(rows: Iterable[Row], field: str) -> dict[str, list[Row]]:
 
 
 PLOTS: dict[str, Callable[[dict[str, Any]], Figure]] = {
+    "ablations": ablations,
     "heads": heads,
     "layer_complexity": layer_complexity,
     "long_sequences": long_sequences,
@@ -156,6 +173,7 @@ PLOTS: dict[str, Callable[[dict[str, Any]], Figure]] = {
     "positions_short": by_length,
     "pretraining": pretraining,
     "recurrent": by_length,
+    "regularization": ablations,
 }
 
 

@@ -18,6 +18,7 @@ from benchmarks.harness.tables import formatted
 
 # The fields that tell the rows of a result file apart: measurements, or another table of the file.
 KEY_FIELDS: dict[str, tuple[str, ...]] = {
+    "ablations": ("row", "change"),
     "agreement": ("form",),
     "alignments": ("layer", "pairs"),
     "data_memory": ("pairs",),
@@ -46,6 +47,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "real_text_intel": ("system",),
     "recurrent": ("model", "source_tokens"),
     "reduction": ("part",),
+    "regularization": ("row", "change"),
     "remat": ("remat",),
     "scaling": ("part",),
     "serving_load": ("clients",),
