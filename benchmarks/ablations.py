@@ -26,7 +26,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 
-CONFIG = "configs/multi30k.yaml"
+CONFIG = "configs/multi30k_quick.yaml"
 Options = dict[str, Any]  # of train.py
 
 

@@ -1,6 +1,6 @@
 """Trains several models with equal budgets, and measures each by the length of the source.
 
-    python -m benchmarks.equal_budgets --configs configs/multi30k.yaml \
+    python -m benchmarks.equal_budgets --configs configs/multi30k_quick.yaml \
         --option model.position --values sinusoidal,rotary --options '{"train.steps": 4000}' \
         --runs runs/positions --source t.en --reference t.de --output results/positions.json
     python -m benchmarks.equal_budgets --configs configs/a.yaml,configs/b.yaml ...

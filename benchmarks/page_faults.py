@@ -1,6 +1,6 @@
 """Page faults, time and memory of whole commands, with glibc's defaults and with kept memory.
 
-    python -m benchmarks.page_faults --train_config configs/multi30k.yaml \
+    python -m benchmarks.page_faults --train_config configs/multi30k_quick.yaml \
         --run_dir runs/multi30k --saved_model served/multi30k/1 --source test_2016_flickr.en
 
 See `tf_transformer.memory`. The commands run one after the other, each in a process of its own; the
@@ -36,7 +36,7 @@ KEPT = {
 
 
 def main(
-    train_config: str = "configs/multi30k.yaml",
+    train_config: str = "configs/multi30k_quick.yaml",
     run_dir: str = "",
     saved_model: str = "",
     source: str = "",

@@ -35,7 +35,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "long_sequences": ("attention", "length"),
     "multi30k": ("average", "dtype", "beam"),
     "multi30k_lc": ("average", "dtype", "beam"),
-    "multi30k_lc_simcut": ("average", "dtype", "beam"),
+    "multi30k_quick": ("average", "dtype", "beam"),
     "multi30k_simcut": ("average", "dtype", "beam"),
     "parsing": ("system",),
     "positions": ("model", "source_tokens"),

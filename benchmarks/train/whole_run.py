@@ -1,6 +1,6 @@
 """Where the time of a whole training goes, from the start of the command to its end.
 
-    python -m benchmarks.train.whole_run --file configs/multi30k.yaml \
+    python -m benchmarks.train.whole_run --file configs/multi30k_quick.yaml \
         --options '{"train.steps": 1028}'
 
 The parts exclude each other. Updates contain their input: a batch that is not ready when an update
