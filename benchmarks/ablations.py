@@ -60,6 +60,12 @@ PAPER_ROWS: dict[str, dict[str, Options]] = {  # groups are the paper's letters
     },
     "E": {"learned positions": {"model.position": "learned", "model.max_length": 256}},
 }
+REGULARIZATION_BASE: Options = {  # a model that is near its best score within the budget
+    "model.position": "rotary",
+    "model.norm_first": True,
+    "train.warmup_steps": 1000,
+    "train.valid_score_examples": 0,
+}
 REGULARIZATION_ROWS: dict[str, dict[str, Options]] = {
     "base": {"–": {}},
     "noise": {
@@ -75,7 +81,7 @@ REGULARIZATION_ROWS: dict[str, dict[str, Options]] = {
 }
 TABLES = {
     "paper": Table(PAPER_BASE, PAPER_ROWS),
-    "regularization": Table({"train.valid_score_examples": 0}, REGULARIZATION_ROWS),
+    "regularization": Table(REGULARIZATION_BASE, REGULARIZATION_ROWS),
 }
 
 
