@@ -35,6 +35,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "long_sequences": ("attention", "length"),
     "multi30k": ("average", "dtype", "beam"),
     "multi30k_lc": ("average", "dtype", "beam"),
+    "multi30k_lc_rotary": ("average", "dtype", "beam"),
     "multi30k_quick": ("average", "dtype", "beam"),
     "multi30k_simcut": ("average", "dtype", "beam"),
     "parsing": ("system",),
