@@ -476,7 +476,6 @@ FORMULAS = {
     "coefficients": "coefficients",
     "error": "median error",
 }
-# Results that need a longer measurement than most; without their file there is no block.
 ABLATIONS = {
     "row": "row",
     "change": "change",
@@ -487,6 +486,7 @@ ABLATIONS = {
     "seeds": "seeds",
 }
 
+# Results that need a longer measurement than most; without their file there is no block.
 _LONG: dict[str, Renderer] = {
     "ablations": fields_of("ablations", ABLATIONS, left=2),
     "decode_intel.base": lambda: decode("base", "decode_intel"),

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from benchmarks import ablations, equal_budgets
+from benchmarks.figures import plots
 from tf_transformer.commands import command_line, train
 from tf_transformer.errors import InputError
 
@@ -78,3 +79,15 @@ def test_all_rows_are_configurations(table):
             words = [f"--{name}={value}" for name, value in (table.base | options).items()]
             command = ["--config", ablations.CONFIG, "--run_dir", "unused", *words]
             command_line.read_options(train.main, command)  # or it exits
+
+
+def test_the_plot_has_a_line_for_each_change_with_the_distance_of_its_seeds():
+    row = {"perplexity": 8.0, "parameters": 9}
+    rows = [
+        row | {"row": group, "change": change, "bleu": bleu}
+        for group, change, bleu in (("base", "–", 30), ("A", "1 head", 28), ("A", "1 head", 29))
+    ]
+    (axis,) = plots.ablations({"measurements": ablations.combined(rows)}).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["–", "1 head"]
+    segments = [lines.get_segments()[0] for lines in axis.collections]
+    assert [segment[:, 0].tolist() for segment in segments] == [[30, 30], [28, 29]]

@@ -12,7 +12,7 @@ _NO_MERGE = np.iinfo(np.int64).max
 
 
 class MergeTable:
-    """The merges of byte pair encoding, of whole arrays at a time.
+    """The merges of byte pair encoding, for lookups with whole arrays.
 
     Args:
         merges: by two ids, the id that they are merged into; the smallest is merged first.
@@ -121,6 +121,7 @@ class BpeDropout:
             rng: draws the merges that are left out.
         """
         complete: list[np.ndarray] = []
+        ids = ids.copy()  # merged in place
         made = self._made(ids, words, np.arange(len(ids)))
         while len(ids):
             allowed = np.where(rng.random(len(ids)) < self._rate, _NO_MERGE, made)
@@ -132,7 +133,6 @@ class BpeDropout:
             complete.append(np.stack([ids, words])[:, is_complete])
             at = np.flatnonzero((allowed == first) & ~is_complete)
             at = at[np.flatnonzero(np.diff(words[at], prepend=-1))]  # one merge in each word
-            ids = ids.copy()
             ids[at] = made[at]
             stays = ~is_complete
             stays[at + 1] = False
@@ -145,7 +145,7 @@ class BpeDropout:
         return pieces[order], numbers[order]
 
     def _made(self, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """What the ids at some places are merged into with the next id of their word."""
+        """The ids that ids at some places and the next ids of their words are merged into."""
         after = np.minimum(at + 1, len(ids) - 1)
         made = self._table.made_of(ids[at], ids[after])
         return np.where((words[at] == words[after]) & (after > at), made, _NO_MERGE)

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 THREADS = 2
-AHEAD = 16  # results of a function that is not slow
+AHEAD = 16  # results
 
 T = TypeVar("T")
 R = TypeVar("R")
