@@ -72,6 +72,7 @@ REGULARIZATION_ROWS: dict[str, dict[str, Options]] = {
         "dropout 0.3": {"model.dropout_rate": 0.3},
         "word dropout 0.1": {"train.word_dropout": 0.1},
         "BPE-dropout 0.1": {"data.bpe_dropout": 0.1},
+        "LayerDrop 0.1": {"model.layer_drop_rate": 0.1},
     },
     "targets": {f"label smoothing {rate}": {"train.label_smoothing": rate} for rate in (0.2, 0.3)},
     "two predictions": {

@@ -21,7 +21,12 @@ BAD_OPTIONS = [
     ),
     *(
         (ModelConfig, {name: value}, f"model.{name} must be at least 0 and below 1, got {value}.")
-        for name in ("dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
+        for name in (
+            "dropout_rate",
+            "attention_dropout_rate",
+            "feed_forward_dropout_rate",
+            "layer_drop_rate",
+        )
         for value in (-0.1, 1.0)
     ),
     (

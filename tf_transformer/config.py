@@ -82,6 +82,7 @@ class ModelConfig:
         dropout_rate: on each sub-layer's output and on the sums of embeddings and positions.
         attention_dropout_rate: on attention weights.
         feed_forward_dropout_rate: inside the feed-forward network.
+        layer_drop_rate: probability that training skips a layer (LayerDrop, Fan et al. 2020).
         num_key_value_heads: heads of keys and values; 0: num_heads. Fewer is grouped-query
             attention, with a smaller cache; 1 is multi-query attention.
         position: how positions are encoded: added to embeddings (sinusoidal, the paper; learned),
@@ -120,6 +121,7 @@ class ModelConfig:
     dropout_rate: float = 0.1
     attention_dropout_rate: float = 0.0
     feed_forward_dropout_rate: float = 0.0
+    layer_drop_rate: float = 0.0
     num_key_value_heads: int = 0
     position: Position = "sinusoidal"
     max_length: int = 1024
@@ -140,6 +142,7 @@ class ModelConfig:
         _require_positive(self, "max_relative_distance", "attention_window")
         _require_not_negative(self, "num_key_value_heads")
         _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
+        _require_rate(self, "layer_drop_rate")
         for prefix, stack in (("", self.decoder), ("encoder_", self.encoder)):
             if stack.d_model % stack.num_heads and not (self.key_dim and self.value_dim):
                 raise InputError(

@@ -28,11 +28,12 @@ attention = {"num_heads": 2, "key_dim": 3, "value_dim": 7}
 rates = {"dropout_rate": 0.1, "attention_dropout_rate": 0.2, "feed_forward_dropout_rate": 0.3}
 variants = {"num_key_value_heads": 1, "activation": "swiglu", "normalization": "rms_norm"}
 sizes = attention | rates | variants | {"d_ff": 11, "attention_bias": True, "norm_first": True}
-stack = sizes | {"num_layers": 2, "remat": True}
+stack = sizes | {"num_layers": 2, "remat": True, "layer_drop_rate": 0.1}
 linear = {"attention": "linear", "attention_dropout_rate": 0.0}
 no_memory = {"has_cross_attention": False}
 CASES = [
     Case("Dropout", {"rate": 0.3, "seed": 5}, [X], {"training": True}),
+    Case("LayerDrop", {"rate": 0.5, "seed": 5}, [X, X[::-1]]),
     Case("LayerNorm", {"epsilon": 0.1}, [X]),
     Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X]),
     Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),

@@ -198,7 +198,8 @@ def test_attention_biases_are_an_option():
 
 
 @pytest.mark.parametrize(
-    "option", ["dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate"]
+    "option",
+    ["dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate", "layer_drop_rate"],
 )
 def test_each_dropout_works_in_training_and_not_at_inference(option):
     none = {"dropout_rate": 0.0}
@@ -316,6 +317,7 @@ SAVED = VARIANTS | {
         "dropout_rate": 0.3,
         "attention_dropout_rate": 0.2,
         "feed_forward_dropout_rate": 0.1,
+        "layer_drop_rate": 0.4,
     },
     "remat": {"remat": True},
     "local": {"attention": "local", "attention_window": 3},

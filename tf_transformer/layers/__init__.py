@@ -8,6 +8,7 @@ from tf_transformer.layers.cache import Attended, KeyValue, Memory
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.feed_forward import FeedForward
+from tf_transformer.layers.layer_drop import LayerDrop
 from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
 from tf_transformer.layers.normalization import LayerNorm, RMSNorm
 from tf_transformer.layers.position import (
@@ -37,6 +38,7 @@ __all__ = [
     "EncoderLayer",
     "FeedForward",
     "KeyValue",
+    "LayerDrop",
     "LayerNorm",
     "LearnedPosition",
     "Memory",

@@ -8,6 +8,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
 from tf_transformer.layers.cache import Memory
+from tf_transformer.layers.layer_drop import LayerDrop
 from tf_transformer.layers.normalization import NORMALIZATIONS
 from tf_transformer.layers.pattern import Pattern
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
@@ -30,6 +31,7 @@ class Stack(keras.layers.Layer):
         num_layers: number of layers (paper: N).
         remat: whether a layer's inside is computed again for the backward pass, to save memory.
         position: the encoding that acts on the scores of self-attention, if there is one.
+        layer_drop_rate: probability that training skips a layer.
         **layer_options: the arguments of `layer_class`.
     """
 
@@ -40,6 +42,7 @@ class Stack(keras.layers.Layer):
         num_layers: int,
         remat: bool = False,
         position: PositionEncoding | dict | None = None,
+        layer_drop_rate: float = 0.0,
         name=None,
         dtype=None,
         trainable=True,
@@ -48,6 +51,7 @@ class Stack(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         self.num_layers = num_layers
         self.remat = remat
+        self.layer_drop = LayerDrop(layer_drop_rate, dtype=self.dtype_policy)
         self.layer_options = layer_options
         self.layers = [
             self.layer_class(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
@@ -117,7 +121,7 @@ class Stack(keras.layers.Layer):
                 outputs.append(recompute(used, layer.run, *inputs, **options))
             else:
                 outputs.append(layer.run(*inputs, **options))
-            x = outputs[-1].output
+            x = self.layer_drop(x, outputs[-1].output, training=training)
         _, attention, cross_attention, caches = map(list, zip(*outputs, strict=True))
         x = x if self.final_norm is None else self.final_norm(x)
         return StackOutput(x, attention, cross_attention, caches)
@@ -133,8 +137,13 @@ class Stack(keras.layers.Layer):
 
     def get_config(self):
         position = self.position and keras.saving.serialize_keras_object(self.position)
-        sizes = {"num_layers": self.num_layers, "remat": self.remat, "position": position}
-        return super().get_config() | sizes | self.layer_options
+        options = {
+            "num_layers": self.num_layers,
+            "remat": self.remat,
+            "position": position,
+            "layer_drop_rate": self.layer_drop.rate,
+        }
+        return super().get_config() | options | self.layer_options
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -145,6 +154,7 @@ class Encoder(Stack):
         num_layers: number of layers (paper: N).
         remat: whether a layer's inside is computed again for the backward pass, to save memory.
         position: the encoding that acts on the scores of self-attention, if there is one.
+        layer_drop_rate: probability that training skips a layer.
         **layer_options: the arguments of `EncoderLayer`.
 
     Call arguments and returns are those of `EncoderLayer`. `run` returns `StackOutput`, with
@@ -176,6 +186,7 @@ class Decoder(Stack):
         num_layers: number of layers (paper: N).
         remat: whether a layer's inside is computed again for the backward pass, to save memory.
         position: the encoding that acts on the scores of self-attention, if there is one.
+        layer_drop_rate: probability that training skips a layer.
         **layer_options: the arguments of `DecoderLayer`.
 
     Call arguments and returns are those of `DecoderLayer`. `run` returns `StackOutput`, with

@@ -218,6 +218,7 @@ def stack_options(
         "position": position if position.acts_on_scores else None,
         "num_layers": stack.num_layers,
         "remat": config.remat,
+        "layer_drop_rate": config.layer_drop_rate,
         "num_heads": stack.num_heads,
         "key_dim": stack.key_dim,
         "value_dim": stack.value_dim,

@@ -17,7 +17,13 @@ from tf_transformer.training.update import Updater, make_optimizer
 from tf_transformer.weights import load_weights
 
 # Options of the model that a run may have other than the run whose weights it starts with.
-MAY_DIFFER = {"dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate", "remat"}
+MAY_DIFFER = {
+    "dropout_rate",
+    "attention_dropout_rate",
+    "feed_forward_dropout_rate",
+    "layer_drop_rate",
+    "remat",
+}
 
 
 def make_updater(config: Config, task: Task, vocabulary_size: int, execution: Execution) -> Updater:

@@ -1,0 +1,50 @@
+"""LayerDrop: training skips whole layers (Fan et al. 2020)."""
+
+import keras
+from keras import KerasTensor, ops
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class LayerDrop(keras.layers.Layer):
+    """The output of a layer, or in training its input with probability `rate`.
+
+    From Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout". One draw
+    is for all examples of a call. The skipped layer is computed nevertheless, and gets no gradient.
+
+    Args:
+        rate: probability that the layer is skipped.
+        seed: of the random numbers; drawn from Keras' global one when None.
+
+    Call arguments:
+        x: float tensor (B, T, D), the layer's input.
+        output: float tensor (B, T, D), the layer's output.
+        training: whether layers are skipped at all.
+
+    Returns:
+        float tensor (B, T, D).
+
+    Example:
+        >>> LayerDrop(0.1)(np.zeros((1, 2, 3)), np.ones((1, 2, 3)), training=False).shape
+        TensorShape([1, 2, 3])
+    """
+
+    def __init__(self, rate: float, seed: int | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if rate else None
+        self.built = True
+
+    def call(
+        self, x: KerasTensor, output: KerasTensor, training: bool | None = None
+    ) -> KerasTensor:
+        if not training or not self.rate:
+            return output
+        is_skipped = keras.random.uniform((), seed=self.seed_generator) < self.rate
+        return ops.where(is_skipped, x, output)
+
+    def compute_output_shape(self, x_shape, output_shape=None):
+        return x_shape
+
+    def get_config(self):
+        return super().get_config() | {"rate": self.rate, "seed": self.seed}
