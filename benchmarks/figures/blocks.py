@@ -76,7 +76,7 @@ SCORED = {  # by result file
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
 }
 PRETRAINED = {"tatoeba": SCORED["tatoeba"], "tatoeba_newstest": "newstest2013, 3,000 sentences"}
-SCORE_HEADER = ["corpus", "score", "chrF", "trained", "machine", "config"]
+SCORE_HEADER = ["corpus", "score", "chrF", "seeds", "trained", "machine", "config"]
 
 
 def scores() -> str:
@@ -86,7 +86,7 @@ def scores() -> str:
     corpus = "generated numbers and dates En→De, 1,000 unseen pairs"
     exact = f"exact match {found['exact_match']:.1%}"
     rows = [*map(_score, SCORED), [corpus, exact, *_training(demo, found["chrf"])]]
-    return markdown(SCORE_HEADER, rows, left=6)
+    return markdown(SCORE_HEADER, rows, left=len(SCORE_HEADER))
 
 
 def pretrained_scores() -> str:
@@ -108,7 +108,15 @@ def _training(result: dict[str, Any], chrf: float) -> list[str]:
     summary = result["summary"]
     duration = formatted("training_seconds", summary["training_seconds"])
     trained = f"{summary['updates']:,} updates in {duration}"
-    return [f"{chrf:.2f}", trained, machine(result), f"`{summary['config']}`"]
+    return [f"{chrf:.2f}", _seeds(summary), trained, machine(result), f"`{summary['config']}`"]
+
+
+def _seeds(summary: dict[str, Any]) -> str:
+    """The number of trainings that differ in their seed, and the range of their scores."""
+    scores = summary.get("bleu_of_seeds", [])
+    if len(scores) < 2:
+        return "1"
+    return f"{len(scores)}: {min(scores):.2f} to {max(scores):.2f}"
 
 
 def demo_output() -> str:

@@ -28,6 +28,7 @@ def main(
     training_seconds: float = 0.0,
     train_config: str = "",
     tokenize: str = "13a",
+    other_seeds: list[str] | None = None,
     output: str = "",
 ) -> None:
     """Prints a table of scores.
@@ -41,6 +42,8 @@ def main(
         training_seconds: the time that train.py printed, for the result file.
         train_config: the configuration that the run was trained with, for the result file.
         tokenize: of BLEU, as in sacreBLEU; none for text that is tokenised.
+        other_seeds: runs of the same configuration with other seeds, which are scored as in the
+            first row of the table.
         output: result file to write, for example results/multi30k.json.
     """
     import sacrebleu
@@ -48,9 +51,8 @@ def main(
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
     rows, expected = [], dict[tuple[int, int], list[str]]()
     metric, chrf = sacrebleu.BLEU(tokenize=tokenize), sacrebleu.CHRF()
-    for average, beam, dtype in itertools.product(
-        averages or [10, 1], beam_sizes or [4, 1], DTYPES
-    ):
+    averages, beam_sizes = averages or [10, 1], beam_sizes or [4, 1]
+    for average, beam, dtype in itertools.product(averages, beam_sizes, DTYPES):
         translator = _translator(run_dir, dtype, average=average, beam_size=beam)
         found, usage = usage_of(lambda: translator(texts))  # noqa: B023  called at once
         hypotheses = [each.text for each in found]
@@ -61,12 +63,19 @@ def main(
         row["different"] = sum(a != b for a, b in zip(same_search, hypotheses, strict=True))
         rows.append(row | {name: round(value, 2) for name, value in usage._asdict().items()})
     print(of_rows(rows))
+    seeds = [rows[0]["bleu"]]
+    for run in other_seeds or ():
+        other = _translator(run, DTYPES[0], average=averages[0], beam_size=beam_sizes[0])
+        hypotheses = [each.text for each in other(texts)]
+        seeds.append(round(metric.corpus_score(hypotheses, [references]).score, 2))
+    print("BLEU of the seeds:", *seeds)
     summary: dict[str, Any] = {
         "sentences": len(texts),
         "signature": str(metric.get_signature()),
         "updates": _updates(run_dir),
         "training_seconds": training_seconds,
         "config": train_config,
+        "bleu_of_seeds": seeds,
     }
     packages = ("tensorflow", "keras", "sacrebleu")
     results.save(output, rows, packages, summary={k: v for k, v in summary.items() if v})

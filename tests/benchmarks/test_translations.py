@@ -1,11 +1,14 @@
 """benchmarks/translations: comparisons of translations, by hand."""
 
 import json
+import pathlib
+from types import SimpleNamespace
 
 import pytest
+import sacrebleu
 
-from benchmarks.figures import plots
-from benchmarks.translations import agreement, contract, demo, heads
+from benchmarks.figures import blocks, plots
+from benchmarks.translations import agreement, contract, demo, heads, scores
 from benchmarks.translations.compare import bleu, compare, first_lines
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.translator import Translation
@@ -88,6 +91,27 @@ def test_the_translations_of_the_demo_stand_beside_their_sources():
     makefile = (demo.ROOT / "Makefile").read_text("utf-8")
     (row,) = demo.translations(PRINTED, makefile)
     assert (row["text"], row["translation"]) == ("twenty-one", "einundzwanzig")
+
+
+def test_scores_of_several_seeds_are_counted_with_their_range(run, tmp_path, monkeypatch):
+    files = {name: str(tmp_path / name) for name in ("source", "reference")}
+    for file in files.values():
+        pathlib.Path(file).write_text("one\ntwo\n", "utf-8")
+    found = iter([40.0, 39.5, 41.25])  # of float32, of bfloat16, and of the other seed
+    metric = SimpleNamespace(
+        corpus_score=lambda *_: SimpleNamespace(score=next(found)), get_signature=lambda: "s"
+    )
+    monkeypatch.setattr(sacrebleu, "BLEU", lambda **_: metric)
+    output = tmp_path / "scores.json"
+    options = {"averages": [1], "beam_sizes": [1], "other_seeds": [str(run)]}
+    training = {"training_seconds": 60.0, "train_config": "configs/c.yaml"}
+    scores.main(str(run), **files, **options, **training, output=str(output))
+    result = json.loads(output.read_text("utf-8"))
+    assert [row["bleu"] for row in result["measurements"]] == [40, 39.5]
+    others = {name: blocks.read(name) for name in (*blocks.SCORED, "demo")}
+    monkeypatch.setattr(blocks, "read", lambda name: (others | {"multi30k": result})[name])
+    (row,) = (line for line in blocks.scores().splitlines() if "configs/c.yaml" in line)
+    assert "| 2: 40.00 to 41.25 |" in row
 
 
 def test_the_importance_of_heads_is_measured_and_drawn(run, tmp_path, monkeypatch):
