@@ -5,15 +5,16 @@
     python -m benchmarks.ablations --table regularization --runs runs/regularization ...
 
 Each row changes one thing of the first row. `regularization` is a table of ways to learn more from
-a small corpus. As in the paper, the scores are those of the
-development set. The same command again continues what was interrupted, and measures runs that are
-complete. With `--train false` it prints the rows that are there so far.
+a small corpus. As in the paper, the scores are those of the development set.
+
+The result file is written after each training, and the same command again continues with those that
+are not in it. So the trainings of a table can be spread over several days and machines.
 """
 
 import json
 import pathlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from benchmarks import equal_budgets
@@ -90,11 +91,10 @@ def main(
     runs: str,
     source: str,
     reference: str,
+    output: str,
     table: Literal["paper", "regularization"] = "paper",
     updates: int = 1028,
     seeds: int = 2,
-    train: bool = True,
-    output: str = "",
 ) -> None:
     """Trains and scores each row, and prints the table.
 
@@ -102,52 +102,59 @@ def main(
         runs: folder for the runs, one for each row and seed.
         source: file of the development set's sentences.
         reference: file of their translations.
+        output: result file, for example results/ablations.json. Trainings in it are not repeated.
         table: which rows to train.
         updates: budget of each training.
         seeds: trainings of each row.
-        train: whether to train; else only complete runs are scored.
-        output: result file to write, for example results/ablations.json.
     """
     at_least_one(updates=updates, seeds=seeds)
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
-    rows = []
-    for seed in range(1, seeds + 1):  # so that all rows have one seed before any has two
-        for group, changes in TABLES[table].rows.items():
+    budget = {"table": table, "updates": updates}
+    found = _trainings_in(output, budget)
+    done = {(each["change"], each["seed"]) for each in found}
+    for group, change, options, seed in _trainings(TABLES[table], seeds):
+        if (change, seed) in done:
+            continue
+        run = pathlib.Path(runs, f"{group}_{change.replace(' ', '_')}_{seed}")
+        options = options | {"train.steps": updates, "train.seed": seed}
+        equal_budgets.train(run, Model(run.name, CONFIG, {}), options)
+        scores = _scores(run, texts, references)
+        found.append({"row": group, "change": change, "seed": seed} | scores)
+        packages = ("tensorflow", "keras", "sacrebleu")
+        results.save(output, combined(found), packages, summary=budget, trainings=found)
+    print(of_rows(combined(found), left=2))
+
+
+def _trainings_in(output: str, budget: dict[str, Any]) -> list[dict[str, Any]]:
+    """The trainings of a result file, none if there is no such file.
+
+    Raises:
+        InputError: for a file of another table or of other budgets.
+    """
+    if not pathlib.Path(output).is_file():
+        return []
+    result = results.load(output)
+    if result["summary"] != budget:
+        raise InputError(
+            f"{output} has results of {result['summary']}, but the command asks for {budget}. "
+            "Give another --output."
+        )
+    return result["trainings"]
+
+
+def _trainings(table: Table, seeds: int) -> Iterator[tuple[str, str, Options, int]]:
+    """Group, change, options and seed of each training; all rows have a seed before any has two."""
+    for seed in range(1, seeds + 1):
+        for group, changes in table.rows.items():
             for change, options in changes.items():
-                run = pathlib.Path(runs, f"{group}_{change.replace(' ', '_')}_{seed}")
-                budget = {"train.steps": updates, "train.seed": seed}
-                if train:
-                    equal_budgets.train(
-                        run, Model(run.name, CONFIG, {}), TABLES[table].base | options | budget
-                    )
-                if _is_complete(run, updates):
-                    rows.append({"row": group, "change": change} | _scores(run, texts, references))
-    if not rows:
-        raise InputError(f"{runs} has no complete run of {updates:,} updates; use --train true.")
-    found = combined(rows)
-    print(of_rows(found, left=2))
-    summary = {"table": table, "updates": updates, "seeds": seeds}
-    results.save(output, found, ("tensorflow", "keras", "sacrebleu"), summary=summary)
-
-
-def _is_complete(run: pathlib.Path, updates: int) -> bool:
-    return bool(_log(run)) and _log(run)[-1]["step"] == updates
-
-
-def _log(run: pathlib.Path) -> list[dict[str, Any]]:
-    file = RunFolder(run).metrics
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+                yield group, change, table.base | options, seed
 
 
 def _scores(run: pathlib.Path, texts: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Scores of a run; kept beside it, because a row is scored once."""
-    kept = run / "development.json"
-    if not kept.is_file():
-        found = equal_budgets.measured(run, texts, references, [10**9])[0]
-        scores = {"perplexity": _log(run)[-1]["val_perplexity"]}
-        scores |= {name: found[name] for name in ("bleu", "parameters")}
-        kept.write_text(json.dumps(scores))
-    return json.loads(kept.read_text())
+    log = RunFolder(run).metrics.read_text().splitlines()
+    found = equal_budgets.measured(run, texts, references, [10**9])[0]
+    scores = {name: found[name] for name in ("bleu", "parameters")}
+    return {"perplexity": json.loads(log[-1])["val_perplexity"]} | scores
 
 
 def combined(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

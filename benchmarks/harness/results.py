@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.harness.environment import circumstances
+from tf_transformer.files import write_whole
 
 FOLDER = pathlib.Path(__file__).parents[2] / "results"
 
@@ -34,9 +35,7 @@ def save(output: str, rows: Sequence[Row], packages: Sequence[str], **more: Any)
     if not output:
         return
     result = circumstances(*packages) | more | {"measurements": list(rows)}
-    path = pathlib.Path(output)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_whole(output, json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
 def read(name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tf_transformer.errors import InputError
 @pytest.fixture
 def work(tmp_path, monkeypatch):
     """Calls the benchmark with two rows; training writes a log, and seed n has n + 20 BLEU."""
-    trained, scored = [], []
+    trained = []
     rows = {"base": {"–": {}}, "A": {"1 heads": {"model.num_heads": 1}}}
     monkeypatch.setitem(ablations.TABLES, "paper", ablations.Table({}, rows))
 
@@ -25,7 +25,6 @@ def work(tmp_path, monkeypatch):
         )
 
     def measured(run, texts, references, limits):
-        scored.append(run.name)
         return [{"bleu": 20.0 + int(run.name[-1]), "parameters": 7, "model": run.name}]
 
     monkeypatch.setattr(equal_budgets, "train", train)
@@ -34,16 +33,15 @@ def work(tmp_path, monkeypatch):
 
     def call(**options):
         paths = {name: str(tmp_path / "text") for name in ("source", "reference")}
-        ablations.main(
-            str(tmp_path / "runs"), **paths, output=str(tmp_path / "found.json"), **options
-        )
+        output = str(tmp_path / "found.json")
+        ablations.main(str(tmp_path / "runs"), **paths, output=output, **options)
         return json.loads((tmp_path / "found.json").read_text())["measurements"]
 
-    return call, trained, scored
+    return call, trained
 
 
 def test_each_row_has_the_mean_and_the_spread_of_its_seeds(work):
-    call, trained, _ = work
+    call, trained = work
     base, heads = call(updates=5)
     assert base == {
         **{"row": "base", "change": "–", "perplexity": 9.5, "bleu": 21.5, "bleu_spread": 0.5},
@@ -53,21 +51,20 @@ def test_each_row_has_the_mean_and_the_spread_of_its_seeds(work):
     assert [each[1:] for each in trained] == [(1, None), (1, 1), (2, None), (2, 1)]
 
 
-def test_complete_runs_are_scored_once(work):
-    call, _, scored = work
+def test_trainings_of_the_result_file_are_not_repeated(work):
+    call, trained = work
+    assert [row["seeds"] for row in call(updates=5, seeds=1)] == [1, 1]
+    assert [row["seeds"] for row in call(updates=5)] == [2, 2]
     assert call(updates=5) == call(updates=5)
-    assert len(scored) == len(set(scored)) == 4
+    assert len(trained) == 4
 
 
-def test_without_training_there_are_the_rows_of_complete_runs(work):
-    call, trained, _ = work
-    with pytest.raises(InputError, match="no complete run of 5 updates"):
-        call(train=False, updates=5)
-    call(updates=5, seeds=1)
-    assert [row["seeds"] for row in call(train=False, updates=5)] == [1, 1]
-    with pytest.raises(InputError, match="no complete run of 6 updates"):
-        call(train=False, updates=6)
-    assert len(trained) == 2
+def test_a_result_file_of_other_budgets_is_an_error(work):
+    call, trained = work
+    call(updates=5)
+    with pytest.raises(InputError, match=r"'updates': 5.*'updates': 6.*another --output"):
+        call(updates=6)
+    assert len(trained) == 4
 
 
 @pytest.mark.parametrize("table", ablations.TABLES.values(), ids=ablations.TABLES)
