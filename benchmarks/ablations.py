@@ -2,7 +2,8 @@
 
     python -m benchmarks.ablations --runs runs/ablations --source val.en --reference val.de \
         --output results/ablations.json
-    python -m benchmarks.ablations --table regularization --runs runs/regularization ...
+    python -m benchmarks.ablations --table regularization --runs runs/regularization \
+        --updates 3000 --options '{"data.train_source": "a.en", "data.train_target": "a.de"}' ...
 
 Each row changes one thing of the first row. `regularization` is a table of ways to learn more from
 a small corpus. As in the paper, the scores are those of the development set.
@@ -61,7 +62,8 @@ PAPER_ROWS: dict[str, dict[str, Options]] = {  # groups are the paper's letters
     },
     "E": {"learned positions": {"model.position": "learned", "model.max_length": 256}},
 }
-REGULARIZATION_BASE: Options = {  # a model that is near its best score within the budget
+REGULARIZATION_BASE: Options = {  # a model that is near its best score within a budget of minutes
+    "data.vocabulary_size": 4000,
     "model.position": "rotary",
     "model.norm_first": True,
     "train.warmup_steps": 1000,
@@ -95,6 +97,7 @@ def main(
     table: Literal["paper", "regularization"] = "paper",
     updates: int = 1028,
     seeds: int = 2,
+    options: dict[str, Any] | None = None,
 ) -> None:
     """Trains and scores each row, and prints the table.
 
@@ -106,48 +109,50 @@ def main(
         table: which rows to train.
         updates: budget of each training.
         seeds: trainings of each row.
+        options: more options of train.py by name, equal for all rows, like data.train_source.
     """
     at_least_one(updates=updates, seeds=seeds)
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
-    budget = {"table": table, "updates": updates}
-    found = _trainings_in(output, budget)
+    common = {"table": table, "updates": updates, "options": options or {}}
+    found = _trainings_in(output, common)
     done = {(each["change"], each["seed"]) for each in found}
-    for group, change, options, seed in _trainings(TABLES[table], seeds):
+    for group, change, changed, seed in _trainings(TABLES[table], seeds):
         if (change, seed) in done:
             continue
         run = pathlib.Path(runs, f"{group}_{change.replace(' ', '_')}_{seed}")
-        options = options | {"train.steps": updates, "train.seed": seed}
-        equal_budgets.train(run, Model(run.name, CONFIG, {}), options)
+        budget = {"train.steps": updates, "train.seed": seed}
+        model = Model(run.name, CONFIG, changed)
+        equal_budgets.train(run, model, TABLES[table].base | common["options"] | budget)
         scores = _scores(run, texts, references)
         found.append({"row": group, "change": change, "seed": seed} | scores)
         packages = ("tensorflow", "keras", "sacrebleu")
-        results.save(output, combined(found), packages, summary=budget, trainings=found)
+        results.save(output, combined(found), packages, summary=common, trainings=found)
     print(of_rows(combined(found), left=2))
 
 
-def _trainings_in(output: str, budget: dict[str, Any]) -> list[dict[str, Any]]:
+def _trainings_in(output: str, common: dict[str, Any]) -> list[dict[str, Any]]:
     """The trainings of a result file, none if there is no such file.
 
     Raises:
-        InputError: for a file of another table or of other budgets.
+        InputError: for a file of another table, or of other updates or options.
     """
     if not pathlib.Path(output).is_file():
         return []
     result = results.load(output)
-    if result["summary"] != budget:
+    if result["summary"] != common:
         raise InputError(
-            f"{output} has results of {result['summary']}, but the command asks for {budget}. "
+            f"{output} has results of {result['summary']}, but the command asks for {common}. "
             "Give another --output."
         )
     return result["trainings"]
 
 
 def _trainings(table: Table, seeds: int) -> Iterator[tuple[str, str, Options, int]]:
-    """Group, change, options and seed of each training; all rows have a seed before any has two."""
+    """Group, change, changed options and seed; all rows have one seed before any has two."""
     for seed in range(1, seeds + 1):
         for group, changes in table.rows.items():
             for change, options in changes.items():
-                yield group, change, table.base | options, seed
+                yield group, change, options, seed
 
 
 def _scores(run: pathlib.Path, texts: Sequence[str], references: Sequence[str]) -> dict[str, float]:

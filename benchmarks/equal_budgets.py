@@ -35,7 +35,7 @@ class Model(NamedTuple):
 
     name: str
     config: str
-    options: dict[str, str]
+    options: dict[str, Any]
 
 
 def main(

@@ -18,7 +18,7 @@ def work(tmp_path, monkeypatch):
     monkeypatch.setitem(ablations.TABLES, "paper", ablations.Table({}, rows))
 
     def train(run, model, options):
-        trained.append((run.name, options["train.seed"], options.get("model.num_heads")))
+        trained.append(options | model.options)
         run.mkdir(parents=True, exist_ok=True)
         (run / "metrics.jsonl").write_text(
             json.dumps({"step": options["train.steps"], "val_perplexity": 9.5}) + "\n"
@@ -48,7 +48,9 @@ def test_each_row_has_the_mean_and_the_spread_of_its_seeds(work):
         **{"parameters": 7, "seeds": 2},
     }
     assert heads["change"] == "1 heads"
-    assert [each[1:] for each in trained] == [(1, None), (1, 1), (2, None), (2, 1)]
+    names = ("train.seed", "model.num_heads")
+    options = [tuple(each.get(name) for name in names) for each in trained]
+    assert options == [(1, None), (1, 1), (2, None), (2, 1)]
 
 
 def test_trainings_of_the_result_file_are_not_repeated(work):
@@ -59,11 +61,19 @@ def test_trainings_of_the_result_file_are_not_repeated(work):
     assert len(trained) == 4
 
 
-def test_a_result_file_of_other_budgets_is_an_error(work):
+def test_all_trainings_have_the_options_of_the_command(work):
+    call, trained = work
+    call(updates=5, options={"train.seed": 0, "model.num_heads": 8, "data.max_length": 9})
+    assert [each["model.num_heads"] for each in trained] == [8, 1, 8, 1]
+    assert all(each["data.max_length"] == 9 and each["train.seed"] for each in trained)
+
+
+@pytest.mark.parametrize("options", [{"updates": 6}, {"updates": 5, "options": {"data.seed": 6}}])
+def test_a_result_file_of_other_budgets_is_an_error(work, options):
     call, trained = work
     call(updates=5)
-    with pytest.raises(InputError, match=r"'updates': 5.*'updates': 6.*another --output"):
-        call(updates=6)
+    with pytest.raises(InputError, match=r"'updates': 5.* 6.*another --output"):
+        call(**options)
     assert len(trained) == 4
 
 
