@@ -73,6 +73,8 @@ def multi30k() -> str:
 SCORED = {  # by result file
     "multi30k": "Multi30k En→De, test_2016_flickr",
     "multi30k_lc": "the same, lower-cased and tokenised",
+    "multi30k_fr": "Multi30k En→Fr, test_2016_flickr",
+    "multi30k_cs": "Multi30k En→Cs, test_2016_flickr",
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
 }
 PRETRAINED = {"tatoeba": SCORED["tatoeba"], "tatoeba_newstest": "newstest2013, 3,000 sentences"}
@@ -120,10 +122,11 @@ def _seeds(summary: dict[str, Any]) -> str:
 
 
 def demo_output() -> str:
-    """The lines that `make demo` prints from the scores on."""
+    """The lines that `make demo` prints from the scores to the first translation."""
     printed = read("demo")["printed"]
     first = next(n for n, line in enumerate(printed) if " sentences: " in line)
-    return "\n".join(["```", *printed[first:], "```"])
+    last = next(n for n, line in enumerate(printed) if line.startswith('{"translation"'))
+    return "\n".join(["```", *printed[first : last + 1], "```"])
 
 
 def demo_response() -> str:

@@ -34,6 +34,8 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "layer_complexity.fitted": ("layer", "size"),
     "long_sequences": ("attention", "length"),
     "multi30k": ("average", "dtype", "beam"),
+    "multi30k_cs": ("average", "dtype", "beam"),
+    "multi30k_fr": ("average", "dtype", "beam"),
     "multi30k_lc": ("average", "dtype", "beam"),
     "multi30k_lc_rotary": ("average", "dtype", "beam"),
     "multi30k_quick": ("average", "dtype", "beam"),
