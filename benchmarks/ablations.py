@@ -49,10 +49,10 @@ PAPER_BASE: Options = {  # pre-norm with a short warm-up learns the most in a sm
 }
 PAPER_ROWS: dict[str, dict[str, Options]] = {  # groups are the paper's letters
     "base": {"–": {}},
-    "A": {f"{heads} heads": {"model.num_heads": heads} for heads in (1, 2, 8, 16)},
+    "A": {f"h {heads}": {"model.num_heads": heads} for heads in (1, 2, 8, 16)},
     "B": {f"d_k {size}": {"model.key_dim": size, "model.value_dim": 32} for size in (8, 16)},
     "C": {
-        **{f"{layers} layers": {"model.num_layers": layers} for layers in (2, 6)},
+        **{f"N {layers}": {"model.num_layers": layers} for layers in (2, 6)},
         **{f"d_model {size}": {"model.d_model": size} for size in (64, 192)},
         **{f"d_ff {size}": {"model.d_ff": size} for size in (128, 512)},
     },
