@@ -29,6 +29,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 
 CONFIG = "configs/multi30k_quick.yaml"
+PACKAGES = ("tensorflow", "keras", "sacrebleu")
 Options = dict[str, Any]  # of train.py
 
 
@@ -125,8 +126,7 @@ def main(
         equal_budgets.train(run, model, TABLES[table].base | common["options"] | budget)
         scores = _scores(run, texts, references)
         found.append({"row": group, "change": change, "seed": seed} | scores)
-        packages = ("tensorflow", "keras", "sacrebleu")
-        results.save(output, combined(found), packages, summary=common, trainings=found)
+        results.save(output, combined(found), PACKAGES, summary=common, trainings=found)
     print(of_rows(combined(found), left=2))
 
 
