@@ -15,10 +15,10 @@ DOCS = pathlib.Path(figures.__file__).parent
 
 
 def curves(svg):
-    """The points (N, 2) of each curve that has an id, by this id."""
+    """The x and y (2, N) of each curve that has an id, by this id."""
     found = re.findall(r'<g id="([^"]+)">\s*<path d="(M[^"]+)" clip-path', svg)
     return {
-        name: np.array(re.findall(r"[ML] (\S+) (\S+)", path), float)
+        name: np.array(re.findall(r"[ML] (\S+) (\S+)", path), float).T
         for name, path in found
         if not name.startswith(("line2d", "patch", "text"))
     }
@@ -49,7 +49,7 @@ def test_the_encodings_are_those_of_section_3_5():
 
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_the_pages_show_the_figures_that_the_command_draws(name):
-    """Equal but for what differs between versions of matplotlib."""
+    """Equal to a tenth of a point: versions of matplotlib keep other points of a smooth curve."""
     drawn = to_svg(figures.FIGURES[name]())
     assert drawn == to_svg(figures.FIGURES[name]()), "not reproducible"
     shown = (DOCS / "images" / f"{name}.svg").read_text("utf-8")
@@ -58,7 +58,9 @@ def test_the_pages_show_the_figures_that_the_command_draws(name):
     assert texts[0] == texts[1], message
     stored, now = curves(shown), curves(drawn.decode())
     assert stored.keys() == now.keys() != set(), message
-    for curve, points in now.items():
-        np.testing.assert_allclose(stored[curve], points, atol=0.01, err_msg=message)
+    for curve in now:
+        x = np.union1d(stored[curve][0], now[curve][0])
+        y = [np.interp(x, *points) for points in (stored[curve], now[curve])]
+        np.testing.assert_allclose(*y, atol=0.1, err_msg=message)
     pages = [page.read_text("utf-8") for page in DOCS.glob("*.md")]
     assert any(f"images/{name}.svg" in page and "python -m docs.figures" in page for page in pages)
