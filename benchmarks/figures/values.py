@@ -36,6 +36,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "multi30k": ("average", "dtype", "beam"),
     "multi30k_cs": ("average", "dtype", "beam"),
     "multi30k_fr": ("average", "dtype", "beam"),
+    "multi30k_large": ("average", "dtype", "beam"),
     "multi30k_lc": ("average", "dtype", "beam"),
     "multi30k_lc_rotary": ("average", "dtype", "beam"),
     "multi30k_quick": ("average", "dtype", "beam"),
