@@ -180,12 +180,18 @@ def combined(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "change": place[1],
                 "perplexity": round(statistics.mean(row["perplexity"] for row in same), 2),
                 "bleu": round(bleu, 2),
-                "bleu_spread": round(max(abs(row["bleu"] - bleu) for row in same), 2),
+                "bleu_spread": _spread([row["bleu"] for row in same]),
                 "parameters": same[0]["parameters"],
                 "seeds": len(same),
             }
         )
     return table
+
+
+def _spread(scores: Sequence[float]) -> float | None:
+    """The largest distance from the mean; none for a single score."""
+    mean = statistics.mean(scores)
+    return round(max(abs(score - mean) for score in scores), 2) if len(scores) > 1 else None
 
 
 if __name__ == "__main__":

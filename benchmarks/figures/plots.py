@@ -144,9 +144,8 @@ def ablations(result: dict[str, Any]) -> Figure:
     rows = result["measurements"]
     figure, axis = pyplot.subplots(figsize=(7, 1 + 0.3 * len(rows)), layout="constrained")
     for group, of_group in _grouped(rows, "row").items():
-        scores, changes, spreads = (
-            [row[field] for row in of_group] for field in ("bleu", "change", "bleu_spread")
-        )
+        scores, changes = ([row[field] for row in of_group] for field in ("bleu", "change"))
+        spreads = [row["bleu_spread"] or 0 for row in of_group]  # one seed has none
         axis.errorbar(scores, changes, xerr=spreads, fmt="o", capsize=3, label=group)
     axis.axvline(rows[0]["bleu"], color="gray", linestyle=":")
     axis.invert_yaxis()
