@@ -165,6 +165,8 @@ def _scores(run: pathlib.Path, texts: Sequence[str], references: Sequence[str]) 
 def combined(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row for each change: means over seeds, and the largest distance of a seed's BLEU from it.
 
+    A row of one seed has no distance.
+
     Example:
         >>> row = {"row": "A", "change": "1 heads", "perplexity": 8.0, "parameters": 9}
         >>> combined([row | {"bleu": 30}, row | {"bleu": 31}])[0]["bleu_spread"]
@@ -174,24 +176,19 @@ def combined(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for place in dict.fromkeys((row["row"], row["change"]) for row in rows):
         same = [row for row in rows if (row["row"], row["change"]) == place]
         bleu = statistics.mean(row["bleu"] for row in same)
+        distances = [abs(row["bleu"] - bleu) for row in same]
         table.append(
             {
                 "row": place[0],
                 "change": place[1],
                 "perplexity": round(statistics.mean(row["perplexity"] for row in same), 2),
                 "bleu": round(bleu, 2),
-                "bleu_spread": _spread([row["bleu"] for row in same]),
+                "bleu_spread": round(max(distances), 2) if len(same) > 1 else None,
                 "parameters": same[0]["parameters"],
                 "seeds": len(same),
             }
         )
     return table
-
-
-def _spread(scores: Sequence[float]) -> float | None:
-    """The largest distance from the mean; none for a single score."""
-    mean = statistics.mean(scores)
-    return round(max(abs(score - mean) for score in scores), 2) if len(scores) > 1 else None
 
 
 if __name__ == "__main__":
