@@ -33,14 +33,6 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "language_models": ("system",),
     "layer_complexity.fitted": ("layer", "size"),
     "long_sequences": ("attention", "length"),
-    "multi30k": ("average", "dtype", "beam"),
-    "multi30k_cs": ("average", "dtype", "beam"),
-    "multi30k_fr": ("average", "dtype", "beam"),
-    "multi30k_large": ("average", "dtype", "beam"),
-    "multi30k_lc": ("average", "dtype", "beam"),
-    "multi30k_lc_rotary": ("average", "dtype", "beam"),
-    "multi30k_quick": ("average", "dtype", "beam"),
-    "multi30k_simcut": ("average", "dtype", "beam"),
     "parsing": ("system",),
     "positions": ("model", "source_tokens"),
     "positions_short": ("model", "source_tokens"),
@@ -63,7 +55,19 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "train_tiny": ("system",),
     "variants": ("variant",),
     "whole_run": ("part",),
-}
+} | dict.fromkeys(  # of benchmarks.translations.scores
+    (
+        "multi30k",
+        "multi30k_cs",
+        "multi30k_fr",
+        "multi30k_large",
+        "multi30k_lc",
+        "multi30k_lc_rotary",
+        "multi30k_quick",
+        "multi30k_simcut",
+    ),
+    ("average", "dtype", "beam"),
+)
 
 
 def value(name: str) -> str:
