@@ -88,7 +88,7 @@ def scores() -> str:
     found = demo["summary"]
     corpus = "generated numbers and dates En→De, 1,000 unseen pairs"
     exact = f"exact match {found['exact_match']:.1%}"
-    rows = [*map(_score, SCORED), [corpus, exact, *_training(demo, found["chrf"])]]
+    rows = [*map(_score, SCORED), [corpus, exact, *_training(demo, found["chrf"], "1")]]
     return markdown(SCORE_HEADER, rows, left=len(SCORE_HEADER))
 
 
@@ -104,19 +104,20 @@ def _score(name: str) -> list[str]:
     best = result["measurements"][0]
     signature = result["summary"]["signature"].replace("|", r"\|")
     score = f"BLEU **{best['bleu']:.2f}** `{signature}`"
-    return [(SCORED | PRETRAINED)[name], score, *_training(result, best["chrf"])]
+    return [(SCORED | PRETRAINED)[name], score, *_training(result, best["chrf"], _seeds(name))]
 
 
-def _training(result: dict[str, Any], chrf: float) -> list[str]:
+def _training(result: dict[str, Any], chrf: float, seeds: str) -> list[str]:
     summary = result["summary"]
     duration = formatted("training_seconds", summary["training_seconds"])
     trained = f"{summary['updates']:,} updates in {duration}"
-    return [f"{chrf:.2f}", _seeds(summary), trained, machine(result), f"`{summary['config']}`"]
+    return [f"{chrf:.2f}", seeds, trained, machine(result), f"`{summary['config']}`"]
 
 
-def _seeds(summary: dict[str, Any]) -> str:
+def _seeds(name: str) -> str:
     """The number of trainings that differ in their seed, and the range of their scores."""
-    scores = summary.get("bleu_of_seeds", [])
+    names = [name, *(each for each in result_names() if each.startswith(f"{name}_seed_"))]
+    scores = [read(each)["measurements"][0]["bleu"] for each in names]
     if len(scores) < 2:
         return "1"
     return f"{len(scores)}: {min(scores):.2f} to {max(scores):.2f}"

@@ -28,7 +28,6 @@ def main(
     training_seconds: float = 0.0,
     train_config: str = "",
     tokenize: str = "13a",
-    other_seeds: list[str] | None = None,
     output: str = "",
 ) -> None:
     """Prints a table of scores.
@@ -42,9 +41,8 @@ def main(
         training_seconds: the time that train.py printed, for the result file.
         train_config: the configuration that the run was trained with, for the result file.
         tokenize: of BLEU, as in sacreBLEU; none for text that is tokenised.
-        other_seeds: runs of the same configuration with other seeds, which are scored as in the
-            first row of the table.
-        output: result file to write, for example results/multi30k.json.
+        output: result file to write, for example results/multi30k.json; for a training of the same
+            configuration with another seed, results/multi30k_seed_2.json.
     """
     import sacrebleu
 
@@ -63,19 +61,12 @@ def main(
         row["different"] = sum(a != b for a, b in zip(same_search, hypotheses, strict=True))
         rows.append(row | {name: round(value, 2) for name, value in usage._asdict().items()})
     print(of_rows(rows))
-    seeds = [rows[0]["bleu"]]
-    for run in other_seeds or ():
-        other = _translator(run, DTYPES[0], average=averages[0], beam_size=beam_sizes[0])
-        hypotheses = [each.text for each in other(texts)]
-        seeds.append(round(metric.corpus_score(hypotheses, [references]).score, 2))
-    print("BLEU of the seeds:", *seeds)
     summary: dict[str, Any] = {
         "sentences": len(texts),
         "signature": str(metric.get_signature()),
         "updates": _updates(run_dir),
         "training_seconds": training_seconds,
         "config": train_config,
-        "bleu_of_seeds": seeds,
     }
     packages = ("tensorflow", "keras", "sacrebleu")
     results.save(output, rows, packages, summary={k: v for k, v in summary.items() if v})

@@ -93,25 +93,28 @@ def test_the_translations_of_the_demo_stand_beside_their_sources():
     assert (row["text"], row["translation"]) == ("twenty-one", "einundzwanzig")
 
 
-def test_scores_of_several_seeds_are_counted_with_their_range(run, tmp_path, monkeypatch):
+def test_scores_of_a_run_and_of_other_seeds_are_a_row_of_the_page(run, tmp_path, monkeypatch):
     files = {name: str(tmp_path / name) for name in ("source", "reference")}
     for file in files.values():
         pathlib.Path(file).write_text("one\ntwo\n", "utf-8")
-    found = iter([40.0, 39.5, 41.25])  # of float32, of bfloat16, and of the other seed
+    found = iter([40.0, 39.5])  # of float32 and of bfloat16
     metric = SimpleNamespace(
         corpus_score=lambda *_: SimpleNamespace(score=next(found)), get_signature=lambda: "s"
     )
     monkeypatch.setattr(sacrebleu, "BLEU", lambda **_: metric)
     output = tmp_path / "scores.json"
-    options = {"averages": [1], "beam_sizes": [1], "other_seeds": [str(run)]}
+    options = {"averages": [1], "beam_sizes": [1], "output": str(output)}
     training = {"training_seconds": 60.0, "train_config": "configs/c.yaml"}
-    scores.main(str(run), **files, **options, **training, output=str(output))
+    scores.main(str(run), **files, **options, **training)
     result = json.loads(output.read_text("utf-8"))
     assert [row["bleu"] for row in result["measurements"]] == [40, 39.5]
-    others = {name: blocks.read(name) for name in (*blocks.SCORED, "demo")}
-    monkeypatch.setattr(blocks, "read", lambda name: (others | {"multi30k": result})[name])
+    seeds = [{"measurements": [{"bleu": bleu}]} for bleu in (41.25, 39.75)]
+    read = {name: blocks.read(name) for name in (*blocks.SCORED, "demo")} | {"tatoeba": result}
+    read |= {f"tatoeba_seed_{n}": each for n, each in enumerate(seeds, 2)}
+    monkeypatch.setattr(blocks, "read", read.__getitem__)
+    monkeypatch.setattr(blocks, "result_names", lambda: [*read])
     (row,) = (line for line in blocks.scores().splitlines() if "configs/c.yaml" in line)
-    assert "| 2: 40.00 to 41.25 |" in row
+    assert "| 3: 39.75 to 41.25 |" in row
 
 
 def test_the_importance_of_heads_is_measured_and_drawn(run, tmp_path, monkeypatch):
