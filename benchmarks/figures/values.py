@@ -63,6 +63,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
         "multi30k_large",
         "multi30k_lc",
         "multi30k_lc_diversified",
+        "multi30k_lc_longer",
         "multi30k_lc_rotary",
         "multi30k_quick",
         "multi30k_simcut",
