@@ -39,7 +39,7 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 	touch $@
 
 demo: .venv/installed
-	$(PYTHON) train.py --config configs/demo.yaml --run_dir runs/demo
+	$(PYTHON) train.py --config configs/demo.yaml --run_dir runs/demo $(TRAIN_OPTIONS)
 	$(PYTHON) evaluate.py --run_dir runs/demo
 	rm -rf served/demo/1
 	$(PYTHON) -m export --run_dir runs/demo --to served/demo/1

@@ -88,7 +88,8 @@ def scores() -> str:
     found = demo["summary"]
     corpus = "generated numbers and dates En→De, 1,000 unseen pairs"
     exact = f"exact match {found['exact_match']:.1%}"
-    rows = [*map(_score, SCORED), [corpus, exact, *_training(demo, found["chrf"], "1")]]
+    seeds = _seeds("demo", lambda result: result["summary"]["exact_match"], "{:.1%}")
+    rows = [*map(_score, SCORED), [corpus, exact, *_training(demo, found["chrf"], seeds)]]
     return markdown(SCORE_HEADER, rows, left=len(SCORE_HEADER))
 
 
@@ -104,7 +105,8 @@ def _score(name: str) -> list[str]:
     best = result["measurements"][0]
     signature = result["summary"]["signature"].replace("|", r"\|")
     score = f"BLEU **{best['bleu']:.2f}** `{signature}`"
-    return [(SCORED | PRETRAINED)[name], score, *_training(result, best["chrf"], _seeds(name))]
+    seeds = _seeds(name, lambda result: result["measurements"][0]["bleu"], "{:.2f}")
+    return [(SCORED | PRETRAINED)[name], score, *_training(result, best["chrf"], seeds)]
 
 
 def _training(result: dict[str, Any], chrf: float, seeds: str) -> list[str]:
@@ -114,13 +116,13 @@ def _training(result: dict[str, Any], chrf: float, seeds: str) -> list[str]:
     return [f"{chrf:.2f}", seeds, trained, machine(result), f"`{summary['config']}`"]
 
 
-def _seeds(name: str) -> str:
+def _seeds(name: str, score: Callable[[dict[str, Any]], float], form: str) -> str:
     """The number of trainings that differ in their seed, and the range of their scores."""
     names = [name, *(each for each in result_names() if each.startswith(f"{name}_seed_"))]
-    scores = [read(each)["measurements"][0]["bleu"] for each in names]
-    if len(scores) < 2:
+    if len(names) < 2:
         return "1"
-    return f"{len(scores)}: {min(scores):.2f} to {max(scores):.2f}"
+    found = [score(read(each)) for each in names]
+    return f"{len(found)}: {form.format(min(found))} to {form.format(max(found))}"
 
 
 def demo_output() -> str:

@@ -17,16 +17,20 @@ ROOT = pathlib.Path(__file__).parents[2]
 CONFIG = "configs/demo.yaml"
 
 
-def main(output: str = "") -> None:
+def main(seed: int | None = None, output: str = "") -> None:
     """Trains, evaluates, exports and translates as `make demo` does, and prints its output.
 
     Args:
-        output: result file to write, for example results/demo.json.
+        seed: of the training; as configured when not given.
+        output: result file to write, for example results/demo.json; for another seed,
+            results/demo_seed_2.json.
     """
     # The environment first, so that pip's output is not part of the record.
     subprocess.run(["make", ".venv/installed"], cwd=ROOT, capture_output=True, check=True)
     start = time.monotonic()
     program = ["make", "--no-print-directory", "demo"]
+    if seed is not None:
+        program.append(f"TRAIN_OPTIONS=--train.seed {seed}")
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)
     seconds = time.monotonic() - start
     lines = readable(done.stderr, done.stdout)

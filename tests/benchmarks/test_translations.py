@@ -115,6 +115,8 @@ def test_scores_of_a_run_and_of_other_seeds_are_a_row_of_the_page(run, tmp_path,
     monkeypatch.setattr(blocks, "result_names", lambda: [*read])
     (row,) = (line for line in blocks.scores().splitlines() if "configs/c.yaml" in line)
     assert "| 3: 39.75 to 41.25 |" in row
+    read["demo_seed_2"] = {"summary": {"exact_match": 0.991}}
+    assert f"| 2: 99.1% to {read['demo']['summary']['exact_match']:.1%} |" in blocks.scores()
 
 
 def test_the_importance_of_heads_is_measured_and_drawn(run, tmp_path, monkeypatch):
