@@ -1,4 +1,4 @@
-# make demo      from a fresh clone to an exported translator
+# make demo      from a fresh clone to an exported translator; TRAIN_OPTIONS: more options of train.py
 # make test      every test that CI runs
 # make test-all  the slow tests, too
 # make test-torch  the Keras-only tests on Keras' torch backend
