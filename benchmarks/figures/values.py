@@ -56,20 +56,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "variants": ("variant",),
     "whole_run": ("part",),
 } | dict.fromkeys(  # of benchmarks.translations.scores
-    (
-        "multi30k",
-        "multi30k_cs",
-        "multi30k_fr",
-        "multi30k_large",
-        "multi30k_lc",
-        "multi30k_lc_diversified",
-        "multi30k_lc_longer",
-        "multi30k_lc_rotary",
-        "multi30k_lc_seed_2",
-        "multi30k_quick",
-        "multi30k_seed_2",
-        "multi30k_simcut",
-    ),
+    (name for name in result_names() if name.startswith("multi30k")),
     ("average", "dtype", "beam"),
 )
 

@@ -20,6 +20,8 @@ CONFIG = "configs/demo.yaml"
 def main(seed: int | None = None, output: str = "") -> None:
     """Trains, evaluates, exports and translates as `make demo` does, and prints its output.
 
+    The folder runs/demo must not exist: `make demo` does not repeat a finished training.
+
     Args:
         seed: of the training; as configured when not given.
         output: result file to write, for example results/demo.json; for another seed,
