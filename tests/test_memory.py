@@ -35,7 +35,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="options of glibc")
-@pytest.mark.parametrize(("size", "one_heap"), [(80 * 2**20, True), (16 * 2**20, False)])
+@pytest.mark.parametrize(("size", "one_heap"), [(80 * 2**20, True), (48 * 2**20, False)])
 def test_freed_memory_is_not_faulted_in_again(size, one_heap):
     def faults(kept: bool, **environment: str) -> int:
         text = ALLOCATIONS.format(kept=kept, size=size, one_heap=one_heap)
@@ -44,6 +44,8 @@ def test_freed_memory_is_not_faulted_in_again(size, one_heap):
         done = subprocess.run(program, env=names | environment, capture_output=True, check=True)
         return int(done.stdout)
 
-    pages = size // os.sysconf("SC_PAGE_SIZE")
-    assert faults(kept=True) < 2 * pages < faults(kept=False)
-    assert faults(kept=True, MALLOC_ARENA_MAX="2") > 2 * pages  # the user's own options remain
+    # Each of the two threads may use a heap of its own, and fault its pages in once. By default,
+    # glibc returns every tensor of more than 32 MiB to the kernel: ten tensors are faulted in.
+    few = 3 * size // os.sysconf("SC_PAGE_SIZE")
+    assert faults(kept=True) < few < faults(kept=False)
+    assert faults(kept=True, MALLOC_ARENA_MAX="2") > few  # the user's own options remain
