@@ -74,7 +74,7 @@ SCORED = {  # by result file
     "multi30k": "Multi30k En→De, test_2016_flickr",
     "multi30k_large": "the same, larger model",
     "multi30k_lc": "Multi30k En→De, lower-cased and tokenised",
-    "multi30k_lc_sampled": "the same, last of six trainings",
+    "multi30k_lc_sampled": "the same, with generated pairs (last of six trainings)",
     "multi30k_fr": "Multi30k En→Fr, test_2016_flickr",
     "multi30k_cs": "Multi30k En→Cs, test_2016_flickr",
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
