@@ -40,8 +40,9 @@ def main(n_best: str, reference: str, to: str, tokenize: str = "13a") -> None:
             f"{reference} has {len(references):,} lines, but {n_best} has hypotheses for "
             f"{len(hypotheses):,}: translate the source of these references."
         )
-    options = {"smooth_method": "add-k", "smooth_value": 1, "effective_order": True}
-    similarity = BLEU(tokenize=tokenize, **options)
+    similarity = BLEU(
+        tokenize=tokenize, smooth_method="add-k", smooth_value=1, effective_order=True
+    )
     chosen = [
         max(texts, key=lambda text: similarity.sentence_score(text, [wanted]).score)
         for texts, wanted in zip(hypotheses, references, strict=True)
