@@ -187,6 +187,11 @@ def test_make_targets_exist():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
+def test_the_readme_names_both_commands_that_set_up():
+    for command in ("make demo", "make test"):
+        assert command in inline("README.md")
+
+
 def test_extras_of_pip_exist():
     import configparser
 
