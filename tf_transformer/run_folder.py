@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pathlib
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -35,6 +36,9 @@ class RunFolder:
         samples: inputs of the validation set, one per line, to check an export with.
         tokens: the tokenised text of a large corpus.
         exports: SavedModels of the best weights, by update.
+        text: identities of the training and validation text, JSON.
+        lock: a training in this folder holds it.
+        starting: exists from the first file of a training to its first checkpoint.
 
     Example:
         >>> RunFolder("runs/demo").tokenizer.as_posix()
@@ -54,11 +58,41 @@ class RunFolder:
         self.samples = path / "samples.txt"
         self.tokens = path / "tokens"
         self.exports = path / "export"
+        self.text = path / "text.json"
+        self.lock = path / ".lock"
+        self.starting = path / ".starting"
 
     @property
     def has_checkpoint(self) -> bool:
         """Whether a training can go on in this folder."""
         return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
+
+    def files(self) -> list[pathlib.Path]:
+        """All files under the names that a run has, whoever made them."""
+        alone = [self.config, self.tokenizer, self.execution, self.metrics, self.samples, self.text]
+        inside = [*self.checkpoints.rglob("*"), *self.logs.glob("events.out.tfevents*")]
+        inside += [*self.tokens.rglob("*"), *self.exports.rglob("*")]
+        return [path for path in (*alone, *inside) if path.is_file() or path.is_symlink()]
+
+    @property
+    def start_mark(self) -> str:
+        """A text that differs for each start of a training without a checkpoint; else empty."""
+        return self.starting.read_text("utf-8") if self.starting.is_file() else ""
+
+    def mark_start(self) -> None:
+        """Marks the folder as that of a training without a checkpoint, and clears it."""
+        write_whole(self.starting, f"a training without a checkpoint: {secrets.token_hex(8)}\n")
+        self.clear(but=self.tokens)
+
+    def clear(self, but: pathlib.Path | None = None) -> None:
+        """Removes all files of the run, except in the folder `but`."""
+        for path in self.files():
+            if but not in path.parents:
+                path.unlink()
+        for folder in (self.checkpoints, self.logs, self.tokens, self.exports):
+            for path in sorted((folder, *folder.rglob("*")), reverse=True):
+                with contextlib.suppress(OSError):  # missing, or it holds something
+                    path.rmdir()
 
     def save_config(self, config: Config) -> None:
         """Writes a configuration, in full."""
@@ -89,6 +123,14 @@ class RunFolder:
     def load_execution(self) -> dict[str, Any] | None:
         """Reads how updates are executed; None for a run of before that was chosen."""
         return json.loads(self.execution.read_text()) if self.execution.is_file() else None
+
+    def save_text(self, identities: Mapping[str, str]) -> None:
+        """Writes the identities of the run's texts."""
+        write_whole(self.text, json.dumps(identities, indent=1) + "\n")
+
+    def load_text(self) -> dict[str, str] | None:
+        """Reads the identities of the run's texts; None for a run of an earlier version."""
+        return json.loads(self.text.read_text("utf-8")) if self.text.is_file() else None
 
     def load_decode_config(self, **decode_options: Any) -> DecodeConfig:
         """The search that the run configures, with other options.

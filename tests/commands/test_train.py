@@ -7,7 +7,6 @@ import pytest
 from tf_transformer.commands import train
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.errors import InputError
-from tf_transformer.training import trainer
 from tf_transformer.training.trainer import Result
 
 SMALL = DataConfig(generated_pairs=60, held_out=20, vocabulary_size=320)
@@ -80,15 +79,3 @@ def test_a_failed_start_leaves_nothing_behind(tmp_path):
     with pytest.raises(InputError):
         train.main(str(tmp_path / "x"), **options)
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["notes.txt"]
-
-
-def test_a_start_that_fails_after_its_first_checkpoint_keeps_its_files(tmp_path, monkeypatch):
-    def fail_after_a_checkpoint(config, run_dir, on_best):
-        (tmp_path / "x" / "checkpoints" / "resume").mkdir(parents=True)
-        (tmp_path / "x" / "checkpoints" / "resume" / "checkpoint").touch()
-        raise InputError("later")
-
-    monkeypatch.setattr(trainer, "train", fail_after_a_checkpoint)
-    with pytest.raises(InputError, match="later"):
-        train.main(str(tmp_path / "x"))
-    assert (tmp_path / "x" / "checkpoints" / "resume" / "checkpoint").exists()

@@ -24,7 +24,7 @@ from tf_transformer.training.validation import Validation
 def test_a_run_holds_what_the_readme_says(run):
     names = {path.name for path in run.iterdir()}
     assert names == {
-        *("config.yaml", "execution.json", "tokenizer.model", "samples.txt"),
+        *("config.yaml", "execution.json", "tokenizer.model", "samples.txt", "text.json"),
         *("checkpoints", "logs", "metrics.jsonl"),
     }
     assert RunFolder(run).load_config() == small_config()
@@ -126,10 +126,9 @@ def test_another_configuration_is_refused(run):
 
 def test_the_folder_of_tokenised_text_may_change(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
-    data = dataclasses.replace(small_config().data, cache_dir="elsewhere")
-    config = dataclasses.replace(small_config(), data=data)
-    preparation.ensure_config(RunFolder(tmp_path / "run"), config)
-    assert RunFolder(tmp_path / "run").load_config().data.cache_dir == "elsewhere"
+    data = dataclasses.replace(small_config().data, cache_dir=str(tmp_path / "elsewhere"))
+    trainer.train(dataclasses.replace(small_config(), data=data), tmp_path / "run")
+    assert RunFolder(tmp_path / "run").load_config().data == data
 
 
 def test_a_failed_start_does_not_fix_the_configuration(tmp_path):
@@ -138,7 +137,6 @@ def test_a_failed_start_does_not_fix_the_configuration(tmp_path):
     )
     with pytest.raises(InputError, match=r"missing\.en is not a file"):
         trainer.train(broken, tmp_path)
-    (tmp_path / "tokenizer.model").write_bytes(b"of a start that stopped half way")
     assert trainer.train(small_config(steps=1), tmp_path).updates == 1
 
 

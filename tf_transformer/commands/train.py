@@ -24,7 +24,8 @@ def main(
     """Trains a run, or goes on with it when its folder holds checkpoints.
 
     --run_dir alone goes on with the options of the run. A start that fails before its first
-    checkpoint leaves no files behind.
+    checkpoint leaves no files behind. One training at a time owns a folder, and none writes over
+    a finished model or other files.
 
     Args:
         run_dir: the run's folder.
@@ -37,7 +38,6 @@ def main(
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
     from tf_transformer.training import trainer
     from tf_transformer.training.interruption import InterruptionError
-    from tf_transformer.training.preparation import removed_if_failed
 
     config = Config(model, data, train, decode, task)
 
@@ -46,8 +46,7 @@ def main(
             export(run_dir, update)
 
     try:
-        with removed_if_failed(run_dir):
-            result = trainer.train(config, run_dir, on_best)
+        result = trainer.train(config, run_dir, on_best)
     except InterruptionError as stop:
         print(f"{stop}; the same command goes on, or: --run_dir {run_dir}", file=sys.stderr)
         sys.exit(128 + stop.signal)

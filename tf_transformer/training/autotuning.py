@@ -102,7 +102,7 @@ def _fastest(
     updates = _updates(config, batches)
     compilations = min(updates, len({tuple(each.items()) for each in shapes}))
     file = _cache_file(config, shape)
-    costs = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    costs = _stored_costs(file)
     totals: dict[Execution, float] = {}
 
     def total(execution: Execution) -> float:
@@ -119,8 +119,9 @@ def _fastest(
 
     form = min((each for each in executions if each.kernels == executions[0].kernels), key=total)
     chosen = min((each for each in executions if each[:2] == form[:2]), key=total)
-    with contextlib.suppress(OSError):  # a home that cannot be written
-        write_whole(file, json.dumps({name: cost for name, cost in costs.items() if cost}))
+    if file:
+        with contextlib.suppress(OSError):  # a folder that cannot be written
+            write_whole(file, json.dumps({name: cost for name, cost in costs.items() if cost}))
     found = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
     tqdm.write(
         f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {found}. "
@@ -134,8 +135,19 @@ def _shape(batch: BatchIndices) -> Shape:
     return {name: (len(each), int(each.max())) for name, each in lengths.items()}
 
 
-def _cache_file(config: Config, shape: Shape) -> pathlib.Path:
-    """The file with the costs that were measured on this machine with this model and batch."""
+def _stored_costs(file: pathlib.Path | None) -> dict[str, Any]:
+    """The costs in a file; none when it is missing, or cannot be read."""
+    with contextlib.suppress(OSError, ValueError):
+        if file and isinstance(costs := json.loads(file.read_text("utf-8")), dict):
+            return costs
+    return {}
+
+
+def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
+    """The file with the costs that were measured on this machine with this model and batch.
+
+    None for a user without a home.
+    """
     cpu = pathlib.Path("/proc/cpuinfo")
     lines = set(cpu.read_text().split("\n") if cpu.exists() else [platform.processor()])
     facts = [
@@ -146,7 +158,10 @@ def _cache_file(config: Config, shape: Shape) -> pathlib.Path:
         *sorted(item for item in os.environ.items() if item[0].startswith(SETTINGS)),
     ]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-    folder = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    try:
+        folder = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    except RuntimeError:
+        return None
     return pathlib.Path(folder, "tf_transformer", f"updates-{key}.json")
 
 

@@ -60,6 +60,7 @@ class Checkpoints:
                 "metric": early_stopping.metric_name,
             },
         }
+        self._starting = run.starting
         self._intervals = _manager(weights, run.checkpoints, keep)
         self._best = _manager(weights, run.best, 1)
         self._resume = _manager(tf.train.Checkpoint(**self._parts), run.resume, 1)
@@ -86,13 +87,14 @@ class Checkpoints:
     def save(self) -> None:
         """Saves everything that the training needs to go on from here."""
         self._save(self._resume)
+        self._starting.unlink(missing_ok=True)
 
     def save_interval(self, is_best: bool) -> None:
         """Saves the weights at the end of a validation interval, then the rest."""
         self._save(self._intervals)
         if is_best:
             self._save(self._best)
-        self._save(self._resume)
+        self.save()
 
     def _save(self, manager: tf.train.CheckpointManager) -> None:
         try:

@@ -1,11 +1,15 @@
-"""Stops between two updates on SIGINT or SIGTERM."""
+"""Stops between two updates on SIGINT, SIGTERM or SIGHUP."""
 
+import contextlib
+import os
 import signal
+import stat
+import sys
 import threading
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptionError(Exception):
@@ -23,9 +27,10 @@ class InterruptionError(Exception):
 
 
 class StopRequest:
-    """Within `with`, catches the first SIGINT or SIGTERM; a second one has its usual effect.
+    """Within `with`, catches the first of `SIGNALS`; a second one has its usual effect.
 
-    Outside the main thread Python allows no signal handlers, and nothing is caught.
+    A process that was started with nohup goes on ignoring SIGHUP. Outside the main thread Python
+    allows no signal handlers, and nothing is caught.
 
     Attributes:
         signal: number of the signal that was caught, or 0.
@@ -37,7 +42,10 @@ class StopRequest:
 
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._catch) for number in SIGNALS}
+            caught = set(SIGNALS)
+            if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+                caught.remove(signal.SIGHUP)
+            self._before = {number: signal.signal(number, self._catch) for number in caught}
         return self
 
     def __exit__(self, *_) -> None:
@@ -47,3 +55,14 @@ class StopRequest:
     def _catch(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
         self.__exit__()
+        if number == signal.SIGHUP:
+            for stream in (sys.stdout, sys.stderr):
+                _detach(stream)
+
+
+def _detach(stream: TextIO) -> None:
+    """Discards what is written to a terminal that was closed; writing there is an error."""
+    with contextlib.suppress(OSError, ValueError):  # not an open file
+        descriptor = stream.fileno()
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -1,18 +1,17 @@
 """Everything that a training reads: the run's configuration, tokenizer and batches."""
 
-import contextlib
 import functools
 import hashlib
 import os
 import pathlib
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import tensorflow as tf
 from tqdm import tqdm
 
-from tf_transformer.config import Config
+from tf_transformer.config import Config, DataConfig
 from tf_transformer.data.augmented_batches import Augment
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout
@@ -22,7 +21,7 @@ from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.special_ids import BLANK
-from tf_transformer.tasks.task import Task, TestSet
+from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.training.strategy import broadcast, is_chief
 
@@ -34,6 +33,11 @@ MAY_CHANGE = {
     *("train.keep_checkpoints", "train.export_best", "train.strategy", "train.threads"),
     *("train.micro_batches", "train.jit_compile"),
     *("data.cache_dir", "data.origin"),
+}
+LANGUAGES = {"data.source_language", "data.target_language"}
+NAMES = LANGUAGES | {  # of a text; they may change where its identity is known
+    *("data.train_source", "data.train_target", "data.valid_source", "data.valid_target"),
+    *("data.train_file", "data.valid_file", "data.tfds_dir"),
 }
 
 
@@ -75,101 +79,139 @@ def prepare(
     run = RunFolder(run_dir)
     if strategy and not is_chief(strategy):
         broadcast(strategy, [0.0])
-        return _prepare(config, task, run)
-    ensure_config(run, config)
-    data = _prepare(config, task, run)
-    if strategy:
-        broadcast(strategy, [0.0])
-    return data
-
-
-@contextlib.contextmanager
-def removed_if_failed(run_dir: str | os.PathLike) -> Iterator[None]:
-    """Removes what a failed block has made in a run's folder, unless there is a result.
-
-    A checkpoint or the metrics of a validation are a result. Files that were there before stay.
-    """
-    run = RunFolder(run_dir)
-    before = {path for path in (run.path, *run.path.parents) if path.exists()}
-    before |= set(run.path.rglob("*"))
-    try:
-        yield
-    except BaseException:
-        if not (run.has_checkpoint or run.metrics.exists()):
-            _remove(
-                [*sorted(run.path.rglob("*"), reverse=True), run.path, *run.path.parents], before
-            )
-        raise
-
-
-def _remove(paths: Sequence[pathlib.Path], but: Collection[pathlib.Path]) -> None:
-    """Removes files and empty folders, children before parents."""
-    for path in paths:
-        if path not in but:
-            with contextlib.suppress(OSError):  # such as a folder that another run writes in
-                path.rmdir() if path.is_dir() else path.unlink()
-
-
-def ensure_config(run: RunFolder, config: Config) -> None:
-    """Saves the configuration in the folder, unless a different one made its checkpoints.
-
-    Without a checkpoint any configuration is accepted. `MAY_CHANGE` and the options of the search
-    may differ, so that a finished run can be trained further.
-
-    Raises:
-        InputError: when another configuration made the run's checkpoints, or the folder cannot
-            be written.
-    """
-    try:
-        run.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--run_dir {run.path} cannot be made: {error}") from error
-    if not run.has_checkpoint:
-        run.tokenizer.unlink(missing_ok=True)
-    else:
-        changed = {
-            name: values
-            for name, values in run.load_config().differences(config).items()
-            if name not in MAY_CHANGE and not name.startswith("decode.")
-        }
-        if changed:
-            listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
-            raise InputError(
-                f"{run.path} holds a run of another configuration: {listed}. Give --run_dir alone "
-                "to go on with it, or another --run_dir."
-            )
-    run.save_config(config)
-
-
-def _prepare(config: Config, task: Task, run: RunFolder) -> TrainingData:
+        return _batches(config, task, run, task.load_splits(config))
+    require_trainable(run, config)
     if config.data.bpe_dropout and not task.only_text:
         raise InputError(
             "data.bpe_dropout is for translation. Expected 0 for "
             f"{config.task}, got {config.data.bpe_dropout}."
         )
-    train, valid = task.load_splits(config)
-    tokenizer = _tokenizer(run, task, train, config)
-    inputs, references = task.test_set(valid)
-    run.save_samples(inputs[:SAMPLES])
+    splits = task.load_splits(config)
+    if run.has_checkpoint:
+        _require_same_text(run, splits)
+    else:
+        _start(run, config, task, splits)
+    data = _batches(config, task, run, splits)
+    if strategy:
+        broadcast(strategy, [0.0])
+    return data
+
+
+def require_trainable(run: RunFolder, config: Config) -> None:
+    """Raises an `InputError` for a folder in which this configuration cannot be trained.
+
+    A folder whose training can go on needs the same configuration, except for `MAY_CHANGE`, the
+    options of the search, and paths of texts whose identity is known. Another folder may hold no
+    file of a run, unless a training without a checkpoint made it.
+    """
+    start = config.train.init_from
+    if start and run.path.resolve() == pathlib.Path(start).resolve() and not run.has_checkpoint:
+        raise InputError(
+            f"train.init_from and --run_dir are both {run.path}, and a training would write over "
+            "the weights that it starts with. Give another --run_dir."
+        )
+    if run.has_checkpoint:
+        _require_same_options(run, config)
+    elif not run.start_mark and (files := run.files()):
+        names = ", ".join(sorted({path.relative_to(run.path).parts[0] for path in files}))
+        raise InputError(
+            f"--run_dir {run.path} holds files that a training would write over ({names}), and no "
+            "checkpoint to resume from. Give another --run_dir; to start with the weights of the "
+            f"model in this folder, add --train.init_from {run.path}."
+        )
+
+
+def _require_same_options(run: RunFolder, config: Config) -> None:
+    may_change = MAY_CHANGE
+    if run.text.is_file():
+        may_change |= NAMES
+    elif config.data.tfds:  # by an earlier version, which did not store the languages of a corpus
+        _require_same_direction(run, config.data)
+        may_change |= LANGUAGES
+    changed = {
+        name: values
+        for name, values in run.load_config().differences(config).items()
+        if name not in may_change and not name.startswith("decode.")
+    }
+    if changed:
+        listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
+        raise InputError(
+            f"{run.path} holds a run of another configuration: {listed}. Give --run_dir alone "
+            "to go on with it, or another --run_dir."
+        )
+
+
+def _require_same_direction(run: RunFolder, data: DataConfig) -> None:
+    """Raises an `InputError` where an earlier version translated in the other direction.
+
+    It took the languages of a corpus in the order of the alphabet.
+    """
+    languages = [data.source_language, data.target_language]
+    if languages != sorted(languages, reverse=data.tfds_reverse):
+        source, target = languages
+        raise InputError(
+            f"{run.path} was trained from {target} to {source}, because an earlier version took "
+            f"the languages of {data.tfds} in the order of the alphabet. This version would go on "
+            f"from {source} to {target}. Give another --run_dir."
+        )
+
+
+def _identities(splits: Splits) -> dict[str, str]:
+    """What the texts of a run are, whatever the names of their files."""
+    streams = {"training": splits.train, "validation": splits.valid.stream()}
+    return {
+        name: hashlib.sha256(stream.identity.encode()).hexdigest()
+        for name, stream in streams.items()
+    }
+
+
+def _require_same_text(run: RunFolder, splits: Splits) -> None:
+    """Raises an `InputError` when the run began with another text.
+
+    A run of an earlier version does not know its text; it gets the identities of the present one.
+    """
+    identities = _identities(splits)
+    stored = run.load_text()
+    if stored is None:
+        run.save_text(identities)
+    elif changed := " and ".join(name for name in identities if stored[name] != identities[name]):
+        raise InputError(
+            f"the {changed} text of {run.path} has changed since the run began, so its scores "
+            "would not be comparable. Restore the text; or train the new text in another "
+            f"--run_dir, with --train.init_from {run.path} to start with these weights."
+        )
+
+
+def _start(run: RunFolder, config: Config, task: Task, splits: Splits) -> None:
+    """Writes the files of a new run, after everything has been read that can be wrong."""
+    identities = _identities(splits)
+    tokenizer = _new_tokenizer(task, splits.train, config)
+    run.mark_start()
+    run.save_config(config)
+    run.save_text(identities)
+    tokenizer.save(run.tokenizer)
+    run.save_samples(task.test_set(splits.valid).inputs[:SAMPLES])
+
+
+def _batches(config: Config, task: Task, run: RunFolder, splits: Splits) -> TrainingData:
+    tokenizer = run.load_tokenizer()
+    inputs, references = task.test_set(splits.valid)
     count = config.train.valid_score_examples
     sampler = functools.partial(_sampler, encoder=_encoder(config, task, tokenizer))
+    augment = _bpe_dropout(config, tokenizer)
     return TrainingData(
         tokenizer,
-        train=sampler(config, run, "training", train, augment=_bpe_dropout(config, tokenizer)),
-        valid=sampler(config, run, "validation", valid.stream()),
+        train=sampler(config, run, "training", splits.train, augment=augment),
+        valid=sampler(config, run, "validation", splits.valid.stream()),
         scored=TestSet(inputs[:count], references[:count]),
     )
 
 
-def _tokenizer(run: RunFolder, task: Task, stream: ExampleStream, config: Config) -> Tokenizer:
-    """The run's tokenizer; learned, or copied from the run that this one starts with."""
-    if not run.tokenizer.exists():
-        if config.train.init_from:
-            tokenizer = _tokenizer_of(config.train.init_from)
-            task.reuse_tokenizer(tokenizer, stream, config).save(run.tokenizer)
-        else:
-            task.train_tokenizer(stream, config).save(run.tokenizer)
-    return run.load_tokenizer()
+def _new_tokenizer(task: Task, stream: ExampleStream, config: Config) -> Tokenizer:
+    """A tokenizer for a new run: learned, or that of the run that this one starts with."""
+    if not config.train.init_from:
+        return task.train_tokenizer(stream, config)
+    return task.reuse_tokenizer(_tokenizer_of(config.train.init_from), stream, config)
 
 
 def _tokenizer_of(init_from: str) -> Tokenizer:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer import tasks
-from tf_transformer.config import Config
+from tf_transformer.config import Config, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task
@@ -30,6 +30,7 @@ from tf_transformer.training.early_stopping import (
 from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
+from tf_transformer.training.ownership import owned
 from tf_transformer.training.preparation import TrainingData, prepare
 from tf_transformer.training.progress import TrainingProgress
 from tf_transformer.training.samples import Samples
@@ -72,7 +73,8 @@ def train(
     """Trains, or goes on training, the run in a folder.
 
     `RunFolder` lists the files that the folder gets. Given a folder with checkpoints of the same
-    configuration, training goes on from the latest. On SIGINT or SIGTERM it saves one and stops.
+    configuration, training goes on from the latest. On SIGINT, SIGTERM or SIGHUP it saves one and
+    stops. A start that fails before its first checkpoint leaves no files behind.
 
     Args:
         config: everything about the run.
@@ -82,8 +84,9 @@ def train(
             the call.
 
     Raises:
-        InputError: for data that cannot be used, a folder of another configuration or that
-            cannot be written, a training that diverges, or gradients that stay infinite.
+        InputError: for data that cannot be used; a folder of another configuration, with other
+            files, of another training that is running, or that cannot be written; a training
+            that diverges; or gradients that stay infinite.
         InterruptionError: when a signal stopped the training.
     """
     task = tasks.get(config.task)
@@ -91,11 +94,28 @@ def train(
     config = task.complete(config)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
-    strategy, data, execution = _start(config, task, run_dir)
+    strategy = _meet(config.train) if workers.is_multi_worker(config.train.strategy) else None
+    if strategy and not workers.is_chief(strategy):
+        return _train(config, task, run_dir, on_best, strategy)
+    with owned(run_dir):
+        return _train(config, task, run_dir, on_best, strategy)
+
+
+def _train(
+    config: Config,
+    task: Task,
+    run_dir: str | os.PathLike,
+    on_best: Callable[[int], None],
+    together: tf.distribute.Strategy | None,
+) -> Result:
+    """Trains in a folder that this process may write in; `together` with other processes."""
+    run = RunFolder(run_dir)
+    data = prepare(config, task, run_dir, together)
+    strategy, execution = _devices(config, data, run, together)
     keras.utils.set_random_seed(config.train.seed)
     with strategy.scope():
         updater = make_updater(config, task, data.tokenizer.vocabulary_size, execution)
-    goes_on = RunFolder(run_dir).has_checkpoint
+    goes_on = run.has_checkpoint
     if config.train.init_from and not goes_on:
         initialize(updater.model, config)
     early_stopping = EarlyStopping(
@@ -113,6 +133,8 @@ def train(
         *(config, strategy, data, updater, validation, divergence),
         *(early_stopping, checkpoints, on_best),
     )
+    if workers.is_chief(strategy):
+        run.save_config(config)  # `MAY_CHANGE` is the new one, now that the run can go on
     with StopRequest() as stop:
         try:
             return trainer.run(run_dir, stop)
@@ -126,20 +148,22 @@ def train(
             ) from e
 
 
-def _start(
-    config: Config, task: Task, run_dir: str | os.PathLike
-) -> tuple[tf.distribute.Strategy, TrainingData, Execution]:
-    """The devices, the data and the execution; threads are set before TensorFlow computes."""
+def _meet(train: TrainConfig) -> tf.distribute.Strategy:
+    """Waits for the other processes, which must meet before anything else runs on TensorFlow."""
+    possible_executions(train)[0].use_threads(train.threads)
+    return workers.make_strategy(train.strategy)
+
+
+def _devices(
+    config: Config, data: TrainingData, run: RunFolder, together: tf.distribute.Strategy | None
+) -> tuple[tf.distribute.Strategy, Execution]:
+    """The devices and the execution; threads are set before TensorFlow computes."""
     train = config.train
-    if workers.is_multi_worker(train.strategy):  # they must meet before anything else
-        execution = possible_executions(train)[0]
-        execution.use_threads(train.threads)
-        strategy = workers.make_strategy(train.strategy)
-        return strategy, prepare(config, task, run_dir, strategy), execution
-    data = prepare(config, task, run_dir)
-    execution = choose_execution(config, data.train, RunFolder(run_dir))
+    if together:
+        return together, possible_executions(train)[0]
+    execution = choose_execution(config, data.train, run)
     execution.use_threads(train.threads)
-    return workers.make_strategy(train.strategy), data, execution
+    return workers.make_strategy(train.strategy), execution
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,50 @@
+"""The owner of a run's folder: one training at a time, which removes its own files if it fails."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from tf_transformer.errors import InputError
+from tf_transformer.locks import FileLock
+from tf_transformer.run_folder import RunFolder
+
+
+@contextlib.contextmanager
+def owned(run_dir: str | os.PathLike) -> Iterator[None]:
+    """Locks a run's folder in a block, and makes it when it is missing.
+
+    A block that fails before it has a result removes the files of the run that it has written. A
+    checkpoint or the metrics of a validation are a result.
+
+    Raises:
+        InputError: when another training owns the folder, or it cannot be written.
+    """
+    run = RunFolder(run_dir)
+    new_folders = [path for path in (run.path, *run.path.parents) if not path.exists()]
+    lock = _lock(run)
+    before = run.start_mark
+    try:
+        yield
+    except BaseException:
+        if run.start_mark != before and not run.metrics.exists():
+            run.clear()
+            run.starting.unlink(missing_ok=True)
+        raise
+    finally:
+        lock.release()
+        for folder in new_folders:
+            with contextlib.suppress(OSError):  # it holds something
+                folder.rmdir()
+
+
+def _lock(run: RunFolder) -> FileLock:
+    try:
+        run.path.mkdir(parents=True, exist_ok=True)
+        return FileLock(run.lock)
+    except BlockingIOError as error:
+        raise InputError(
+            f"another training is running in {run.path}. Wait for its end, or give another "
+            "--run_dir."
+        ) from error
+    except OSError as error:
+        raise InputError(f"--run_dir {run.path} cannot be made or written: {error}") from error
