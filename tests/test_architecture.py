@@ -17,7 +17,7 @@ LEVELS = [
     {"errors", "special_ids"},
     {"arriving_lines", "files", "locks", "memory", "programs", "progress_bar", "registration", "sequences"}
     | {"threads", "thresholds", "word_alignment"},
-    {"kernels"},
+    {"kernels", "outputs", "start_record"},
     {"config", "layers", "decoding", "tokenizer"},
     {"models", "data", "parsing", "losses", "predictors.predictor", "attention_record"}
     | {"export.micro_batches", "export.parallel_search"},

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import tracemalloc
 
 import pytest
@@ -204,7 +205,8 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path, source):
     folder = tmp_path / "new" / "folder"
     interrupt(folder, source, windows=2)
     found = contents(folder)
-    assert found.keys() == {"out.partial", "several.partial", "numbers.partial"}
+    outputs = {"out.partial", "several.partial", "numbers.partial"}
+    assert found.keys() == {*outputs, "out.partial.json"}
     assert found["out.partial"].count(b"\n") == 8
     Stream([source], outputs_in(folder), window=4, resume=True).run(same)
     assert contents(folder).keys() == {"out", "several", "numbers"}
@@ -300,18 +302,107 @@ def test_a_partial_file_longer_than_the_input_is_an_error(tmp_path, source):
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_complete_file_is_not_overwritten(tmp_path, source, resume):
     (tmp_path / "out").write_bytes(b"precious\n")
-    with pytest.raises(InputError, match=r"out exists already and is complete. Move it away"):
+    with pytest.raises(InputError, match=r"out exists already. Move it away"):
         Stream([source], [Output(str(tmp_path / "out"), one)], resume=resume)
     assert (tmp_path / "out").read_bytes() == b"precious\n"
 
 
 def test_a_partial_file_is_not_overwritten_without_resume(tmp_path, source):
-    (tmp_path / "out.partial").write_bytes(b"precious\n")
+    interrupt(tmp_path, source, windows=2)
+    before = contents(tmp_path)
     with pytest.raises(
         InputError, match=r"out.partial exists, from an interrupted run. Add --resume"
     ):
-        Stream([source], [Output(str(tmp_path / "out"), one)])
+        Stream([source], outputs_in(tmp_path), window=4)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_partial_file_without_a_record_is_never_touched(tmp_path, source, resume):
+    """An earlier version wrote it, or another program."""
+    (tmp_path / "out.partial").write_bytes(b"precious\n")
+    with pytest.raises(InputError, match=r"out.partial .*Move the file away"):
+        Stream([source], [Output(str(tmp_path / "out"), one)], resume=resume).run(same)
     assert (tmp_path / "out.partial").read_bytes() == b"precious\n"
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("input", "another input"),
+        ("option", "--beam_size was 4, now 2"),
+        ("missing option", "--prefixes was None, now True"),
+        ("model", "another checkpoint"),
+    ],
+)
+def test_only_the_same_work_is_resumed(tmp_path, kept, change, message):
+    """Whatever part of it is done, and however long the new input is."""
+    text, out = tmp_path / "in.txt", tmp_path / "out"
+    text.write_text("a\nb\nc\nd\n")
+
+    def start(resume, options, contents, fail_at=None):
+        def lines_of(number, line):
+            if number == fail_at:
+                raise KeyboardInterrupt
+            return [line]
+
+        stream = Stream([str(text)], [Output(str(out), lines_of)], window=2, resume=resume)
+        stream.depends_on(options, contents)
+        stream.run(same)
+
+    options, model = {"--beam_size": 4, "--dtype": "float32"}, {"checkpoint": "abc"}
+    with pytest.raises(KeyboardInterrupt):
+        start(False, options, model, fail_at=kept)
+    before = contents(tmp_path)
+    others, other_model = dict(options), dict(model)
+    if change == "input":
+        text.write_text("a\nb\nc\nD\ne\n")
+        before["in.txt"] = text.read_bytes()
+    elif change == "option":
+        others["--beam_size"] = 2
+    elif change == "missing option":
+        others["--prefixes"] = True
+    else:
+        other_model["checkpoint"] = "abd"
+    if not kept:  # nothing is done, so any work may start
+        start(True, others, other_model)
+        assert out.read_text() == text.read_text()
+        return
+    with pytest.raises(InputError, match=f"out.partial belongs to .*{message}"):
+        start(True, others, other_model)
+    assert contents(tmp_path) == before
+    if change != "input":
+        start(True, options, model)
+        assert out.read_text() == text.read_text()
+        assert not list(tmp_path.glob("*.partial*"))
+
+
+def test_two_processes_do_not_write_one_output(tmp_path, source):
+    out = Output(str(tmp_path / "out"), one)
+    second = Stream([source], [out])
+
+    def step(lines, progress):
+        with pytest.raises(InputError, match=r"another process is writing .*out\.partial"):
+            second.run(same)
+        return lines
+
+    Stream([source], [out], window=30).run(step)
+    with pytest.raises(InputError, match="out exists already"):
+        second.run(same)
+    assert (tmp_path / "out").read_bytes().count(b"\n") == 25
+
+
+def test_devices_and_pipes_are_written_at_once(tmp_path, source):
+    os.mkfifo(tmp_path / "pipe")
+    received = []
+    reader = threading.Thread(target=lambda: received.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    outputs = [Output(str(tmp_path / "pipe"), one), Output(os.devnull, one)]
+    Stream([source], [*outputs, Output(os.devnull, one)]).run(same)
+    reader.join()
+    assert received[0].count(b"\n") == 25
+    assert not list(tmp_path.glob("*.partial*"))
 
 
 def test_a_different_output_than_the_interrupted_runs_is_an_error(tmp_path, source):

@@ -9,7 +9,7 @@ import pathlib
 class FileLock:
     """An exclusive lock on a file; the kernel drops it when the process ends, however it ends.
 
-    The file is made when it is missing, and `release` removes it. On a file system without locks
+    The file is made when it is missing, and may hold something. On a file system without locks
     nothing is locked.
 
     Args:
@@ -40,7 +40,13 @@ class FileLock:
         os.close(self._descriptor)
         return False
 
-    def release(self) -> None:
-        """Removes the file and gives up the lock."""
-        self._path.unlink(missing_ok=True)
+    def write(self, content: bytes) -> None:
+        """Replaces the content of the file."""
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, content, 0)
+
+    def release(self, remove: bool = True) -> None:
+        """Gives up the lock, and removes the file or leaves it."""
+        if remove:
+            self._path.unlink(missing_ok=True)
         os.close(self._descriptor)

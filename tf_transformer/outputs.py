@@ -34,27 +34,34 @@ def require_free(
         overwrite: whether an output may hold something that the command will replace.
 
     Raises:
-        InputError: for an output that is a folder, an input or another output, or that holds
-            something.
+        InputError: for an output that is a folder or holds something, and as `require_distinct`.
     """
-    files = [path for path in outputs if not is_stream(path)]
-    inputs = list(inputs)
-    for number, path in enumerate(files):
+    require_distinct(outputs, inputs)
+    for path in outputs:
+        if is_stream(path):
+            continue
         if os.path.isdir(path):
             raise InputError(f"{path} is a folder; expected the name of a file to write.")
-        if any(_same(path, other) for other in inputs):
+        if not overwrite and _size(path):
             raise InputError(
-                f"{path} is an input of this command, which cannot also be an output. Give "
-                "another name."
+                f"{path} exists already. Move it away, give another name, or replace it with "
+                "--overwrite true."
+            )
+
+
+def require_distinct(outputs: Sequence[Path], inputs: Iterable[Path] = ()) -> None:
+    """Raises an `InputError` for two outputs that are one file, or an output that is an input."""
+    files = [path for path in outputs if not is_stream(path)]
+    others = [*inputs, "/dev/stdin", "/dev/stdout"]
+    for number, path in enumerate(files):
+        if any(_same(path, other) for other in others):
+            raise InputError(
+                f"{path} is also an input of this command or its standard output. Give another "
+                "name for the output."
             )
         if any(_same(path, other) for other in files[:number]):
             listed = ", ".join(map(str, outputs))
             raise InputError(f"expected a different file for each output, got {listed}.")
-        if not overwrite and _size(path):
-            raise InputError(
-                f"{path} exists already and is complete. Move it away, give another name, or "
-                "replace it with --overwrite true."
-            )
 
 
 def write_output(path: Path, content: str | bytes, overwrite: bool = False) -> None:

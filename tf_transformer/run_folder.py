@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import hashlib
 import json
 import math
 import os
@@ -132,6 +133,23 @@ class RunFolder:
         """Reads the identities of the run's texts; None for a run of an earlier version."""
         return json.loads(self.text.read_text("utf-8")) if self.text.is_file() else None
 
+    def identities(self, average: int | str) -> dict[str, str]:
+        """What a prediction depends on besides its search, for comparisons.
+
+        The index of a checkpoint has checksums of all its weights.
+
+        Args:
+            average: as `DecodeConfig.average`, the weights.
+        """
+        config = self.load_config()
+        folder = {"best": self.best, "ema": self.resume}.get(str(average), self.checkpoints)
+        weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]
+        return {
+            "model": _hash(json.dumps([config.task, asdict(config.model)]).encode()),
+            "tokenizer": _hash(self.tokenizer.read_bytes() if self.tokenizer.is_file() else b""),
+            "checkpoint": _hash(*weights),
+        }
+
     def load_decode_config(self, **decode_options: Any) -> DecodeConfig:
         """The search that the run configures, with other options.
 
@@ -167,6 +185,11 @@ class RunFolder:
             with contextlib.suppress(ValueError):  # a line that a kill cut short
                 rows.append(json.loads(line))
         return [row for row in rows if row["step"] <= last_update]
+
+
+def _hash(*contents: bytes) -> str:
+    digests = b"".join(hashlib.sha256(content).digest() for content in contents)
+    return hashlib.sha256(digests).hexdigest()
 
 
 @functools.lru_cache(maxsize=4)

@@ -2,26 +2,30 @@
 
 Lines are read, processed and written in windows, so memory holds one window whatever the length of
 the file. Every output corresponds to the input line by line and in order. It is written as
-`<name>.partial` and gets its name when it is complete.
+`<name>.partial` and gets its name when it is complete. A record beside it says which inputs and
+options it depends on, so that only the same work is resumed.
 
 A window of stdin also ends when the next line does not arrive within `WAIT`, and on a terminal
 after each line, so that a person or a program gets an answer before the end of the input.
 """
 
 import contextlib
+import hashlib
 import io
 import itertools
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from tf_transformer.arriving_lines import ArrivingLines
 from tf_transformer.errors import InputError
 from tf_transformer.files import align, decode, read_aligned, read_lines, split_lines
+from tf_transformer.outputs import is_stream, publish, require_distinct, require_free
 from tf_transformer.progress_bar import ProgressBar
+from tf_transformer.start_record import StartRecord
 
 WINDOW = 10_000
 WAIT = 0.2  # seconds
@@ -50,9 +54,14 @@ class Output:
     numbered: bool = False
 
     @property
+    def is_file(self) -> bool:
+        """Whether it gets its name when it is complete; a device or a pipe is written at once."""
+        return bool(self.path) and not is_stream(self.path)
+
+    @property
     def partial(self) -> pathlib.Path:
-        """Its path until it is complete."""
-        return pathlib.Path(self.path + ".partial")
+        """The path of a file until it is complete."""
+        return pathlib.Path(os.path.realpath(self.path) + ".partial")
 
 
 class SentenceProgress:
@@ -93,6 +102,7 @@ class Stream:
         outputs: the length of the first one determines where an interrupted run is resumed.
         window: number of lines processed at once; on stdin the largest number.
         resume: whether to continue existing partial outputs.
+        overwrite: whether outputs may replace existing files, when they are complete.
 
     Raises:
         InputError: for missing inputs, existing outputs, or inputs of unequal length.
@@ -104,32 +114,88 @@ class Stream:
         outputs: Sequence[Output],
         window: int = WINDOW,
         resume: bool = False,
+        overwrite: bool = False,
     ):
         self.inputs = inputs
         self.outputs = outputs
         self.window = window
-        self._files = [output for output in outputs if output.path]
+        self._resume = resume
+        self._overwrite = overwrite
+        self._files = [output for output in outputs if output.is_file]
+        self._record = StartRecord(self._files[0].partial) if self._files else None
         if window <= 0:
             raise InputError(f"the window must be positive, got {window} lines.")
-        if resume and not (inputs[0] and outputs[0].path):
+        if resume and not self._is_resumable:
             raise InputError(
                 "only files can be resumed: --resume needs the --input and --output of the "
                 "interrupted run."
             )
-        self._refuse_to_overwrite(resume)
-        lines = sum(1 for _ in read_aligned(*filter(None, inputs)))  # checks the files, too
+        self._refuse_to_overwrite()
+        lines, identity = _count_and_hash(read_aligned(*filter(None, inputs)))  # checks the files
         self.total = lines if inputs[0] else None
         self.done = self._lines_to_keep() if resume else 0
+        if self._record:
+            self._record.contents["input"] = identity
+
+    @property
+    def _is_resumable(self) -> bool:
+        return bool(self.inputs[0]) and self.outputs[0].is_file
+
+    def depends_on(self, options: Mapping[str, Any], contents: Mapping[str, str]) -> None:
+        """States what the outputs depend on, besides the inputs.
+
+        Args:
+            options: by name.
+            contents: by name, something that differs for different contents.
+
+        Raises:
+            InputError: when existing partial outputs depend on something else.
+        """
+        if self._record:
+            self._record.options.update(options)
+            self._record.contents.update(contents)
+            self._require_same()
+
+    def _require_same(self) -> None:
+        if self._record and self._non_empty_partials():
+            self._record.require_same()
+
+    def _non_empty_partials(self) -> list[pathlib.Path]:
+        partials = [output.partial for output in self._files]
+        return [path for path in partials if path.exists() and path.stat().st_size]
 
     def run(self, step: Step) -> None:
-        """Calls `step` for each window and writes its results."""
+        """Calls `step` for each window and writes its results.
+
+        Raises:
+            InputError: when existing partial outputs depend on something else, or another process
+                writes them.
+        """
+        if not self._record:
+            self._write(step)
+            return
+        self._require_same()
+        self._record.begin()
+        try:
+            self._refuse_to_overwrite()  # what another process has written before it ended
+            for output in self._files:
+                _cut(output, self.done)
+            self._write(step)
+        finally:
+            nothing_to_resume = not self._non_empty_partials()
+            if nothing_to_resume:
+                for output in self._files:
+                    output.partial.unlink(missing_ok=True)
+            self._record.end(remove=nothing_to_resume)
+
+    def _write(self, step: Step) -> None:
         names = [path or "stdin" for path in self.inputs]
         lines, continues = _first_lines(self.inputs[0])
         files = [lines, *map(read_lines, self.inputs[1:])]
         rows = align(names, list(map(decode, files, names)))
         windows = self._windows(itertools.islice(rows, self.done, None), continues)
         with contextlib.ExitStack() as stack:
-            handles = [stack.enter_context(_opened(output, self.done)) for output in self.outputs]
+            handles = [stack.enter_context(_opened(output)) for output in self.outputs]
             shown = bool(self.inputs[0]) or not sys.stdin.isatty()
             bar = stack.enter_context(SentenceProgress(self.total, self.done, shown))
             for window in windows:
@@ -137,7 +203,7 @@ class Stream:
                 bar.catch_up(self.done)
                 del window  # before the next one is read
         for output in reversed(self._files):
-            output.partial.rename(output.path)
+            publish(output.partial, output.path, self._overwrite)
 
     def _windows(
         self, rows: Iterator[tuple[str, ...]], continues: Callable[[], bool]
@@ -169,28 +235,27 @@ class Stream:
                 for line in output.lines_of(number, result):
                     handle.write(line.encode("utf-8") + b"\n")
             handle.flush()
-            if output.path:
+            if output.is_file:
                 os.fsync(handle.fileno())
         self.done += len(window)
 
-    def _refuse_to_overwrite(self, resume: bool) -> None:
-        paths = [output.path for output in self._files]
-        if len(set(paths)) < len(paths):
-            raise InputError(f"expected a different file for each output, got {', '.join(paths)}.")
-        for output in self._files:
-            if os.path.exists(output.path):
-                raise InputError(
-                    f"{output.path} exists already and is complete. Move it away, or give another "
-                    "name."
-                )
-            if output.partial.exists() and not resume:
-                raise InputError(
-                    f"{output.partial} exists, from an interrupted run. Add --resume to continue "
-                    "it, or remove the file."
-                )
+    def _refuse_to_overwrite(self) -> None:
+        inputs = list(filter(None, self.inputs))
+        require_free([output.path for output in self.outputs if output.path], inputs, self._overwrite)
+        if not self._record:
+            return
+        partials = [output.partial for output in self._files]
+        files = [output.path for output in self._files]
+        require_distinct([*files, *partials, self._record.path], inputs)
+        full = self._non_empty_partials()
+        if full and not self._resume:
+            advice = "Move the file away."
+            if self._is_resumable and self._record.exists():
+                advice = "Add --resume to continue it, or remove the file."
+            raise InputError(f"{full[0]} exists, from an interrupted run. {advice}")
 
     def _lines_to_keep(self) -> int:
-        """Number of finished lines, in whole windows; cuts every output there.
+        """Number of finished lines, in whole windows, which every output has.
 
         The interrupted window is processed again from its start, so that its batches, and the last
         digits of its scores, equal those of an uninterrupted run.
@@ -204,7 +269,7 @@ class Stream:
             )
         done = written // self.window * self.window
         for output in self._files:
-            _cut(output, done)
+            _bytes_to_keep(output, done)
         return done
 
 
@@ -225,13 +290,22 @@ def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
 
 
 @contextlib.contextmanager
-def _opened(output: Output, done: int) -> Iterator[BinaryIO]:
+def _opened(output: Output) -> Iterator[BinaryIO]:
     if not output.path:
         yield sys.stdout.buffer
         return
-    output.partial.parent.mkdir(parents=True, exist_ok=True)
-    with output.partial.open("ab" if done else "wb") as handle:
+    path = output.partial if output.is_file else pathlib.Path(output.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as handle:
         yield handle
+
+
+def _count_and_hash(rows: Iterable[tuple[bytes, ...]]) -> tuple[int, str]:
+    """The number of rows, and a hash of all of them."""
+    count, content = 0, hashlib.sha256()
+    for count, row in enumerate(rows, 1):
+        content.update(b"\n".join((*row, b"")))
+    return count, content.hexdigest()
 
 
 def _complete_lines(path: pathlib.Path) -> int:
@@ -242,19 +316,28 @@ def _complete_lines(path: pathlib.Path) -> int:
 
 def _cut(output: Output, done: int) -> None:
     """Truncates a partial output to the lines for the first `done` lines of the input."""
-    if not done:
-        return  # `_opened` truncates it
+    if output.partial.exists():
+        os.truncate(output.partial, _bytes_to_keep(output, done))
+
+
+def _bytes_to_keep(output: Output, done: int) -> int:
+    """The size of the lines for the first `done` lines of the input.
+
+    Raises:
+        InputError: when the output does not have all of them.
+    """
     size = count = 0
-    with contextlib.suppress(FileNotFoundError), output.partial.open("rb") as lines:
-        for place, line in enumerate(lines):
-            digits = line.partition(b" ")[0]
-            number = int(digits) if output.numbered and digits.isdigit() else place
-            if number >= done or not line.endswith(b"\n"):
-                break
-            size, count = size + len(line), number + 1
+    if done:
+        with contextlib.suppress(FileNotFoundError), output.partial.open("rb") as lines:
+            for place, line in enumerate(lines):
+                digits = line.partition(b" ")[0]
+                number = int(digits) if output.numbered and digits.isdigit() else place
+                if number >= done or not line.endswith(b"\n"):
+                    break
+                size, count = size + len(line), number + 1
     if count != done:
         raise InputError(
             f"{output.partial} covers {count:,} lines of the input, the other outputs {done:,}. "
             "Give the outputs of the interrupted run."
         )
-    os.truncate(output.partial, size)
+    return size

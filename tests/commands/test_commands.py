@@ -163,7 +163,7 @@ def test_a_killed_translation_is_resumed_to_the_same_bytes(run, tmp_path):
         time.sleep(0.01)
     killed.kill()
     assert killed.wait() == -signal.SIGKILL
-    assert {path.suffix for path in partial.parent.iterdir()} == {".partial"}
+    assert not {path.name for path in partial.parent.iterdir()} & {"out", "n", "s", "a"}
     command(*words(tmp_path / "killed"), "--resume")
     for path in (tmp_path / "whole").iterdir():
         assert (tmp_path / "killed" / path.name).read_bytes() == path.read_bytes()
@@ -487,7 +487,7 @@ def test_a_wrong_export_is_refused_and_removed(run, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="the export differs from the run it came from"):
         export.main(str(run), str(tmp_path / "served" / "1"))
     # A server that watches the folder loads every name that is a number.
-    assert names == [[".1.partial"]]
+    assert all(name.startswith(".1.") for name in names[0])
     assert list((tmp_path / "served").iterdir()) == []
 
 

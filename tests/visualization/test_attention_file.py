@@ -75,7 +75,7 @@ def test_without_lines_there_is_no_file(run, tmp_path, capsys, monkeypatch):
 )
 def test_bad_options_are_found_before_any_work(tmp_path, name, options, message):
     """There is no run at all."""
-    (tmp_path / "old.html").touch()
+    (tmp_path / "old.html").write_text("a page")
     with pytest.raises(InputError, match=message):
         written("no run", tmp_path, name, **options)
 

@@ -6,11 +6,12 @@ The last line on stdout is one JSON object. With --hypotheses it scores given ou
 """
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
+from tf_transformer.files import one_line
+from tf_transformer.outputs import require_free, write_output
 from tf_transformer.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def main(
     resamples: int = 0,
     task: str = "",
     output: str = "",
+    overwrite: bool = False,
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
@@ -49,12 +51,16 @@ def main(
             and the test of the difference to --baseline; 0: neither.
         task: whose scores these are, such as parsing; by default the run's, or translation.
         output: file for the predictions.
+        overwrite: whether the predictions replace an existing file.
         dtype: of weights and computation.
         **decode_options: fields of DecodeConfig; null: as configured in the run.
     """
     if not (run_dir or hypotheses):
         raise InputError("give --run_dir, or --hypotheses and --reference.")
     config = RunFolder(run_dir).load_config() if run_dir else None
+    if output and not hypotheses:
+        inputs = [*filter(None, [source, reference]), *RunFolder(run_dir).files()]
+        require_free([output], inputs, overwrite)
     if run_dir:  # checks the options before TensorFlow is imported
         decode = RunFolder(run_dir).load_decode_config(**decode_options)
 
@@ -77,7 +83,9 @@ def main(
     else:
         test = kind.load_test(config, source, reference)
         predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)
-        _write(output, predictions)
+        if output:
+            lines = "".join(one_line(text) + "\n" for text in predictions)
+            write_output(output, lines, overwrite)
     print(kind.describe(scores))
     print(json.dumps(scores))
 
@@ -102,10 +110,3 @@ def _evaluate(
         evaluation = task.evaluate(predictor, test, bar.advance)
         bar.catch_up(len(test.inputs))
     return evaluation
-
-
-def _write(output: str, predictions: Sequence[str]) -> None:
-    from tf_transformer.files import one_line, write_whole
-
-    if output:
-        write_whole(output, "".join(one_line(text) + "\n" for text in predictions))

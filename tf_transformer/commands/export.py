@@ -3,7 +3,9 @@
 With --format ctranslate2, for CTranslate2; with --format run, a small folder for --run_dir.
 """
 
+import os
 import pathlib
+import secrets
 import shutil
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
@@ -73,13 +75,13 @@ def main(
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:
     """A new folder to write the model in, beside its final place."""
     # Not a number, so that a server that watches the parent folder ignores it.
-    partial = final.with_name(f".{final.name}.partial")
+    partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}.partial")
     try:
-        if final.exists():
+        if os.path.lexists(final):
             raise InputError(
                 f"{final} exists; give --to a new version, like {_next_version(final)}."
             )
-        partial.mkdir(parents=True, exist_ok=True)
+        partial.mkdir(parents=True)
     except OSError as error:
         raise InputError(
             f"--to {final} cannot be made: {error}. Give a folder that can be written."

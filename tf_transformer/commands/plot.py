@@ -3,21 +3,24 @@
 import pathlib
 
 from tf_transformer.errors import InputError
-from tf_transformer.files import write_whole
+from tf_transformer.outputs import require_free, write_output
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.visualization.curves import FORMATS, draw_curves
 
 
-def main(*run_dirs: str, output: str = "curves.png") -> None:
+def main(*run_dirs: str, output: str = "curves.png", overwrite: bool = False) -> None:
     """Draws loss, scores, learning rate and speed of one or several runs as one picture.
 
     Args:
         run_dirs: the runs' folders; a training that is going on is drawn so far.
         output: file for the picture; .png, .svg or .pdf.
+        overwrite: whether the picture replaces an existing file.
     """
     suffix = pathlib.Path(output).suffix.lower()
     if suffix not in FORMATS:
         raise InputError(f"--output must end in {', '.join(FORMATS)}; got {output}.")
+    inputs = [path for run_dir in run_dirs for path in RunFolder(run_dir).files()]
+    require_free([output], inputs, overwrite)
     runs = {str(run_dir): _metrics(run_dir) for run_dir in run_dirs}
     try:
         picture = draw_curves(runs, suffix)
@@ -26,7 +29,7 @@ def main(*run_dirs: str, output: str = "curves.png") -> None:
             "curves are drawn with matplotlib: pip install 'tf_transformer[plots]', or "
             "pip install '.[plots]' in the repository."
         ) from error
-    write_whole(output, picture)
+    write_output(output, picture, overwrite)
     print(f"drew {output}")
 
 

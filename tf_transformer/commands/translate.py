@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line
+from tf_transformer.outputs import require_free
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
 from tf_transformer.visualization.attention_file import AttentionFile
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from tf_transformer.predictors.predictor import Prediction, Predictor
 
 LISTED = 10  # line numbers in a report
+SPEED = ("batch_size", "batch_tokens", "parallel_batches")  # options that change no translation
 
 
 def main(
@@ -23,6 +26,7 @@ def main(
     input: str = "",
     output: str = "",
     resume: bool = False,
+    overwrite: bool = False,
     window: int = WINDOW,
     prefixes: str = "",
     score_target: str = "",
@@ -45,7 +49,9 @@ def main(
         input: file to translate, plain or .gz; stdin when not given.
         output: file for the translations; stdout when not given. Files are written as
             <name>.partial and get their names when they are complete.
-        resume: go on with the partial files of an interrupted run that had the same options.
+        resume: go on with the partial files of an interrupted run that had the same inputs, model
+            and options. Another one is refused.
+        overwrite: whether outputs replace existing files, when they are complete.
         window: most lines read, sorted by length and translated together; memory grows with it.
         prefixes: file of the beginnings of the translations, line by line; lines may be empty.
         score_target: file of translations; instead of translating, writes the score and the
@@ -78,11 +84,22 @@ def main(
     ]
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
     # These check files and options before TensorFlow is imported.
-    stream = Stream(inputs, outputs, window, resume)
+    run = RunFolder(run_dir)
+    names = [each.path for each in outputs if each.path] + [attention_output] * bool(
+        attention_output
+    )
+    require_free(names, [*filter(None, inputs), *run.files()], overwrite)
+    stream = Stream(inputs, outputs, window, resume, overwrite)
     if attention_output and resume:
         raise InputError("--attention_output shows the first lines: give it without --resume.")
-    attention = AttentionFile(attention_output) if attention_output else None
-    decode = RunFolder(run_dir).load_decode_config(**decode_options)
+    attention = AttentionFile(attention_output, overwrite) if attention_output else None
+    decode = run.load_decode_config(**decode_options)
+    options = asdict(decode) | {"dtype": dtype, "score_target": bool(score_target)}
+    options |= {"prefixes": bool(prefixes), "alignment_unit": alignment_unit}
+    stream.depends_on(
+        {f"--{name}": value for name, value in options.items() if name not in SPEED},
+        run.identities(decode.average),
+    )
 
     from tf_transformer.tasks import load_predictor
     from tf_transformer.threads import use_one_thread_per_batch

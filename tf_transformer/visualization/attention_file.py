@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tf_transformer.attention_record import AttentionRecord, write_json
 from tf_transformer.errors import InputError
-from tf_transformer.files import write_whole
+from tf_transformer.outputs import require_free, write_output
 from tf_transformer.visualization.attention_page import attention_page
 from tf_transformer.visualization.attention_picture import attention_picture
 
@@ -19,13 +19,15 @@ class AttentionFile:
     Args:
         path: its suffix says what it is: .html, a page; .png or .svg, a picture of the first
             sentence; .json, the numbers.
+        overwrite: whether an existing file is replaced.
 
     Raises:
         InputError: for another suffix, an existing file, and a picture without matplotlib.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, overwrite: bool = False):
         self._path = pathlib.Path(path)
+        self._overwrite = overwrite
         self._suffix = self._path.suffix.lower()
         self._records: list[AttentionRecord] = []
         self._seen = 0
@@ -33,8 +35,7 @@ class AttentionFile:
             raise InputError(
                 f"expected a file that ends in {', '.join(MOST)} for attention, got {path}."
             )
-        if self._path.exists():
-            raise InputError(f"{path} exists already. Move it away, or give another name.")
+        require_free([path], overwrite=overwrite)
         if MOST[self._suffix] == 1 and importlib.util.find_spec("matplotlib") is None:
             raise InputError(
                 f"a picture ({path}) needs matplotlib: pip install 'tf_transformer[plots]'. "
@@ -61,7 +62,7 @@ class AttentionFile:
             content = write_json(self._records)
         else:
             content = attention_picture(self._records[0], self._suffix)
-        write_whole(self._path, content)
+        write_output(self._path, content, self._overwrite)
         if self._seen == len(self._records):
             return ""
         return (
