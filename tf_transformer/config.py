@@ -265,16 +265,18 @@ class DataConfig:
         labels: names of the labels in the order of the model's outputs; when empty, those of
             train_file in alphabetical order.
         tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
-            (from German to English); for the reverse direction set tfds_reverse.
+            (from German to English). The corpus says which language is the source; for the
+            reverse direction set tfds_reverse.
         tfds_reverse: translate from the second language of the pair to the first.
         tfds_valid_split: its split to validate on, like validation; held out from the training
             text when empty.
         tfds_dir: folder of TFDS' prepared corpora; TFDS' own default when empty.
-        source_language: language of the generated corpus' source (a num2words code).
-        target_language: language of its target.
+        source_language: language of the generated corpus' source (a num2words code); with tfds,
+            training sets it to that of the corpus.
+        target_language: language of its target; likewise.
         generated_pairs: size of the generated training corpus.
-        held_out: validation pairs held out from the training text when no validation text is
-            given, but at most a tenth of it.
+        held_out: distinct sources whose pairs are held out from the training text when no
+            validation text is given, but at most a tenth of the sources and of the pairs.
         cache_dir: folder of tokenised text, which other runs on the same text use, too. When
             empty, a text of up to shard_pairs pairs is kept in memory and a longer one in the
             run's folder.

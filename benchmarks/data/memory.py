@@ -99,7 +99,7 @@ def generated_numbers(count: int) -> ExampleStream:
                     " ".join([german[n] for n in numbers]),
                 )
 
-    return ExampleStream(("source", "target"), start, f"generated numbers {count}")
+    return ExampleStream(("source", "target"), start, lambda: f"generated numbers {count}")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,17 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tf_transformer.data.examples import Examples, _smallest_distinct
-from tf_transformer.data.readers import read_files, stream_files, stream_tfds
+from tf_transformer.data.examples import Examples, _seeded_hash, _smallest_distinct
+from tf_transformer.data.readers import (
+    read_files,
+    stream_files,
+    stream_lines,
+    stream_tfds,
+    tfds_languages,
+)
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_lines
 
@@ -168,6 +176,16 @@ def test_other_texts_have_another_identity(files):
     assert texts[0].stream().identity == pairs_of(["a"], ["b"]).stream().identity
 
 
+def test_equal_texts_have_one_identity_wherever_they_are(files, tmp_path):
+    paths = files(b"one\ntwo\n", b"eins\nzwei")
+    moved = [tmp_path / "moved.gz", tmp_path / "moved.de"]
+    moved[0].write_bytes(gzip.compress(b"one\r\ntwo\n"))
+    moved[1].write_bytes(b"eins\nzwei\n")
+    os.utime(moved[1], ns=(0, 0))
+    assert stream_files(*paths).identity == stream_files(*moved).identity
+    assert stream_lines(paths[0]).identity == stream_lines(moved[0]).identity
+
+
 # --- held-out pairs --------------------------------------------------------------------------
 
 
@@ -223,8 +241,44 @@ def test_at_most_a_tenth_is_held_out(repetitive):
 def test_smallest_distinct_values():
     """Oracle: a sorted set. Values repeat, and there are more than are kept at a time."""
     values = np.random.default_rng(1).integers(0, 500, 5000).tolist()
+    occurrences = Counter(values)
     for count in (1, 7, 100, 499, 1000):
-        assert _smallest_distinct(values, count) == sorted(set(values))[:count]
+        expected = {value: occurrences[value] for value in sorted(occurrences)[:count]}
+        smallest, total = _smallest_distinct(values, count)
+        assert (list(smallest.items()), total) == (list(expected.items()), 5000)
+
+
+def earlier_choice(sources, count, seed):
+    """The sources that earlier versions held out: a tenth of the distinct ones."""
+    by_hash = sorted(set(sources), key=lambda source: _seeded_hash(source, seed))
+    return set(by_hash[: max(1, min(count, len(by_hash) // 10))])
+
+
+@given(
+    copies=st.lists(st.sampled_from([1, 1, 1, 1, 2, 3, 40, 500]), min_size=2, max_size=150),
+    count=st.sampled_from([1, 3, 1000]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=150, deadline=None)
+def test_at_most_a_tenth_of_the_pairs_is_held_out(copies, count, seed):
+    """Where a tenth of the distinct sources is no more than that, they are the choice."""
+    sources = [str(number) for number, size in enumerate(copies) for _ in range(size)]
+    train, valid = held_out(pairs_of(sources, sources), count, seed)
+    assert sorted(train["source"] + valid["source"]) == sorted(sources)
+    assert not set(train["source"]) & set(valid["source"])
+    assert valid["source"]
+    expected = earlier_choice(sources, count, seed)
+    if 10 * sum(source in expected for source in sources) <= len(sources):
+        assert set(valid["source"]) == expected
+    if 10 * len(valid) > len(sources):  # only when each source alone exceeds a tenth
+        sizes = Counter(sources)
+        assert 10 * min(sizes.values()) > len(sources)
+        assert len(valid) == min(sizes.values())
+
+
+def test_a_warning_says_that_more_than_a_tenth_is_held_out(capsys):
+    held_out(pairs_of(["a"] * 5 + ["b"] * 3, ["x"] * 8), 1, seed=1)
+    assert "warning: 3 of 8 examples are held out" in capsys.readouterr().err
 
 
 def test_small_corpus_gives_one_validation_source():
@@ -288,6 +342,49 @@ def test_tfds_pairs_in_reverse(mocked):
     corpus = read_tfds("wmt14_translate/de-en", "train", reverse=True, data_dir=mocked)
     assert corpus["source"] == [ENGLISH[0], ENGLISH[2]]
     assert corpus["target"] == [GERMAN[0], GERMAN[2]]
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [
+        *(f"wmt{year}_translate" for year in range(13, 20)),
+        *("wmt_t2t_translate", "flores", "opus", "para_crawl", "ted_hrlr_translate", "mtnt"),
+        *("tatoeba", "bucc"),
+    ],
+)
+def test_every_tfds_corpus_goes_in_its_own_direction(corpus, tmp_path):
+    """Each pair of languages. Oracle: the language codes in the names of the configurations."""
+    tf = pytest.importorskip("tensorflow")
+    tfds = pytest.importorskip("tensorflow_datasets")
+
+    def one_pair(builder, *args, **kwargs):
+        return tf.data.Dataset.from_tensors({key: f"in {key}" for key in builder.info.features})
+
+    kinds = [config.name for config in tfds.builder_cls(corpus).BUILDER_CONFIGS]
+    with tfds.testing.mock_data(as_dataset_fn=one_pair):
+        for kind in kinds[:: -(-len(kinds) // 3)]:
+            name, (sides, languages) = f"{corpus}/{kind}", sides_in(corpus, kind)
+            read = read_tfds(name, "train", data_dir=str(tmp_path))
+            assert [read["source"], read["target"]] == [[f"in {side}"] for side in sides]
+            read = read_tfds(name, "train", reverse=True, data_dir=str(tmp_path))
+            assert [read["target"], read["source"]] == [[f"in {side}"] for side in sides]
+            assert tfds_languages(name, False, str(tmp_path)) == languages
+            assert tfds_languages(name, True, str(tmp_path)) == (languages and languages[::-1])
+
+
+def sides_in(corpus, kind):
+    """The keys of source and target that the name of a configuration stands for; languages."""
+    if corpus in ("tatoeba", "bucc"):
+        return ("source_sentence", "target_sentence"), None
+    if corpus == "mtnt":
+        return ("src", "dst"), tuple(kind.split("-"))
+    if corpus == "opus":
+        pair = ("de", "en")
+    elif corpus in ("flores", "para_crawl"):
+        pair = (kind[:2], kind[2:])
+    else:
+        pair = tuple(kind.replace("_to_", "-").replace("aztr", "az_tr").split("-"))
+    return pair, pair
 
 
 @pytest.fixture

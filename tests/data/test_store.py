@@ -157,7 +157,7 @@ def failing_store(make) -> TokenStore:
                 raise OSError("the disk is gone")
             yield pair
 
-    store = make(ExampleStream(TEXT.fields, start, TEXT.stream().identity), wait=False)
+    store = make(ExampleStream(TEXT.fields, start, TEXT.stream().identify), wait=False)
     returned.set()
     return store
 
@@ -227,7 +227,7 @@ def test_a_store_that_another_process_makes_meanwhile_is_used(make, tokenizer, t
                 others.append(inodes(tmp_path))
             yield pair
 
-    ours = make(ExampleStream(TEXT.fields, start, text.identity))
+    ours = make(ExampleStream(TEXT.fields, start, text.identify))
     for store in (ours, others[0]):
         assert rows_of(store) == expected_rows(TEXT, tokenizer)
     assert inodes(tmp_path) == others[1]
@@ -274,7 +274,7 @@ def test_first_shards_can_be_read_while_others_are_made(make, tokenizer, tmp_pat
             yield pair
 
     reports = []
-    stream = ExampleStream(TEXT.fields, start, text.identity)
+    stream = ExampleStream(TEXT.fields, start, text.identify)
     store = make(stream, wait=False, report=reports.append)
     first = store.shard(0)
     assert not store.is_complete

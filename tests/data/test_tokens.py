@@ -116,7 +116,7 @@ def test_no_more_text_is_read_than_a_shard_needs(encoder, monkeypatch):
     read = []
     stream = pairs_of(["a"] * 30, ["b"] * 30).stream()
     counted = ExampleStream(
-        stream.fields, lambda skipped: (read.append(p) or p for p in stream), "counted"
+        stream.fields, lambda skipped: (read.append(p) or p for p in stream), lambda: "counted"
     )
     next(tokenise(counted, encoder, 9, 6, Counter()))
     assert len(read) == 6

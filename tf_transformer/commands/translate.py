@@ -85,14 +85,12 @@ def main(
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
     # These check files and options before TensorFlow is imported.
     run = RunFolder(run_dir)
-    names = [each.path for each in outputs if each.path] + [attention_output] * bool(
-        attention_output
-    )
-    require_free(names, [*filter(None, inputs), *run.files()], overwrite)
-    stream = Stream(inputs, outputs, window, resume, overwrite)
     if attention_output and resume:
         raise InputError("--attention_output shows the first lines: give it without --resume.")
     attention = AttentionFile(attention_output, overwrite) if attention_output else None
+    names = filter(None, [*(each.path for each in outputs), attention_output])
+    require_free(list(names), [*filter(None, inputs), *run.files()], overwrite)
+    stream = Stream(inputs, outputs, window, resume, overwrite)
     decode = run.load_decode_config(**decode_options)
     options = asdict(decode) | {"dtype": dtype, "score_target": bool(score_target)}
     options |= {"prefixes": bool(prefixes), "alignment_unit": alignment_unit}

@@ -4,7 +4,10 @@ An example has a text for each of its fields: a pair of a translation corpus has
 target.
 """
 
+import functools
 import hashlib
+import heapq
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -54,11 +57,14 @@ class Examples:
             skipped.update(self.skipped)
             return zip(*self.texts.values(), strict=True)
 
-        content = hashlib.sha256()
-        for texts in self.texts.values():
-            for text in texts:
-                content.update(text.encode("utf-8", "surrogatepass") + b"\n")
-        return ExampleStream(self.fields, start, identity=content.hexdigest())
+        def identify() -> str:
+            content = hashlib.sha256()
+            for texts in self.texts.values():
+                for text in texts:
+                    content.update(text.encode("utf-8", "surrogatepass") + b"\n")
+            return content.hexdigest()
+
+        return ExampleStream(self.fields, start, identify)
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,7 @@ class ExampleStream:
         fields: names of an example's texts.
         start: starts a pass over tuples of texts, in the order of the fields. It is given a
             counter of the examples that it leaves out, by reason.
-        identity: identifies the texts. Other texts have another identity, and so has a changed
-            file.
+        identify: gives `identity`, and may read all texts for it.
 
     Example:
         >>> stream = Examples({"source": ["one", "two"], "target": ["eins", "zwei"]}).stream()
@@ -80,7 +85,12 @@ class ExampleStream:
 
     fields: tuple[str, ...]
     start: Callable[[Counter[str]], Iterable[Texts]]
-    identity: str
+    identify: Callable[[], str]
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """Identifies the content: other texts have another identity, wherever they are stored."""
+        return self.identify()
 
     def __iter__(self) -> Iterator[Texts]:
         return iter(self.start(Counter()))
@@ -98,8 +108,10 @@ class ExampleStream:
         """Splits off validation examples, by distinct text of the first field.
 
         Examples with the same first text go to the same side, so that no validation text was
-        trained on. At most a tenth of the texts is held out: those with the smallest seeded
-        hashes, so that one number defines the choice for a corpus of any size.
+        trained on. Held out are the texts with the smallest seeded hashes, so that one number
+        defines the choice for a corpus of any size: at most a tenth of the distinct texts, with
+        at most a tenth of the examples. A text that would exceed this is left to the training
+        text. Where every text exceeds it, the rarest one is held out, with a warning.
 
         Args:
             count: distinct validation texts wanted.
@@ -112,15 +124,19 @@ class ExampleStream:
             InputError: when there are fewer than two distinct texts.
         """
         hashes = (_seeded_hash(texts[0], seed) for texts in self)
-        smallest = _smallest_distinct(hashes, 10 * count)  # at most a tenth, or `count`
+        smallest, total = _smallest_distinct(hashes, 10 * count)  # at most a tenth, or `count`
         if len(smallest) < 2:
             raise InputError(
                 "validation examples cannot be held out of fewer than 2 distinct texts "
                 f"({self.fields[0]}); give more text, or data.valid_source and data.valid_target."
             )
-        last = smallest[max(1, min(count, len(smallest) // 10)) - 1]
-        train = self._where(lambda text: _seeded_hash(text, seed) > last, f"> {last} {seed}")
-        valid = self._where(lambda text: _seeded_hash(text, seed) <= last, f"<= {last} {seed}")
+        chosen = _within(smallest, max(1, min(count, len(smallest) // 10)), total // 10)
+        if not chosen:
+            chosen = {min(smallest, key=lambda value: (smallest[value], value))}
+            _warn(smallest[max(chosen)], total)
+        name = f"{hashlib.sha256(repr(sorted(chosen)).encode()).hexdigest()} {seed}"
+        train = self._where(lambda text: _seeded_hash(text, seed) not in chosen, f"not {name}")
+        valid = self._where(lambda text: _seeded_hash(text, seed) in chosen, name)
         return train, Examples(valid.read().texts)
 
     def _where(self, keep: Callable[[str], bool], condition: str) -> "ExampleStream":
@@ -129,7 +145,7 @@ class ExampleStream:
         def start(skipped: Counter[str]) -> Iterator[Texts]:
             return (texts for texts in self.start(skipped) if keep(texts[0]))
 
-        return ExampleStream(self.fields, start, f"{self.identity} {condition}")
+        return ExampleStream(self.fields, start, lambda: f"{self.identity} {condition}")
 
 
 def _seeded_hash(text: str, seed: int) -> int:
@@ -138,14 +154,36 @@ def _seeded_hash(text: str, seed: int) -> int:
     return int.from_bytes(digest.digest(), "big")
 
 
-def _smallest_distinct(values: Iterable[int], count: int) -> list[int]:
-    """The `count` smallest distinct values in rising order; keeps at most 3 * count in memory."""
-    kept: list[int] = []
+def _smallest_distinct(values: Iterable[int], count: int) -> tuple[dict[int, int], int]:
+    """How often each of the `count` smallest distinct values occurs, and the number of values.
+
+    The values of the result rise. At most 3 * count are in memory.
+    """
+    kept = Counter[int]()
     bound = None
-    for value in values:
-        if bound is None or value < bound:
-            kept.append(value)
+    total = 0
+    for total, value in enumerate(values, 1):
+        if bound is None or value <= bound:
+            kept[value] += 1
             if len(kept) > 3 * count:
-                kept = sorted(set(kept))[:count]
-                bound = kept[-1] if len(kept) == count else None
-    return sorted(set(kept))[:count]
+                kept = Counter({value: kept[value] for value in heapq.nsmallest(count, kept)})
+                bound = max(kept)
+    return {value: kept[value] for value in heapq.nsmallest(count, kept)}, total
+
+
+def _within(sizes: Mapping[int, int], count: int, limit: int) -> set[int]:
+    """The first `count` groups, without those with which all would exceed `limit` examples."""
+    chosen: set[int] = set()
+    for value, size in sizes.items():
+        if len(chosen) < count and size <= limit:
+            chosen.add(value)
+            limit -= size
+    return chosen
+
+
+def _warn(size: int, total: int) -> None:
+    print(
+        f"warning: {size:,} of {total:,} examples are held out for validation, which is more than "
+        "a tenth: no text occurs less often. Give more text, or validation text of its own.",
+        file=sys.stderr,
+    )

@@ -1,9 +1,12 @@
 """Texts from files, columns of a table, or a TFDS corpus, as streams of examples."""
 
+import functools
+import hashlib
+import itertools
 import os
 import pathlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
@@ -30,7 +33,7 @@ def stream_files(source_path: str | os.PathLike, target_path: str | os.PathLike)
         lines = read_aligned(source_path, target_path)
         return clean(lines, [str(source_path), str(target_path)], skipped)
 
-    return ExampleStream(FIELDS, start, f"files {stamp(source_path)} {stamp(target_path)}")
+    return ExampleStream(FIELDS, start, lambda: f"files {content(source_path, target_path)}")
 
 
 def stream_lines(path: str | os.PathLike, field: str = "text") -> ExampleStream:
@@ -39,7 +42,7 @@ def stream_lines(path: str | os.PathLike, field: str = "text") -> ExampleStream:
     def start(skipped: Counter[str]) -> Iterator[Texts]:
         return clean(((line,) for line in read_lines(path)), [str(path)], skipped)
 
-    return ExampleStream((field,), start, f"lines {stamp(path)}")
+    return ExampleStream((field,), start, lambda: f"lines {content(path)}")
 
 
 def stream_table(
@@ -70,7 +73,7 @@ def stream_table(
             except ValueError as error:
                 raise InputError(f"line {number:,} of {path}: {error}") from error
 
-    return ExampleStream(tuple(fields), start, f"table {stamp(path)} {columns}")
+    return ExampleStream(tuple(fields), start, lambda: f"table {content(path)} {columns}")
 
 
 def _rows(path: str, columns: Sequence[str]) -> Iterator[tuple[int, Texts]]:
@@ -108,11 +111,26 @@ def _place(name: str, header: Sequence[str], path: str) -> int:
     return header.index(name)
 
 
-def stamp(path: str | os.PathLike) -> str:
-    """The path, size and time of a file; a missing file is an error only when it is read."""
-    path = pathlib.Path(path).absolute()
-    state = path.stat() if path.exists() else None
-    return f"{path} {state.st_size} {state.st_mtime_ns}" if state else f"{path} missing"
+def content(*paths: str | os.PathLike) -> str:
+    """Identifies the lines of files, whatever the files' names, times and compression.
+
+    A pass over the files; a file that has not changed is read once in a process.
+    """
+    return " ".join(_hash(str(pathlib.Path(path).absolute()), _stamp(path)) for path in paths)
+
+
+def _stamp(path: str | os.PathLike) -> tuple[int, int] | None:
+    """Size and time of a file; a missing one is an error when it is read."""
+    path = pathlib.Path(path)
+    return (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None
+
+
+@functools.lru_cache(maxsize=1000)
+def _hash(path: str, stamp: tuple[int, int] | None) -> str:
+    lines, digest = read_lines(path), hashlib.sha256()
+    while some := list(itertools.islice(lines, 1000)):
+        digest.update(b"\n".join((*some, b"")))
+    return digest.hexdigest()
 
 
 def stream_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") -> ExampleStream:
@@ -131,41 +149,92 @@ def stream_tfds(name: str, split: str, reverse: bool = False, data_dir: str = ""
     """
     import tensorflow_datasets as tfds  # slow to import, and most runs do without
 
+    builder = _tfds_builder(name, data_dir)
+    source, target = _sides(builder.info, name, reverse)
     try:
-        if pathlib.Path(name).is_dir():
-            builder = tfds.TranslateFolder(name)
-        else:
-            builder = tfds.builder(name, data_dir=data_dir or None)
+        if not pathlib.Path(name).is_dir():
             builder.download_and_prepare()
         builder.as_dataset(split=split)  # fails now, not in the middle of a pass
-    except (tfds.core.DatasetNotFoundError, ValueError, AssertionError) as error:
-        reason = str(error).strip().split("\n")[0]  # TFDS goes on with a list of all corpora
-        raise InputError(f"data.tfds={name}: TFDS cannot load split {split!r}: {reason}") from error
-    languages = _language_pair(builder.info.features, name)
-    source, target = reversed(languages) if reverse else languages
+    except (ValueError, AssertionError, OSError) as error:
+        raise _tfds_error(name, split, error) from error
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
         examples = tfds.as_numpy(builder.as_dataset(split=split))
         rows = ((example[source], example[target]) for example in examples)
         return clean(rows, [f"{name} ({split})"] * 2, skipped)
 
-    folder = pathlib.Path(name if pathlib.Path(name).is_dir() else builder.data_dir)
-    state = " ".join(stamp(path) for path in sorted(folder.glob("*")))
-    return ExampleStream(FIELDS, start, f"tfds {name} {split} {source} {target} {state}")
+    def identify() -> str:
+        if pathlib.Path(name).is_dir():
+            state = content(*sorted(pathlib.Path(name).glob("*.txt")))
+        else:
+            records = pathlib.Path(builder.data_dir).glob(f"{builder.name}-*")
+            state = " ".join([builder.info.full_name, *map(_file_hash, sorted(records))])
+        return f"tfds {split} {source} {target} {state}"
+
+    return ExampleStream(FIELDS, start, identify)
 
 
-def _language_pair(features: Mapping, name: str) -> tuple[str, str]:
-    """Source and target of a corpus whose features are two texts."""
+def tfds_languages(name: str, reverse: bool, data_dir: str = "") -> tuple[str, str] | None:
+    """Languages of source and target of a TFDS corpus; None if it does not name them.
+
+    Raises:
+        InputError: as `stream_tfds`.
+    """
+    info = _tfds_builder(name, data_dir).info
+    sides = _sides(info, name, reverse)
+    if getattr(info.features, "languages", None) or pathlib.Path(name).is_dir():
+        return sides
+    pair = _pair_in(name)
+    return (pair[::-1] if reverse else pair) if pair else None
+
+
+def _tfds_builder(name: str, data_dir: str):
     import tensorflow_datasets as tfds
 
-    languages = getattr(features, "languages", None) or sorted(features)
-    is_text = [isinstance(features[key], tfds.features.Text) for key in languages]
-    if is_text != [True, True]:
-        raise InputError(
-            f"data.tfds={name} holds {features}; expected a translation corpus of two languages, "
-            "like wmt14_translate/de-en."
-        )
-    return languages[0], languages[1]
+    try:
+        if pathlib.Path(name).is_dir():
+            return tfds.TranslateFolder(name)
+        return tfds.builder(name, data_dir=data_dir or None)
+    except (tfds.core.DatasetNotFoundError, ValueError, AssertionError, OSError) as error:
+        raise _tfds_error(name, "train", error) from error
+
+
+def _tfds_error(name: str, split: str, error: Exception) -> InputError:
+    reason = str(error).strip().split("\n")[0]  # TFDS goes on with a list of all corpora
+    advice = " Give a folder as data.tfds_dir." if isinstance(error, OSError) else ""
+    return InputError(f"data.tfds={name}: TFDS cannot load split {split!r}: {reason}{advice}")
+
+
+def _sides(info, name: str, reverse: bool) -> tuple[str, str]:
+    """The keys of source and target in the examples of a corpus, as the corpus itself says.
+
+    TFDS sorts the languages of its features, so their order says nothing.
+    """
+    import tensorflow_datasets as tfds
+
+    features = info.features
+    pairs = [info.supervised_keys, _pair_in(name), ("source_sentence", "target_sentence")]
+    if len(features) == 2:
+        pairs.append(tuple(sorted(features)))
+    for pair in filter(None, pairs):
+        if len(pair) == 2 and all(isinstance(key, str) and key in features for key in pair):
+            if all(isinstance(features[key], tfds.features.Text) for key in pair):
+                return (pair[1], pair[0]) if reverse else (pair[0], pair[1])
+    raise InputError(
+        f"data.tfds={name} holds {features}; expected a translation corpus of two languages, "
+        "like wmt14_translate/de-en."
+    )
+
+
+def _pair_in(name: str) -> tuple[str, ...] | None:
+    """The languages in a name like wmt14_translate/de-en:1.0.0."""
+    pair = name.partition("/")[2].partition(":")[0].split("-")
+    return tuple(pair) if len(pair) == 2 else None
+
+
+def _file_hash(path: pathlib.Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def clean(

@@ -191,7 +191,8 @@ def _rows(path: str, data: DataConfig) -> ExampleStream:
 
     columns = (*data.text_columns, data.label_column)
     stream = stream_table(path, columns, CLASSIFICATION.fields, convert)
-    return replace(stream, identity=f"{stream.identity} {data.labels} {data.label_separator!r}")
+    labels = f"{data.labels} {data.label_separator!r}"
+    return replace(stream, identify=lambda: f"{stream.identity} {labels}")
 
 
 def _scores(

@@ -10,7 +10,7 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
-from tf_transformer.data.readers import stamp
+from tf_transformer.data.readers import content
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses
@@ -168,5 +168,4 @@ def stream_trees(paths: str) -> ExampleStream:
         for tree, _ in read_trees(paths):
             yield " ".join(tree.leaves()), one_line(tree)
 
-    files = " ".join(map(stamp, tree_files(paths)))
-    return ExampleStream(PARSING.fields, start, f"trees {files}")
+    return ExampleStream(PARSING.fields, start, lambda: f"trees {content(*tree_files(paths))}")

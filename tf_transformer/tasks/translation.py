@@ -2,6 +2,7 @@
 
 import pathlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -10,7 +11,7 @@ from keras import KerasTensor
 from tf_transformer.config import Config, DataConfig, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.generated import generate
-from tf_transformer.data.readers import read_files, stream_files, stream_tfds
+from tf_transformer.data.readers import read_files, stream_files, stream_tfds, tfds_languages
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts
 from tf_transformer.losses import TokenLosses
@@ -37,6 +38,15 @@ class Translation(Task):
     labels: str = "target"
     metrics: tuple[str, ...] = ("bleu", "chrf", "exact_match")
     only_text: bool = True
+
+    def complete(self, config: Config) -> Config:
+        """With the languages of a TFDS corpus."""
+        data = config.data
+        if not data.tfds:
+            return config
+        pair = tfds_languages(data.tfds, data.tfds_reverse, data.tfds_dir)
+        source, target = pair or (data.source_language, data.target_language)
+        return replace(config, data=replace(data, source_language=source, target_language=target))
 
     def load_splits(self, config: Config) -> Splits:
         """Pairs from two files, from TFDS, or generated; see `DataConfig`."""
@@ -182,14 +192,18 @@ def languages(data: DataConfig) -> dict[str, str | None]:
     """The languages of source and target, or None if the configuration does not name them.
 
     TFDS names them in the corpus (`wmt14_translate/de-en`), files often by their ending (`a.en`).
+    Training stores those of a corpus whose name does not have them.
     """
     if data.train_source:
         found = [_ending(data.train_source), _ending(data.train_target)]
     elif data.tfds:
         pair = data.tfds.partition("/")[2].partition(":")[0].split("-")
-        found = list(pair) if len(pair) == 2 else [None, None]
-        if data.tfds_reverse:
-            found.reverse()
+        stored = [data.source_language, data.target_language]
+        found = [None, None]
+        if len(pair) == 2:
+            found = list(reversed(pair) if data.tfds_reverse else pair)
+        elif stored != [DataConfig.source_language, DataConfig.target_language]:
+            found = list(stored)  # an earlier version stored the defaults
     else:
         found = [data.source_language, data.target_language]
     return dict(zip(("source", "target"), found, strict=True))

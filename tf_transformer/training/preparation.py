@@ -184,8 +184,8 @@ def _require_same_text(run: RunFolder, splits: Splits) -> None:
 
 def _start(run: RunFolder, config: Config, task: Task, splits: Splits) -> None:
     """Writes the files of a new run, after everything has been read that can be wrong."""
-    identities = _identities(splits)
     tokenizer = _new_tokenizer(task, splits.train, config)
+    identities = _identities(splits)
     run.mark_start()
     run.save_config(config)
     run.save_text(identities)
