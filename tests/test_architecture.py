@@ -14,7 +14,7 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
-    {"errors", "special_ids"},
+    {"errors", "special_ids", "text_lines"},
     {"arriving_lines", "files", "memory", "programs", "progress_bar", "registration", "sequences"}
     | {"threads", "thresholds", "word_alignment"},
     {"kernels"},

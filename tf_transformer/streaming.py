@@ -20,8 +20,9 @@ from typing import Any, BinaryIO
 
 from tf_transformer.arriving_lines import ArrivingLines
 from tf_transformer.errors import InputError
-from tf_transformer.files import align, decode, read_aligned, read_lines, split_lines
+from tf_transformer.files import align, decode, lines_of, read_aligned, read_lines
 from tf_transformer.progress_bar import ProgressBar
+from tf_transformer.text_lines import STDIN, chunks_of, without_ends
 
 WINDOW = 10_000
 WAIT = 0.2  # seconds
@@ -89,7 +90,7 @@ class Stream:
     """Aligned inputs, a step, and outputs aligned with them.
 
     Args:
-        inputs: files, plain or .gz, with equal numbers of lines; the first may be "", stdin.
+        inputs: files, plain or compressed, with equal numbers of lines; the first may be "", stdin.
         outputs: the length of the first one determines where an interrupted run is resumed.
         window: number of lines processed at once; on stdin the largest number.
         resume: whether to continue existing partial outputs.
@@ -123,7 +124,7 @@ class Stream:
 
     def run(self, step: Step) -> None:
         """Calls `step` for each window and writes its results."""
-        names = [path or "stdin" for path in self.inputs]
+        names = [path or STDIN for path in self.inputs]
         lines, continues = _first_lines(self.inputs[0])
         files = [lines, *map(read_lines, self.inputs[1:])]
         rows = align(names, list(map(decode, files, names)))
@@ -218,10 +219,11 @@ def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
     try:
         lines = ArrivingLines(sys.stdin.fileno())
     except io.UnsupportedOperation:  # a Python object in place of an open file
-        return split_lines(sys.stdin.buffer), lambda: True
+        return lines_of(chunks_of(sys.stdin.buffer), STDIN), lambda: True
+    texts = without_ends(lines, STDIN)
     if sys.stdin.isatty():
-        return split_lines(lines), lambda: False
-    return split_lines(lines), lambda: lines.next_arrives_within(WAIT)
+        return texts, lambda: False
+    return texts, lambda: lines.next_arrives_within(WAIT)
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ def stream_table(
     has no such column.
 
     Args:
-        path: the file, plain or .gz.
+        path: the file, plain or compressed.
         columns: names in the first line; or numbers from 1 on, and the first line is a row.
         fields: names of the texts of an example.
         convert: from the values of a row in these columns to the texts of an example; raises a
