@@ -6,7 +6,6 @@ run it by its path.
 
 import bz2
 import codecs
-import functools
 import itertools
 import lzma
 import re
@@ -97,9 +96,13 @@ def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
         )
 
 
-@functools.cache  # a text may be read several times
+_WARNINGS: set[str] = set()  # a text may be read several times
+
+
 def _warn(sentence: str) -> None:
-    print(sentence, file=sys.stderr)
+    if sentence not in _WARNINGS:
+        _WARNINGS.add(sentence)
+        print(sentence, file=sys.stderr)
 
 
 class _Compression(NamedTuple):
@@ -187,6 +190,8 @@ def _decompression_errors() -> tuple[type[Exception], ...]:
 
 def _error(head: bytes, name: object) -> str:
     """The reason why bytes are not the start of a text in UTF-8; "" if they are one."""
+    if head.startswith(codecs.BOM_UTF8):
+        return ""
     for encoding, mark in _UNICODE_MARKS:
         if head.startswith(mark):
             return _other_encoding(name, encoding)

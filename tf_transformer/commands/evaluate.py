@@ -9,8 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
+from tf_transformer.files import split_paths
 from tf_transformer.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -57,6 +59,10 @@ def main(
     config = RunFolder(run_dir).load_config() if run_dir else None
     if run_dir:  # checks the options before TensorFlow is imported
         decode = RunFolder(run_dir).load_decode_config(**decode_options)
+    if hypotheses:
+        _check_given(source, reference, output)
+    task = task or (config.task if config else "translation")
+    check_files(task, source, hypotheses, baseline, *split_paths(reference))
 
     from tf_transformer import tasks
     from tf_transformer.tasks.translation_scores import ScoreOptions
@@ -70,9 +76,8 @@ def main(
         raise InputError(
             "--baseline, --tokenize, --lowercase, --ter and --resamples need --hypotheses."
         )
-    kind = tasks.get(task or (config.task if config else "translation"))
+    kind = tasks.get(task)
     if hypotheses or config is None:
-        _check_given(source, reference, output)
         scores = kind.score_outputs(hypotheses, reference, baseline, options)
     else:
         test = kind.load_test(config, source, reference)

@@ -5,12 +5,32 @@ import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_aligned, read_lines
+from tf_transformer.files import check_file, read_aligned, read_lines
 
 FIELDS = ("source", "target")
+
+
+def check_pairs(data: DataConfig) -> None:
+    """Opens the files of pairs that a configuration names.
+
+    Raises:
+        InputError: when a file cannot be read, with `data.origin` if the configuration has it.
+    """
+    for path in (data.train_source, data.train_target, data.valid_source, data.valid_target):
+        try:
+            if path:
+                check_file(path)
+        except InputError as error:
+            if not data.origin:
+                raise
+            raise InputError(
+                f"{error} Get the text from {data.origin}, or give the paths of your files as "
+                "data.train_source, data.train_target, data.valid_source and data.valid_target."
+            ) from error
 
 
 def read_files(source_path: str | os.PathLike, target_path: str | os.PathLike) -> Examples:
