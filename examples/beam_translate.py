@@ -5,7 +5,8 @@
 
 Writes one line per line read, in the order of the input. Runs on this machine by default; Beam's
 own options, given after these, select another runner, and paths may be on any file system that
-Beam supports. Needs `pip install -e '.[beam]'`, and only the SavedModel from this project.
+Beam supports. Needs `pip install -e '.[beam]'`, the SavedModel, and text_lines.py to read text,
+which imports nothing; workers get its functions from this machine.
 
 Workers get the lines in blocks. Within a block, lines are sorted by length, so that the sentences
 of a batch have similar lengths; each line keeps its number as a key. Every block is written to its
@@ -15,6 +16,8 @@ own file, and the files are joined in order at the end.
 import argparse
 import itertools
 import os
+import pathlib
+import runpy
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +28,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 try:
     import apache_beam as beam
     import tensorflow as tf
+    from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.ml.inference.base import KeyedModelHandler, PredictionResult, RunInference
     from apache_beam.ml.inference.tensorflow_inference import TFModelHandlerTensor
@@ -36,6 +40,8 @@ except ModuleNotFoundError as error:
         print(__doc__)
     sys.exit(f"error: {error.name} is not installed: pip install -e '.[beam]'")
 
+_TEXT = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "tf_transformer" / "text_lines.py"))
+LINES_OF = _TEXT["lines_of"]
 BATCH_SIZE = 64  # sentences translated at once
 
 Key = tuple[int, int]  # block, and line within the block
@@ -69,14 +75,15 @@ class Translate(TFModelHandlerTensor):
 
 
 def blocks(path: str, size: int) -> Iterator[tuple[int, list[str]]]:
-    """Numbered blocks of `size` lines; only newlines end lines, broken UTF-8 is replaced."""
-    with FileSystems.open(path) as file:
-        lines = iter(file.readline, b"")
+    """Numbered blocks of `size` lines of a text; broken UTF-8 is replaced."""
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        chunks = iter(lambda: file.read(2**13), b"")
+        lines = LINES_OF(chunks, path)
         for number in itertools.count():
-            block = [line.removesuffix(b"\n") for line in itertools.islice(lines, size)]
+            block = list(itertools.islice(lines, size))
             if not block:
                 return
-            yield number, [line.removesuffix(b"\r").decode("utf-8", "replace") for line in block]
+            yield number, [line.decode("utf-8", "replace") for line in block]
 
 
 def keyed_by_length(block: tuple[int, list[str]]) -> Iterator[tuple[Key, tf.Tensor]]:

@@ -83,7 +83,7 @@ def main() -> None:
     """Reads options, fine-tunes and prints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--run_dir", required=True, help="folder of a trained run")
-    parser.add_argument("--data", help="file of lines label<TAB>text, plain or .gz")
+    parser.add_argument("--data", help="file of lines label<TAB>text, plain or compressed")
     parser.add_argument("--examples", type=int, default=500, help="number of texts without --data")
     parser.add_argument("--from_scratch", action="store_true", help="start with random weights")
     parser.add_argument("--epochs", type=int, default=20, help="passes over the texts")

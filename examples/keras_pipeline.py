@@ -4,12 +4,13 @@
     python examples/keras_pipeline.py --saved_model served/x/1 --at_least 0.7 < in.txt
 
 Prints text<TAB>translation for each line of stdin whose confidence, exp(score), is at least
---at_least. Needs only the SavedModel from this project.
+--at_least. Needs the SavedModel, and text_lines.py to read text, which imports nothing.
 """
 
 import argparse
 import os
 import pathlib
+import runpy
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -17,6 +18,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the SentencePiece ops of the SavedModel
+
+TEXT_LINES = pathlib.Path(__file__).parents[1] / "tf_transformer" / "text_lines.py"
 
 
 def pipeline(saved_model: str, at_least: float) -> keras.Model:
@@ -42,7 +45,13 @@ def main() -> None:
     options = parser.parse_args()
     if not (pathlib.Path(options.saved_model) / "saved_model.pb").is_file():
         parser.error(f"{options.saved_model} is not a SavedModel. Make one: python -m export.")
-    lines = sys.stdin.buffer.read().removesuffix(b"\n").split(b"\n")
+    text = runpy.run_path(str(TEXT_LINES))
+    try:
+        lines = list(text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"]))
+    except text["TextError"] as error:
+        sys.exit(f"error: {error}")
+    if not lines:
+        return
     model = pipeline(options.saved_model, options.at_least)
     # A tensor, because NumPy strings have a fixed length and lose NUL bytes at their end.
     found = model.predict(tf.constant(lines), batch_size=options.batch_size, verbose=0)

@@ -8,4 +8,6 @@ import runpy
 
 if __name__ == "__main__":
     package = pathlib.Path(__file__).parents[1] / "tf_transformer"
-    runpy.run_path(str(package / "export" / "run_in_ctranslate2.py"), run_name="__main__")
+    streams = runpy.run_path(str(package / "commands" / "standard_streams.py"))
+    with streams["standard_streams"]():
+        runpy.run_path(str(package / "export" / "run_in_ctranslate2.py"), run_name="__main__")

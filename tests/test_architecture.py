@@ -14,8 +14,17 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
-    {"errors", "special_ids"},
-    {"arriving_lines", "files", "locks", "memory", "programs", "progress_bar", "registration", "sequences"}
+    {"errors", "special_ids", "text_lines"},
+    {
+        "arriving_lines",
+        "files",
+        "locks",
+        "memory",
+        "programs",
+        "progress_bar",
+        "registration",
+        "sequences",
+    }
     | {"threads", "thresholds", "word_alignment"},
     {"kernels", "outputs", "start_record"},
     {"config", "layers", "decoding", "tokenizer"},

@@ -1,10 +1,13 @@
-"""The lines of a pipe or a terminal, read as they arrive."""
+"""The lines of standard input, read as they arrive."""
 
 import collections
 import os
 import select
 import time
 from collections.abc import Iterator
+
+from tf_transformer.errors import InputError
+from tf_transformer.text_lines import STDIN, TextError, groups, plain
 
 CHUNK = 2**16  # bytes
 # Python handles a signal that comes just before a blocking call only after it, so no call blocks
@@ -13,19 +16,22 @@ LONGEST_WAIT = 1.0  # seconds
 
 
 class ArrivingLines:
-    """Iterates over the lines of an open file without their newlines; only newlines end lines.
+    """Iterates over the lines of a text without their newlines; only newlines end lines.
 
     A buffered file blocks until a line is complete. This one can also report, after a limited
-    time, that no line has arrived.
+    time, that no line has arrived. The text may be compressed; see `text_lines.plain`.
 
     Args:
         descriptor: of the open file, which nothing else reads.
+
+    Raises:
+        InputError: when it cannot be read, or is not text in UTF-8.
     """
 
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._lines: collections.deque[bytes] = collections.deque()
-        self._unfinished = bytearray()
+        self._groups = groups(plain(self._chunks(), STDIN))  # one for each chunk
         self._ended = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -52,12 +58,15 @@ class ArrivingLines:
 
     def _read(self) -> None:
         """Takes what has arrived; the file is ready to be read."""
-        chunk = os.read(self._descriptor, CHUNK)
-        first, *others = chunk.split(b"\n")
-        self._unfinished += first
-        for part in others:
-            self._lines.append(bytes(self._unfinished))
-            self._unfinished = bytearray(part)
-        self._ended = not chunk
-        if self._ended and self._unfinished:
-            self._lines.append(bytes(self._unfinished))
+        try:
+            lines = next(self._groups, None)
+        except TextError as error:
+            raise InputError(str(error)) from error
+        except OSError as error:
+            raise InputError(f"{STDIN} cannot be read: {error.strerror}.") from error
+        self._ended = lines is None
+        self._lines.extend(lines or [])
+
+    def _chunks(self) -> Iterator[bytes]:
+        while chunk := os.read(self._descriptor, CHUNK):
+            yield chunk

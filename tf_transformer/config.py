@@ -248,7 +248,7 @@ class DataConfig:
     Two files, else a TFDS corpus, else the generated corpus.
 
     Attributes:
-        train_source: source side of the training text, one sentence per line; plain or .gz.
+        train_source: source side of the training text, one sentence per line; plain or compressed.
         train_target: target side; line n translates line n of train_source.
         origin: where these files can be got, for the error when one is missing.
         valid_source: validation text; held out from the training text when not given.

@@ -1,57 +1,105 @@
-"""Reads lines, writes complete files."""
+"""Reads lines of text from files and pipes; writes complete files."""
 
-import codecs
-import gzip
+import functools
 import itertools
 import os
 import pathlib
 import secrets
+import shutil
+import stat
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import AnyStr
+from typing import AnyStr, BinaryIO
 
+from tf_transformer import text_lines
 from tf_transformer.errors import InputError
-
-_HEAD = 4096  # bytes that show the encoding
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
-    """The lines of a plain or .gz file; see `split_lines`.
+    """The lines of a text file or a pipe, plain or compressed; see `text_lines`.
+
+    A pipe is copied when it is read first, so that it can be read again.
 
     Raises:
-        InputError: when the file does not exist or is not a file, is UTF-16, or a .gz file is
-            broken.
+        InputError: when the file cannot be read, or is not text in UTF-8.
     """
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise InputError(f"{path} is not a file. Check the path.")
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            if _is_utf16(file.peek(_HEAD)[:_HEAD]):
-                raise InputError(
-                    f"{path} is UTF-16; expected UTF-8. Convert it, for example: "
-                    f"iconv -f UTF-16 -t UTF-8 {path} > {path}.utf8"
-                )
-            yield from split_lines(file)
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise InputError(f"{path} is not a whole gzip file: {error}") from error
+        yield from lines_of(_chunks(path), path)
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
-def _is_utf16(head: bytes) -> bool:
-    """Whether text starts with a byte-order mark of UTF-16, or every other byte is mostly 0."""
-    zeros = head[::2].count(0), head[1::2].count(0)
-    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or (
-        len(head) > 3 and min(zeros) == 0 and 4 * max(zeros) > len(head)
-    )
+def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes]:
+    """The lines of a text that arrives in chunks; see `text_lines`.
 
-
-def split_lines(file: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of an open binary file, without the newline and a carriage return before it.
-
-    Only newline bytes end a line. `str.splitlines` would also split on U+0085, U+2028 and more,
-    and misalign all lines after them.
+    Raises:
+        InputError: when it is not text in UTF-8.
     """
-    return (line.removesuffix(b"\n").removesuffix(b"\r") for line in file)
+    try:
+        yield from text_lines.lines_of(chunks, name)
+    except text_lines.TextError as error:
+        raise InputError(str(error)) from error
+
+
+def check_file(path: str | os.PathLike) -> None:
+    """Opens a file as `read_lines` will, but no pipe.
+
+    Raises:
+        InputError: when the file cannot be read.
+    """
+    try:
+        if not _is_pipe(path):
+            open(path, "rb").close()
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def split_paths(paths: str) -> list[str]:
+    """The paths that an option names, with commas between them; the name of a file is one path."""
+    if os.path.exists(paths):
+        return [paths]
+    return [path for path in map(str.strip, paths.split(",")) if path]
+
+
+def _chunks(path: str | os.PathLike) -> Iterator[bytes]:
+    if _is_pipe(path):
+        yield from _chunks_of_copy(_copy(os.path.abspath(path)))
+    else:
+        with open(path, "rb") as file:
+            yield from text_lines.chunks_of(file)
+
+
+def _is_pipe(path: str | os.PathLike) -> bool:
+    """Whether a path is a pipe or a device, which can be read only once."""
+    mode = os.stat(path).st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@functools.cache
+def _copy(path: str) -> BinaryIO:
+    copy = tempfile.TemporaryFile()
+    with open(path, "rb") as pipe:
+        shutil.copyfileobj(pipe, copy)
+    copy.flush()
+    return copy
+
+
+def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:
+    """The bytes from the start; several readers may read the copy at the same time."""
+    place = 0
+    while chunk := os.pread(copy.fileno(), text_lines.CHUNK, place):
+        place += len(chunk)
+        yield chunk
+
+
+def unreadable(path: str | os.PathLike, error: OSError) -> InputError:
+    """The error of a file that the system does not give."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return InputError(f"{path} is not a file. Check the path.")
+    if isinstance(error, IsADirectoryError):
+        return InputError(f"{path} is not a file but a folder. Give a file.")
+    return InputError(f"{path} cannot be read: {error.strerror}.")
 
 
 def decode(lines: Iterable[bytes], name: str | os.PathLike) -> Iterator[str]:

@@ -22,10 +22,11 @@ from typing import Any, BinaryIO
 
 from tf_transformer.arriving_lines import ArrivingLines
 from tf_transformer.errors import InputError
-from tf_transformer.files import align, decode, read_aligned, read_lines, split_lines
+from tf_transformer.files import align, decode, lines_of, read_aligned, read_lines
 from tf_transformer.outputs import is_stream, publish, require_distinct, require_free
 from tf_transformer.progress_bar import ProgressBar
 from tf_transformer.start_record import StartRecord
+from tf_transformer.text_lines import STDIN, chunks_of, without_ends
 
 WINDOW = 10_000
 WAIT = 0.2  # seconds
@@ -98,7 +99,7 @@ class Stream:
     """Aligned inputs, a step, and outputs aligned with them.
 
     Args:
-        inputs: files, plain or .gz, with equal numbers of lines; the first may be "", stdin.
+        inputs: files, plain or compressed, with equal numbers of lines; the first may be "", stdin.
         outputs: the length of the first one determines where an interrupted run is resumed.
         window: number of lines processed at once; on stdin the largest number.
         resume: whether to continue existing partial outputs.
@@ -189,7 +190,7 @@ class Stream:
             self._record.end(remove=nothing_to_resume)
 
     def _write(self, step: Step) -> None:
-        names = [path or "stdin" for path in self.inputs]
+        names = [path or STDIN for path in self.inputs]
         lines, continues = _first_lines(self.inputs[0])
         files = [lines, *map(read_lines, self.inputs[1:])]
         rows = align(names, list(map(decode, files, names)))
@@ -241,7 +242,9 @@ class Stream:
 
     def _refuse_to_overwrite(self) -> None:
         inputs = list(filter(None, self.inputs))
-        require_free([output.path for output in self.outputs if output.path], inputs, self._overwrite)
+        require_free(
+            [output.path for output in self.outputs if output.path], inputs, self._overwrite
+        )
         if not self._record:
             return
         partials = [output.partial for output in self._files]
@@ -283,10 +286,11 @@ def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
     try:
         lines = ArrivingLines(sys.stdin.fileno())
     except io.UnsupportedOperation:  # a Python object in place of an open file
-        return split_lines(sys.stdin.buffer), lambda: True
+        return lines_of(chunks_of(sys.stdin.buffer), STDIN), lambda: True
+    texts = without_ends(lines, STDIN)
     if sys.stdin.isatty():
-        return split_lines(lines), lambda: False
-    return split_lines(lines), lambda: lines.next_arrives_within(WAIT)
+        return texts, lambda: False
+    return texts, lambda: lines.next_arrives_within(WAIT)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ _PROGRAM = [sys.executable, "-m", "benchmarks.harness.worker"]
 
 
 class ProcessError(RuntimeError):
-    """A process ended with an error; the text is the last line that it wrote."""
+    """A process ended; the text names the signal, or is the last line that it wrote."""
 
 
 class Process:
@@ -73,6 +74,8 @@ class Process:
         status = self._process.wait()
         self._errors.seek(0)
         lines = [line.strip() for line in self._errors if line.strip()]
+        if status < 0:  # a library's last notice would not say why
+            raise ProcessError(f"ended by {signal.Signals(-status).name}")
         raise ProcessError(lines[-1] if lines else f"exit status {status}")
 
 

@@ -55,8 +55,8 @@ def _row(outputs: str, score: str, published: str, ours: float) -> dict[str, Any
 
 
 def _table(folder: pathlib.Path) -> list[dict[str, str]]:
-    with open(folder / "scores.tsv", encoding="utf-8") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+    (lines,) = read_texts(folder / "scores.tsv")
+    return list(csv.DictReader(lines, delimiter="\t"))
 
 
 def _wmt17(folder: pathlib.Path) -> Iterator[tuple[str, str, str, float]]:

@@ -71,6 +71,8 @@ def main(
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as processes:
         arguments = {"run_dir": run_dir, "folder": folder, "beam_size": beam_size}
         call(f"{_MODULE}:export", **arguments)
+        if "marian" in selected and not not_installed(["torch", "transformers"]):
+            call(f"{_MODULE}:export_marian", **arguments)
         arguments |= {"source": source, "lines": lines}
         started = {name: processes.enter_context(Process()) for name in selected}
         first = first_passes(started, arguments, references)
@@ -130,11 +132,20 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
     for jit_compile in (False, True):
         translator.save(f"{folder}/saved_model{'_xla' * jit_compile}", jit_compile)
     to_ctranslate2.write(translator, pathlib.Path(folder, "ctranslate2"), "float32")
-    if not not_installed(["torch", "transformers"]):
-        from benchmarks.translations import marian_run
 
-        if marian_run.is_supported(translator):
-            marian_run.save(translator, f"{folder}/marian")
+
+def export_marian(run_dir: str, folder: str, beam_size: int) -> None:
+    """Writes the weights of a run for Hugging Face, if its layers can compute the model.
+
+    In a process of its own that imports torch first: imported after an export, torch 2.14 ends in
+    a segmentation fault.
+    """
+    from benchmarks.translations import marian_run
+    from tf_transformer.translator import Translator
+
+    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
+    if marian_run.is_supported(translator):
+        marian_run.save(translator, f"{folder}/marian")
 
 
 def first_pass(

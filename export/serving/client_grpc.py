@@ -9,6 +9,8 @@ import argparse
 import itertools
 import json
 import os
+import pathlib
+import runpy
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +20,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import grpc
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+# Its files that import nothing are run by their paths, as a program. `predict` needs none of them.
+PACKAGE = pathlib.Path(__file__).parents[2] / "tf_transformer"
 
 
 class ServerError(Exception):
@@ -94,10 +99,11 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Translates stdin, one batch of lines at a time."""
     options = parser().parse_args()
-    lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)  # split on "\n" only
-    with grpc.insecure_channel(options.server) as channel:
-        while batch := list(itertools.islice(lines, options.batch_size)):
-            try:
+    text = runpy.run_path(str(PACKAGE / "text_lines.py"))
+    lines = text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"])
+    try:
+        with grpc.insecure_channel(options.server) as channel:
+            while batch := list(itertools.islice(lines, options.batch_size)):
                 rows = predict(
                     channel,
                     options.model,
@@ -106,12 +112,15 @@ def main() -> None:
                     options.version,
                     options.timeout,
                 )
-            except ServerError as error:
-                sys.exit(f"error: {error}")
-            for row in rows:
-                sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
-            sys.stdout.buffer.flush()
+                for row in rows:
+                    line = json.dumps(row, ensure_ascii=False)
+                    sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
+                sys.stdout.buffer.flush()
+    except (ServerError, text["TextError"]) as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":
-    main()
+    streams = runpy.run_path(str(PACKAGE / "commands" / "standard_streams.py"))
+    with streams["standard_streams"]():
+        main()

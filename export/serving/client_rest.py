@@ -1,4 +1,4 @@
-"""Translates lines with TF Serving over REST. Needs only Python.
+"""Translates lines with TF Serving over REST. Needs only Python and this repository.
 
     python export/serving/client_rest.py --model translator < lines.txt > answers.jsonl
 
@@ -10,11 +10,16 @@ import base64
 import http.client
 import itertools
 import json
+import pathlib
+import runpy
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+# Its files that import nothing are run by their paths, as a program. `predict` needs none of them.
+PACKAGE = pathlib.Path(__file__).parents[2] / "tf_transformer"
 
 
 class ServerError(Exception):
@@ -114,9 +119,10 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Translates stdin, one batch of lines at a time."""
     options = parser().parse_args()
-    lines = (line.removesuffix(b"\n") for line in sys.stdin.buffer)  # split on "\n" only
-    while batch := list(itertools.islice(lines, options.batch_size)):
-        try:
+    text = runpy.run_path(str(PACKAGE / "text_lines.py"))
+    lines = text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"])
+    try:
+        while batch := list(itertools.islice(lines, options.batch_size)):
             rows = predict(
                 options.server,
                 options.model,
@@ -125,12 +131,14 @@ def main() -> None:
                 options.version,
                 options.timeout,
             )
-        except ServerError as error:
-            sys.exit(f"error: {error}")
-        for row in rows:
-            sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
-        sys.stdout.buffer.flush()
+            for row in rows:
+                sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
+            sys.stdout.buffer.flush()
+    except (ServerError, text["TextError"]) as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":
-    main()
+    streams = runpy.run_path(str(PACKAGE / "commands" / "standard_streams.py"))
+    with streams["standard_streams"]():
+        main()

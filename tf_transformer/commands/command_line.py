@@ -5,17 +5,23 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, get_type_hints
+from typing import Any, TextIO, get_type_hints
 
 import docstring_parser  # jsonargparse[signatures] needs it, too
 import jsonargparse
 
 from tf_transformer.commands.option_errors import as_typed, explain
+from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
 from tf_transformer.config import DERIVED, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.memory import keep_freed_memory
 from tf_transformer.run_folder import RunFolder
+
+
+class _Parser(jsonargparse.ArgumentParser):
+    def _print_message(self, message: str, file: TextIO | None = None) -> None:
+        (file or sys.stderr).write(message or "")  # argparse ignores errors, as of a full disk
 
 
 def run(
@@ -31,19 +37,16 @@ def run(
         program: name of the program in usage and errors; None: that of `sys.argv`.
     """
     sys.path.append(os.getcwd())  # where --task module:attribute may be
-    options = read_options(main, sys.argv[1:] if arguments is None else arguments, program)
-    keep_freed_memory()  # before TensorFlow starts threads
-    with without_notices():
-        try:
-            main(*options.pop(_repeated(main), ()), **options)
-        except InputError as error:
-            sys.exit(f"error: {as_typed(str(error), types_of(main))}")
-        except KeyboardInterrupt:
-            sys.exit("interrupted")
-        except BrokenPipeError:  # for example, `head` has read enough lines
-            # Python flushes stdout at exit, which would raise the error again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
+    with standard_streams():
+        options = read_options(main, sys.argv[1:] if arguments is None else arguments, program)
+        keep_freed_memory()  # before TensorFlow starts threads
+        with without_notices():
+            try:
+                main(*options.pop(_repeated(main), ()), **options)
+            except InputError as error:
+                sys.exit(f"error: {as_typed(str(error), types_of(main))}")
+            except KeyboardInterrupt:
+                sys.exit("interrupted")
 
 
 def read_options(
@@ -82,7 +85,7 @@ def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargp
     `jsonargparse.ArgumentError`.
     """
     summary = inspect.getdoc(main) or ""
-    parser = jsonargparse.ArgumentParser(
+    parser = _Parser(
         prog=program,
         description=summary.partition("\n\n")[0],
         allow_abbrev=False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
+from tf_transformer.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from tf_transformer.demo.models import DemoModel
@@ -70,6 +71,9 @@ def load(run_dir: str, saved_model: str, server: str, model: str, dtype: str) ->
         raise InputError("give only one of --run_dir, --saved_model and --server.")
     if not (run_dir or saved_model or server):
         run_dir = pretrained()
+
+    if run_dir:
+        RunFolder(run_dir).load_config()  # checks the folder before TensorFlow is imported
 
     from tf_transformer.demo.models import RunModel, SavedModel, ServedModel
 

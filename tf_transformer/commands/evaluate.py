@@ -8,9 +8,10 @@ The last line on stdout is one JSON object. With --hypotheses it scores given ou
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
+from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
-from tf_transformer.files import one_line
+from tf_transformer.files import one_line, split_paths
 from tf_transformer.outputs import require_free, write_output
 from tf_transformer.run_folder import RunFolder
 
@@ -63,6 +64,10 @@ def main(
         require_free([output], inputs, overwrite)
     if run_dir:  # checks the options before TensorFlow is imported
         decode = RunFolder(run_dir).load_decode_config(**decode_options)
+    if hypotheses:
+        _check_given(source, reference, output)
+    task = task or (config.task if config else "translation")
+    check_files(task, source, hypotheses, baseline, *split_paths(reference))
 
     from tf_transformer import tasks
     from tf_transformer.tasks.translation_scores import ScoreOptions
@@ -76,9 +81,8 @@ def main(
         raise InputError(
             "--baseline, --tokenize, --lowercase, --ter and --resamples need --hypotheses."
         )
-    kind = tasks.get(task or (config.task if config else "translation"))
+    kind = tasks.get(task)
     if hypotheses or config is None:
-        _check_given(source, reference, output)
         scores = kind.score_outputs(hypotheses, reference, baseline, options)
     else:
         test = kind.load_test(config, source, reference)

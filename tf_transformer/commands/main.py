@@ -4,6 +4,7 @@ import importlib
 import sys
 
 from tf_transformer.commands import command_line
+from tf_transformer.commands.standard_streams import standard_streams
 
 COMMANDS = {
     "train": "train a model, or continue an interrupted training",
@@ -24,6 +25,11 @@ commands:
 
 def main() -> None:
     """Runs the command that the first argument names, with the arguments after it."""
+    with standard_streams():
+        _run()
+
+
+def _run() -> None:
     name, *arguments = sys.argv[1:] or [""]
     if name in ("-h", "--help"):
         print(usage())

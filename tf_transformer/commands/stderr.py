@@ -10,10 +10,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-# Keeps the last lines until this process ends or kills it.
-_KEEP_LAST_LINES = """
-import collections, sys
-sys.stderr.buffer.writelines(collections.deque(sys.stdin.buffer, maxlen=1000))
+# TensorFlow's lines of the levels I and W, and errors of a machine that has no GPU.
+_NOTICE = (
+    rb"WARNING: All log messages before absl|To enable the following instructions"
+    rb"|[IW]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [IW] "
+    rb"|E\d{4} .*(failed call to cuInit|Unable to register cu|placer already registered)"
+)
+# Keeps the last other lines until this process ends or kills it.
+_KEEP_LAST_LINES = f"""
+import collections, re, sys
+lines = (line for line in sys.stdin.buffer if not re.match({_NOTICE}, line))
+sys.stderr.buffer.writelines(collections.deque(lines, maxlen=1000))
 """
 
 
@@ -21,8 +28,9 @@ sys.stderr.buffer.writelines(collections.deque(sys.stdin.buffer, maxlen=1000))
 def without_notices() -> Iterator[None]:
     """Hides file descriptor 2 in a block; Python's `sys.stderr` is printed as usual.
 
-    Another process holds the hidden lines. It prints them when the block raises an `Exception`,
-    and also when this process dies, for example because TensorFlow aborts. Nothing is hidden when
+    Another process holds the hidden lines. It prints those that are no known notices when the block
+    raises an `Exception`, and also when this process dies, for example because TensorFlow aborts.
+    A `BrokenPipeError` ends a command quietly. Nothing is hidden when
     TF_CPP_MIN_LOG_LEVEL is 0 or 1, or when `sys.stderr` is not the process's own.
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL") in ("0", "1") or sys.stderr is not sys.__stderr__:
@@ -35,11 +43,15 @@ def without_notices() -> Iterator[None]:
         start_new_session=True,  # signals of the terminal must not end it first
     )
     visible = os.dup(2)
-    sys.stderr = os.fdopen(visible, "w", buffering=1, errors="backslashreplace")
+    sys.stderr = os.fdopen(
+        visible, "w", buffering=1, encoding=sys.stderr.encoding, errors="backslashreplace"
+    )
     with keeper.stdin as hidden:  # type: ignore[union-attr]
         os.dup2(hidden.fileno(), 2)
     try:
         yield
+    except BrokenPipeError:
+        raise
     except Exception:
         os.dup2(visible, 2)  # ends the input of the keeper
         keeper.wait()

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.data.readers import check_pairs
+from tf_transformer.errors import InputError
 from tf_transformer.memory import keep_freed_memory
 from tf_transformer.run_folder import RunFolder
 
@@ -35,6 +38,13 @@ def main(
         decode: how the trained model makes predictions by default.
         task: translation, or module:attribute of another task.
     """
+    if not RunFolder(run_dir).has_checkpoint:
+        check_files(task, data.train_file, data.valid_file)
+        check_pairs(data)
+        if train.init_from and not RunFolder(train.init_from).config.is_file():
+            raise InputError(
+                f"train.init_from must be a run's folder, but {train.init_from} has no config.yaml."
+            )
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
     from tf_transformer.training import trainer
     from tf_transformer.training.interruption import InterruptionError

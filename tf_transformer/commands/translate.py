@@ -46,7 +46,7 @@ def main(
 
     Args:
         run_dir: the run's folder.
-        input: file to translate, plain or .gz; stdin when not given.
+        input: file to translate, plain or compressed; stdin when not given.
         output: file for the translations; stdout when not given. Files are written as
             <name>.partial and get their names when they are complete.
         resume: go on with the partial files of an interrupted run that had the same inputs, model

@@ -8,12 +8,32 @@ import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_aligned, read_lines
+from tf_transformer.files import check_file, read_aligned, read_lines
 
 FIELDS = ("source", "target")
+
+
+def check_pairs(data: DataConfig) -> None:
+    """Opens the files of pairs that a configuration names.
+
+    Raises:
+        InputError: when a file cannot be read, with `data.origin` if the configuration has it.
+    """
+    for path in (data.train_source, data.train_target, data.valid_source, data.valid_target):
+        try:
+            if path:
+                check_file(path)
+        except InputError as error:
+            if not data.origin:
+                raise
+            raise InputError(
+                f"{error} Get the text from {data.origin}, or give the paths of your files as "
+                "data.train_source, data.train_target, data.valid_source and data.valid_target."
+            ) from error
 
 
 def read_files(source_path: str | os.PathLike, target_path: str | os.PathLike) -> Examples:
@@ -58,7 +78,7 @@ def stream_table(
     has no such column.
 
     Args:
-        path: the file, plain or .gz.
+        path: the file, plain or compressed.
         columns: names in the first line; or numbers from 1 on, and the first line is a row.
         fields: names of the texts of an example.
         convert: from the values of a row in these columns to the texts of an example; raises a

@@ -109,5 +109,5 @@ def run(
 
 
 def as_lines(texts: Sequence[str]) -> bytes:
-    """One line per text."""
-    return "".join(text + "\n" for text in texts).encode("utf-8")
+    """One line per text, whatever its first and last characters are."""
+    return "".join(["\ufeff", *(text + "\r\n" for text in texts)]).encode("utf-8")

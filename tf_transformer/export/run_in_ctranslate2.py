@@ -6,7 +6,8 @@
 The first form prints one JSON object per line read: {"translation": ..., "score": ...}. The second
 form scores the file TRANSLATIONS, line n of it as the translation of line n of the sentences, and
 prints {"score": ..., "log_probability": ...}. Imports only ctranslate2 and sentencepiece, so all of
-this runs without TensorFlow.
+this runs without TensorFlow. Text is read as by the commands: the file text_lines.py is run by its
+path.
 
 CTranslate2's beam search equals this project's, with these differences:
 
@@ -27,10 +28,11 @@ import collections
 import json
 import math
 import pathlib
+import runpy
 import sys
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
     import ctranslate2
@@ -198,12 +200,6 @@ def load(folder: str, device: str, **options: Any) -> "ctranslate2.Translator":
     return loaded[0]
 
 
-def lines_of(content: bytes) -> list[str]:
-    """Splits on newline bytes only; broken UTF-8 is replaced."""
-    lines = content.split(b"\n")
-    return [line.decode("utf-8", "replace") for line in (lines[:-1] if not lines[-1] else lines)]
-
-
 def main(folder: str, translations: str = "") -> None:
     """Translates stdin, or scores a file of translations of stdin."""
     if not (pathlib.Path(folder) / "search.json").is_file():
@@ -211,20 +207,27 @@ def main(folder: str, translations: str = "") -> None:
             f"error: {folder} is not an exported folder. Make one: python -m export --format "
             "ctranslate2."
         )
-    if translations and not pathlib.Path(translations).is_file():
-        sys.exit(f"error: {translations} is not a file. Check the path.")
+    text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "text_lines.py"))
+
+    def texts_of(file: BinaryIO, name: str) -> list[str]:
+        lines = text["lines_of"](text["chunks_of"](file), name)
+        return [line.decode("utf-8", "replace") for line in lines]
+
     try:
+        given = open(translations, "rb") if translations else None
         model = Model(folder)
+        texts = texts_of(sys.stdin.buffer, text["STDIN"])
+        found: Sequence[NamedTuple]
+        found = model.score(texts, texts_of(given, translations)) if given else model(texts)
+    except OSError as error:
+        sys.exit(f"error: {translations} cannot be read: {error.strerror}. Check the path.")
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error.name} is not installed: pip install ctranslate2 sentencepiece")
-    texts = lines_of(sys.stdin.buffer.read())
-    found: Sequence[NamedTuple]
-    if translations:
-        found = model.score(texts, lines_of(pathlib.Path(translations).read_bytes()))
-    else:
-        found = model(texts)
+    except text["TextError"] as error:
+        sys.exit(f"error: {error}")
     for row in found:
-        print(json.dumps(row._asdict(), ensure_ascii=False))
+        line = json.dumps(row._asdict(), ensure_ascii=False)
+        sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
 
 
 if __name__ == "__main__":

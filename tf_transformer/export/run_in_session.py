@@ -6,11 +6,14 @@ of this project. Prints the outputs of `serving_default` as one JSON object per 
 With --requests, each line of stdin is a request to any signature, in the format of TF Serving's
 REST interface: {"signature_name": "score", "inputs": {"source": ["one"], "target": ["eins"]}}.
 The answers have the form {"outputs": {...}}.
+
+Text is read as by the commands: the file text_lines.py is run by its path.
 """
 
 import json
 import os
 import pathlib
+import runpy
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -97,7 +100,7 @@ def answer_requests(model: SavedModel, lines: Sequence[bytes]) -> None:
             raise InputError(f"expected requests like {expected}, got {line!r}.") from error
         found = model(name, inputs)
         outputs = {name: to_json(output) for name, output in found.items()}
-        print(json.dumps({"outputs": outputs}, ensure_ascii=False))
+        write_json({"outputs": outputs})
 
 
 def answer_lines(model: SavedModel, lines: Sequence[bytes]) -> None:
@@ -106,7 +109,12 @@ def answer_lines(model: SavedModel, lines: Sequence[bytes]) -> None:
         found = model("serving_default", {"text": lines[start : start + BATCH_SIZE]})
         names = sorted(found, key=lambda name: (found[name].dtype != object, name))
         for values in zip(*(to_json(found[name]) for name in names), strict=True):
-            print(json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False))
+            write_json(dict(zip(names, values, strict=True)))
+
+
+def write_json(row: dict[str, Any]) -> None:
+    """Writes a line of JSON in UTF-8, whatever the encoding of the terminal is."""
+    sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
 def main(*words: str) -> None:
@@ -119,10 +127,11 @@ def main(*words: str) -> None:
         print(USAGE, file=sys.stderr)
         sys.exit(2)
     answer = answer_requests if "--requests" in words else answer_lines
+    text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "text_lines.py"))
     try:
         model = SavedModel(folders[0])
-        answer(model, [line.removesuffix(b"\n") for line in sys.stdin.buffer])
-    except InputError as error:
+        answer(model, list(text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"])))
+    except (InputError, text["TextError"]) as error:
         sys.exit(f"error: {error}")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tf_transformer.errors import InputError
-from tf_transformer.files import decode, read_lines
+from tf_transformer.files import decode, read_lines, split_paths
 
 Tree = Any  # nltk.Tree, which is imported when trees are read
 
@@ -34,15 +34,17 @@ def tree_files(paths: str) -> list[pathlib.Path]:
     """The bracket files that an option names.
 
     Args:
-        paths: files, folders and patterns like wsj/0[2-9], separated by commas. A folder means all
-            its .mrg files; files of a folder or pattern are ordered by the numbers in their paths.
+        paths: files, folders, and patterns like wsj/0[2-9] that are not names of files, separated
+            by commas. A folder means all its .mrg files; files of a folder or pattern are ordered
+            by the numbers in their paths.
 
     Raises:
         InputError: when a part names no file.
     """
     found: list[pathlib.Path] = []
-    for part in filter(None, map(str.strip, paths.split(","))):
-        named = [pathlib.Path(path) for path in glob.glob(part)]
+    for part in split_paths(paths):
+        names = [part] if os.path.exists(part) else glob.glob(part)
+        named = [pathlib.Path(path) for path in names]
         files = [file for path in named for file in _files_of(path)]
         if not files:
             raise InputError(

@@ -1,6 +1,7 @@
 """Translation: pairs of sentences, the Transformer, BLEU."""
 
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,9 +12,15 @@ from keras import KerasTensor
 from tf_transformer.config import Config, DataConfig, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.generated import generate
-from tf_transformer.data.readers import read_files, stream_files, stream_tfds, tfds_languages
+from tf_transformer.data.readers import (
+    check_pairs,
+    read_files,
+    stream_files,
+    stream_tfds,
+    tfds_languages,
+)
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_texts
+from tf_transformer.files import read_texts, split_paths
 from tf_transformer.losses import TokenLosses
 from tf_transformer.objectives import CrossEntropy
 from tf_transformer.sequences import shift_right
@@ -22,6 +29,7 @@ from tf_transformer.tasks.translation_scores import ScoreOptions, score_translat
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator, build_model
 
+_COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 TEST_PAIRS = 1000  # of the generated corpus; disjoint from training and validation
 
 
@@ -57,7 +65,7 @@ class Translation(Task):
                 "instead of data.train_file."
             )
         if data.train_source:
-            _require_files(data)
+            check_pairs(data)
             train = stream_files(data.train_source, data.train_target)
         elif data.tfds:
             train = _tfds_split(data, "train")
@@ -134,7 +142,7 @@ class Translation(Task):
             baseline: file of another system's translations; empty: none.
             options: how to score.
         """
-        paths = [hypotheses, *reference.split(","), *filter(None, [baseline])]
+        paths = [hypotheses, *split_paths(reference), *filter(None, [baseline])]
         texts = read_texts(*paths)
         given = texts.pop() if baseline else None
         return score_translations(texts[0], texts[1:], options, given)
@@ -177,17 +185,6 @@ def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
     )
 
 
-def _require_files(data: DataConfig) -> None:
-    """Raises an `InputError` with `data.origin` when a file of that text is missing."""
-    for path in (data.train_source, data.train_target, data.valid_source, data.valid_target):
-        if data.origin and path and not pathlib.Path(path).is_file():
-            raise InputError(
-                f"{path} is not a file. Get the text from {data.origin}, or give the paths of your "
-                "files as data.train_source, data.train_target, data.valid_source and "
-                "data.valid_target."
-            )
-
-
 def languages(data: DataConfig) -> dict[str, str | None]:
     """The languages of source and target, or None if the configuration does not name them.
 
@@ -210,7 +207,7 @@ def languages(data: DataConfig) -> dict[str, str | None]:
 
 
 def _ending(file: str) -> str | None:
-    ending = pathlib.Path(file.removesuffix(".gz")).suffix[1:]
+    ending = pathlib.Path(_COMPRESSED.sub("", file)).suffix[1:]
     return ending if len(ending) == 2 and ending.isalpha() else None
 
 

@@ -1,0 +1,244 @@
+"""Lines of UTF-8 text from the bytes of a file or a pipe, plain or compressed.
+
+The content decides what a text is, not its name. Imports nothing of this project, because programs
+run it by its path.
+"""
+
+import bz2
+import codecs
+import itertools
+import lzma
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+STDIN = "stdin"  # the name of standard input in messages
+CHUNK = 2**13  # bytes; bounds the memory that decompression takes
+_HEAD = 4096  # bytes that show the encoding
+_LONGEST_START = 10  # bytes that show the compression
+
+
+class TextError(ValueError):
+    """Bytes that are not text in UTF-8: what came, and what to do."""
+
+
+def lines_of(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
+    """The lines of a text that arrives in chunks; see `plain` and `without_ends`.
+
+    Raises:
+        TextError: as `plain`.
+    """
+    return without_ends(itertools.chain.from_iterable(groups(plain(chunks, name))), name)
+
+
+def chunks_of(file: BinaryIO) -> Iterator[bytes]:
+    """The bytes of an open file, as they arrive."""
+    return iter(lambda: file.read1(CHUNK), b"")  # type: ignore[attr-defined]
+
+
+def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
+    """The bytes of a text, decompressed and without a byte-order mark at its start.
+
+    A piece, perhaps an empty one, follows each chunk before the next chunk is read.
+
+    Args:
+        chunks: the bytes of a file or a pipe.
+        name: of the text, for errors.
+
+    Raises:
+        TextError: for a compressed file that is broken, for other encodings and other formats.
+    """
+    head, pieces = b"", _decompressed(chunks, name)
+    for piece in pieces:
+        head += piece
+        if b"\n" in head or len(head) >= _HEAD:
+            break
+        yield b""
+    if error := _error(head[:_HEAD], name):
+        raise TextError(error)
+    yield head.removeprefix(codecs.BOM_UTF8)
+    yield from pieces
+
+
+def groups(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines that each piece of a text completes, without their newlines; no other byte ends one.
+
+    `str.splitlines` would also split on U+0085, U+2028 and more, and misalign all lines after them.
+    """
+    unfinished = bytearray()
+    for piece in pieces:
+        first, *others = piece.split(b"\n")
+        unfinished += first
+        if others:
+            yield [bytes(unfinished), *others[:-1]]
+            unfinished = bytearray(others[-1])
+        else:
+            yield []
+    if unfinished:
+        yield [bytes(unfinished)]
+
+
+def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
+    """The lines without a newline, and without one carriage return before it.
+
+    A text of one line with carriage returns inside, as old Macs wrote them, gives a warning.
+    """
+    number, line = 0, b""
+    for number, line in enumerate(lines, 1):
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        yield line
+    if number == 1 and (returns := line.count(b"\r")):
+        _warn(
+            f"warning: {name} is one line with {returns:,} carriage returns inside. Only newlines "
+            "end lines. If carriage returns end them, convert the text: tr '\\r' '\\n'."
+        )
+
+
+_WARNINGS: set[str] = set()  # a text may be read several times
+
+
+def _warn(sentence: str) -> None:
+    if sentence not in _WARNINGS:
+        _WARNINGS.add(sentence)
+        print(sentence, file=sys.stderr)
+
+
+class _Compression(NamedTuple):
+    """A format of compressed streams, of which a file holds one or several."""
+
+    name: str
+    start: bytes  # a pattern
+    decompressor: Callable[[], Any]
+
+
+def _zstandard() -> Any:
+    """A decompressor of the optional package; Python has its own from 3.14 on."""
+    import zstandard
+
+    return zstandard.ZstdDecompressor().decompressobj()
+
+
+_COMPRESSIONS = [
+    _Compression("gzip", rb"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
+    _Compression("bzip2", rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", bz2.BZ2Decompressor),
+    _Compression("xz", rb"\xfd7zXZ\x00", lzma.LZMADecompressor),
+    _Compression("Zstandard", rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", _zstandard),
+]
+# Other formats, by their first bytes. Each has bytes that no text has.
+_FORMATS = {
+    "a zip archive (or a document that is one)": rb"PK(\x03\x04|\x05\x06)",
+    "a 7z archive": rb"7z\xbc\xaf\x27\x1c",
+    "a rar archive": rb"Rar!\x1a\x07",
+    "a tar archive": rb"[\x00-\xff]{257}ustar",
+    "an lz4 file": rb"\x04\x22\x4d\x18",
+    "a file of compress (.Z)": rb"\x1f\x9d",
+    "a PDF document": rb"%PDF-\d\.\d\s+%[\x80-\xff]",
+} | {f"compressed twice, in the end by {each.name}": each.start for each in _COMPRESSIONS}
+_UNICODE_MARKS = [  # UTF-32 begins as UTF-16 does
+    ("UTF-32", codecs.BOM_UTF32_LE),
+    ("UTF-32", codecs.BOM_UTF32_BE),
+    ("UTF-16", codecs.BOM_UTF16_LE),
+    ("UTF-16", codecs.BOM_UTF16_BE),
+]
+_CONTROLS = bytes({*range(32), 0x7F} - {*b"\t\n\v\f\r\b\x1b"})
+
+
+def _starts(head: bytes, pattern: bytes) -> bool:
+    return re.match(pattern, head, re.DOTALL) is not None
+
+
+def _decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
+    """The bytes of a text, as they are or decompressed: a piece for each chunk."""
+    head, source = b"", iter(chunks)
+    for chunk in source:
+        head += chunk
+        if b"\n" in head or len(head) >= _LONGEST_START:
+            break
+        yield b""
+    compression = next((each for each in _COMPRESSIONS if _starts(head, each.start)), None)
+    if compression is None:
+        yield head
+        yield from source
+        return
+    try:
+        decompressor = compression.decompressor()
+        for chunk in itertools.chain([head], source):
+            parts = []
+            while chunk:
+                if decompressor.eof and (chunk := chunk.lstrip(b"\0")):  # padding between streams
+                    decompressor = compression.decompressor()
+                parts.append(decompressor.decompress(chunk) if chunk else b"")
+                chunk = decompressor.unused_data if chunk else b""
+            yield b"".join(parts)
+    except ModuleNotFoundError as error:
+        raise TextError(
+            f"{name} is compressed by Zstandard. Install its package: pip install "
+            "'tf_transformer[zstandard]'; or decompress the file: zstd -d."
+        ) from error
+    except _decompression_errors() as error:
+        raise TextError(f"{name} is not a whole {compression.name} file: {error}.") from error
+    if not decompressor.eof:
+        raise TextError(f"{name} is not a whole {compression.name} file: its end is missing.")
+
+
+def _decompression_errors() -> tuple[type[Exception], ...]:
+    zstandard = sys.modules.get("zstandard")
+    return (zlib.error, lzma.LZMAError, OSError, *([zstandard.ZstdError] if zstandard else []))
+
+
+def _error(head: bytes, name: object) -> str:
+    """The reason why bytes are not the start of a text in UTF-8; "" if they are one."""
+    if head.startswith(codecs.BOM_UTF8):
+        return ""
+    for encoding, mark in _UNICODE_MARKS:
+        if head.startswith(mark):
+            return _other_encoding(name, encoding)
+    for format_, start in _FORMATS.items():
+        if _starts(head, start):
+            return f"{name} is {format_}; expected text in UTF-8. Extract the text first."
+    even, odd = head[::2], head[1::2]
+    for encoding, low, high in (("UTF-16LE", even, odd), ("UTF-16BE", odd, even)):
+        if len(head) > 3 and 0 in high and 0 not in low and _is_utf16(head, encoding, high):
+            return _other_encoding(name, encoding)
+    many = max(8, len(head) // 20)  # a text may have some
+    if head.count(0) >= many or (_controls(head) >= many and not _is_utf8(head)):
+        return f"{name} is binary data; expected text in UTF-8."
+    return ""
+
+
+def _is_utf16(head: bytes, encoding: str, high: bytes) -> bool:
+    """Whether bytes without a mark are UTF-16: of an alphabet, or else of printable characters.
+
+    Args:
+        head: the first bytes.
+        encoding: the order of bytes.
+        high: the high byte of each character.
+    """
+    if 2 * _controls(high) > len(high):
+        return True
+    text = head[: len(head) // 2 * 2].decode(encoding, "replace").removesuffix("\ufffd")
+    return not _is_utf8(head) and all(c.isprintable() or c in "\t\r\n\u3000" for c in text)
+
+
+def _controls(head: bytes) -> int:
+    """How many bytes are control characters that texts do not have."""
+    return len(head) - len(head.translate(None, _CONTROLS))
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Whether bytes are UTF-8; the last character may be incomplete."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _other_encoding(name: object, encoding: str) -> str:
+    files = "" if name == STDIN else f" {name} > {name}.utf8"
+    return (
+        f"{name} is {encoding[:6]}; expected UTF-8. Convert it, for example: "
+        f"iconv -f {encoding} -t UTF-8{files}"
+    )
