@@ -20,7 +20,7 @@ LEVELS = [
     {"kernels"},
     {"config", "layers", "decoding", "tokenizer"},
     {"models", "data", "parsing", "losses", "predictors.predictor", "attention_record"}
-    | {"export.micro_batches", "export.parallel_search"},
+    | {"export.micro_batches", "export.parallel_search", "export.valid_text"},
     {"objectives", "heads", "run_folder", "search", "saved_translator", "visualization"},
     {"weights", "export.graph"},
     {"predictors.text_predictor", "export.generation", "export.encoder_graph"},

@@ -6,8 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.export.graph import ServingGraph, valid_utf8
+from tf_transformer.export.graph import ServingGraph
 from tf_transformer.export.micro_batches import run_in_micro_batches
+from tf_transformer.export.valid_text import clean
 from tf_transformer.search import Search, log_probabilities
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -34,19 +35,16 @@ class GenerationGraph(ServingGraph):
 
     def decode(self, found: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The strings (B, N) that follow the prompts (B,): whole texts without the prompts."""
-        batch, count, length = tf.unstack(tf.shape(found.ids))
+        batch, count = tf.unstack(tf.shape(found.lengths))
         prompts = tf.gather(self.encode(text), tf.repeat(tf.range(batch), count))
-        ids = tf.reshape(found.ids, (batch * count, length))
-        inside = tf.sequence_mask(tf.reshape(found.lengths, [-1]), length)
-        new = tf.ragged.boolean_mask(ids, tf.logical_and(inside, tf.not_equal(ids, EOS_ID)))
-        whole = self._tokenizer.detokenize(tf.concat([prompts, new], axis=1))
+        whole = self._tokenizer.detokenize(tf.concat([prompts, self.text_ids(found)], axis=1))
         start = tf.strings.length(self._tokenizer.detokenize(prompts))
         strings = tf.strings.substr(whole, start, tf.strings.length(whole) - start)
         return tf.reshape(strings, (batch, count))
 
     def score_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Strings (B,) to `log_probability`, float32 (B,), and `tokens`, int32 (B,)."""
-        ids = self.encode(valid_utf8(text))
+        ids = self.encode(clean(text))
         end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
         ids = tf.concat([ids, end], axis=1)
         size, stride = self._max_source_length, max(1, self._max_source_length // 2)
