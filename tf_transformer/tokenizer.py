@@ -66,6 +66,7 @@ class Tokenizer:
         private_use, unknown = map(chr, range(0xE000, 0xF900)), self._processor.unk_id()
         self.boundary = next(c for c in private_use if self._processor.piece_to_id(c) == unknown)
         self.boundary_ids = self._processor.encode(self.boundary)
+        self.space_id = self._processor.piece_to_id("▁")
 
     @classmethod
     def train(
@@ -192,6 +193,20 @@ class Tokenizer:
         """
         ids = self._processor.encode(self.boundary + well_formed(text))
         return [*ids[len(self.boundary_ids) :], EOS_ID]
+
+    @property
+    def word_starts(self) -> tuple[int, ...]:
+        """Ids of the pieces that begin a word; none where spaces are tokens of their own."""
+        if self.vocabulary_size == BYTES:
+            return ()
+        return tuple(i for i in range(self.vocabulary_size) if self.piece(i).startswith("▁"))
+
+    def ends_in_space(self, text: str) -> bool:
+        """Whether a text ends in a space, which `encode` drops, so that a new word follows."""
+        if self.vocabulary_size == BYTES or is_blank(text):
+            return False
+        ids = self._processor.encode(well_formed(text) + self.boundary)
+        return ids[-1 - len(self.boundary.encode())] == self.space_id
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many lines, on all cores."""

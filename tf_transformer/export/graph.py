@@ -139,8 +139,9 @@ class ServingGraph(tf.Module):
         sources, cut = self._cut(self.encode(text))
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            found = search(_rows_of(sources, rows))
-            texts, scores = self.decode(found, tf.gather(text, rows)), found.scores
+            texts_in = tf.gather(text, rows)
+            found = self.search(search, _rows_of(sources, rows), texts_in)
+            texts, scores = self.decode(found, texts_in), found.scores
             if self.config.distinct:
                 texts, scores = _without_repeated(texts, scores)
             return texts[:, :count], scores[:, :count], _reached_limit(found)
@@ -161,6 +162,10 @@ class ServingGraph(tf.Module):
         )
         texts, scores, at_limit = run_in_micro_batches(run, with_text, max_rows, of_none)
         return texts, scores, tf.logical_or(cut, at_limit)
+
+    def search(self, search: SearchIds, ids: tf.Tensor, text: tf.Tensor) -> Hypotheses:
+        """The result of a search for the ids (B, S) of strings (B,)."""
+        return search(ids)
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings (B,), without the end token."""
