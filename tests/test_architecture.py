@@ -15,21 +15,12 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
     {"errors", "special_ids", "text_lines"},
-    {
-        "arriving_lines",
-        "files",
-        "locks",
-        "memory",
-        "programs",
-        "progress_bar",
-        "registration",
-        "sequences",
-    }
-    | {"threads", "thresholds", "word_alignment"},
+    {"arriving_lines", "files", "locks", "memory", "normalization", "programs", "progress_bar"}
+    | {"registration", "sequences", "threads", "thresholds", "word_alignment"},
     {"kernels", "outputs", "start_record"},
     {"config", "layers", "decoding", "tokenizer"},
     {"models", "data", "parsing", "losses", "predictors.predictor", "attention_record"}
-    | {"export.micro_batches", "export.parallel_search"},
+    | {"export.micro_batches", "export.parallel_search", "export.valid_text"},
     {"objectives", "heads", "run_folder", "search", "saved_translator", "visualization"},
     {"weights", "export.graph"},
     {"predictors.text_predictor", "export.generation", "export.encoder_graph"},

@@ -2,6 +2,8 @@
 
 import random
 import re
+import unicodedata
+from functools import partial
 
 import pytest
 import tensorflow as tf
@@ -9,10 +11,13 @@ import tensorflow_text as tf_text
 
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
+from tf_transformer.export.valid_text import WholeCharacters, clean
+from tf_transformer.normalization import normalize
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.tokenizer import BYTES, Tokenizer
 
 BLANK_PIECE = "\u2581"  # SentencePiece's own sign for a blank
+BLANK = {"Zs", "Zl", "Zp", "Cc", "Cf"}  # categories of white space and invisible characters
 
 DIFFICULT = {
     "empty": "",
@@ -47,6 +52,11 @@ def lines():
 
 @pytest.fixture(scope="module")
 def tokenizer(lines):
+    return Tokenizer.train(lines, vocabulary_size=400, normalization="identity")
+
+
+@pytest.fixture(scope="module")
+def default(lines):
     return Tokenizer.train(lines, vocabulary_size=400)
 
 
@@ -65,8 +75,13 @@ def test_unigrams_divide_words_in_another_way(tokenizer, unigram, lines):
 
 
 def folded(text: str) -> str:
-    """One blank for each run, none at the ends; then the same with U+2581 for a blank."""
-    inner = re.sub(" +", " ", text).strip(" ")
+    """One blank for each run, none at the ends; then the same with U+2581 for a blank; no NUL.
+
+    A line of white space, control and format characters is empty.
+    """
+    if all(unicodedata.category(character) in BLANK for character in text):
+        return ""
+    inner = re.sub(" +", " ", text.replace("\0", "")).strip(" ")
     return inner.replace(BLANK_PIECE, " ").strip(" ")
 
 
@@ -84,12 +99,12 @@ def random_texts(count: int, seed: int) -> list[str]:
 def through_op(tokenizer: Tokenizer, texts: list[str]) -> tuple[list[list[int]], list[str]]:
     """Ids and strings by tensorflow-text."""
     op = tf_text.SentencepieceTokenizer(model=tokenizer.model)
-    ids = op.tokenize(tf.constant([text.encode() for text in texts]))
+    ids = op.tokenize(clean(tf.constant([text.encode() for text in texts])))
     strings = op.detokenize(tf.cast(ids, tf.int32)).numpy()
     return ids.to_list(), [string.decode() for string in strings]
 
 
-@pytest.mark.parametrize("which", ["tokenizer", "rewriting", "unigram"])
+@pytest.mark.parametrize("which", ["tokenizer", "default", "rewriting", "unigram"])
 @pytest.mark.parametrize("texts", [list(DIFFICULT.values()), random_texts(300, seed=1)])
 def test_op_gives_the_ids_and_strings_of_the_wheel(which, texts, request):
     tokenizer = request.getfixturevalue(which)
@@ -127,6 +142,88 @@ def test_the_sign_for_a_blank_is_decoded_as_a_blank(tokenizer):
 )
 def test_nmt_nfkc_rewrites_as_documented(rewriting, text, rewritten):
     assert rewriting.decode(rewriting.encode(text)) == rewritten
+
+
+@pytest.fixture(scope="module")
+def of_bytes():
+    return Tokenizer.train([], vocabulary_size=BYTES)
+
+
+@pytest.mark.parametrize("which", ["default", "of_bytes"])
+def test_ids_do_not_depend_on_the_form_of_unicode(which, request):
+    """Over all characters that have several forms or no width, in Python and in the graph."""
+    tokenizer = request.getfixturevalue(which)
+    characters = [
+        character
+        for character in map(chr, [*range(1, 0xD800), *range(0xE000, 0x110000)])
+        if unicodedata.category(character) in BLANK
+        or not unicodedata.is_normalized("NFC", character)
+        or not unicodedata.is_normalized("NFD", character)
+    ]
+    size = 64  # characters in a text
+    rows = [characters[i : i + size] for i in range(0, len(characters), size)]
+    texts = ["".join(f"1{character}b " for character in row) for row in rows]
+    wanted = tokenizer.encode_batch(list(map(normalize, texts)))
+    for form in (str, *(partial(unicodedata.normalize, name) for name in ("NFC", "NFD"))):
+        of_form = ["".join(f"1{form(c)}b " for c in row) for row in rows]
+        assert tokenizer.encode_batch(of_form) == wanted
+        ids, _ = through_op(tokenizer, of_form)
+        assert [[*row, EOS_ID] for row in ids] == wanted
+
+
+def test_rules_change_no_piece_of_normal_text(lines, tokenizer, default):
+    assert default.encode_batch(lines) == tokenizer.encode_batch(lines)
+
+
+@pytest.mark.parametrize("which", ["tokenizer", "default", "rewriting", "of_bytes"])
+def test_a_line_of_white_space_and_invisible_characters_is_empty(which, request):
+    tokenizer = request.getfixturevalue(which)
+    texts = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) in BLANK]
+    assert set("\t\r\x1f\u00a0\u2028\u200b\ufeff") < set(texts) > set(filter(str.isspace, texts))
+    texts.append("".join(texts))
+    assert tokenizer.encode_batch(texts) == [[EOS_ID]] * len(texts)
+    ids, _ = through_op(tokenizer, texts)
+    assert ids == [[]] * len(texts)
+
+
+def test_new_rules_keep_the_vocabulary(tokenizer, default):
+    rewritten = tokenizer.with_nmt_nfc()
+    assert rewritten.model == default.model == default.with_nmt_nfc().model
+    decomposed = "Vie\u0323\u0302t\u00a0Nam\u00ad"
+    assert rewritten.decode(rewritten.encode(decomposed)) == "Việt Nam"
+    assert tokenizer.decode(tokenizer.encode(decomposed)) == decomposed
+
+
+@pytest.mark.parametrize("which", ["tokenizer", "unigram", "of_bytes"])
+def test_decoded_text_has_whole_characters_only(which, request):
+    """Random ids, most of them bytes of characters of several bytes."""
+    tokenizer = request.getfixturevalue(which)
+    rng = random.Random(4)
+    byte_ids = [i for i, byte in tokenizer.byte_of.items() if byte >= 0x80]
+    others = [*tokenizer.encode("a house"), *tokenizer.byte_of]
+    whole = [tokenizer.encode(text)[-n - 1 : -1] for text, n in (("é", 2), ("猫", 3), ("🙂", 4))]
+    rows = [
+        [
+            i
+            for _ in range(rng.randrange(12))
+            for i in rng.choice([[rng.choice(byte_ids)], [rng.choice(others)], *whole])
+        ]
+        for _ in range(3000)
+    ]
+    texts = list(map(tokenizer.decode, rows))
+    assert not any("\ufffd" in text for text in texts)
+    sizes = tf.constant(list(map(len, rows)))
+    ids = tf.ragged.constant(rows, dtype=tf.int32).to_tensor(PAD_ID)
+    ends = tf.reduce_min(tf.where(ids == EOS_ID, tf.range(ids.shape[1]), ids.shape[1]), axis=1)
+    inside = tf.sequence_mask(tf.minimum(sizes, ends), ids.shape[1])
+    kept = tf.ragged.boolean_mask(ids, WholeCharacters(tokenizer)(ids, inside))
+    op = tf_text.SentencepieceTokenizer(model=tokenizer.model)
+    assert [text.decode() for text in op.detokenize(kept).numpy()] == texts
+    for row, text in zip(rows, texts, strict=True):
+        is_bytes_only = EOS_ID not in row and all(i in tokenizer.byte_of for i in row)
+        if is_bytes_only:
+            values = bytes(tokenizer.byte_of[i] for i in row)
+            assert text == values.decode("utf-8", "ignore")
 
 
 def test_unknown_token_is_never_produced(tokenizer):
@@ -167,8 +264,8 @@ def test_broken_utf8_in_the_op_becomes_replacement_characters(tokenizer):
     assert strings == ["\ufffd two", "\ufffd", "ok\ufffd\ufffd"]
 
 
-def test_training_is_a_function_of_the_lines(lines, tokenizer):
-    assert Tokenizer.train(lines, vocabulary_size=400).model == tokenizer.model
+def test_training_is_a_function_of_the_lines(lines, default):
+    assert Tokenizer.train(lines, vocabulary_size=400).model == default.model
 
 
 def test_small_text_gives_a_small_vocabulary():
@@ -191,11 +288,9 @@ def test_vocabulary_too_small_for_the_bytes(lines):
     )
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", " two  blanks\t", "é 日本\x00\r \U0001f44d\u2028", "\ue000"]
-)
+@pytest.mark.parametrize("text", ["", " two  blanks\t", "é 日本\x01\r \U0001f44d\u2028", "\ue000"])
 def test_each_byte_is_a_token_of_a_vocabulary_of_bytes(text):
-    tokenizer = Tokenizer.train([], vocabulary_size=BYTES)
+    tokenizer = Tokenizer.train([], vocabulary_size=BYTES, normalization="identity")
     assert tokenizer.vocabulary_size == BYTES
     ids = tokenizer.encode(text)
     assert len(ids) == len(text.encode()) + 1
@@ -203,7 +298,7 @@ def test_each_byte_is_a_token_of_a_vocabulary_of_bytes(text):
 
 
 @pytest.mark.parametrize(("line", "rest"), [("a ho", "use"), ("a", " house"), ("a house", "")])
-@pytest.mark.parametrize("normalization", ["identity", "nmt_nfkc"])
+@pytest.mark.parametrize("normalization", ["identity", "nmt_nfkc", "nmt_nfc"])
 def test_a_continuation_has_no_blank_of_its_own(lines, line, rest, normalization):
     tokenizer = Tokenizer.train(lines, 400, normalization)
     ids = [*tokenizer.encode(line)[:-1], *tokenizer.encode_continuation(rest)]

@@ -294,7 +294,10 @@ class DataConfig:
         bpe_dropout: probability that each step of byte pair encoding leaves out a merge, in
             training, on both sides, anew in each epoch (Provilkov et al. take 0.1, which makes a
             fifth more pieces). For small corpora. Batches grow by the additional pieces.
-        normalization: the SentencePiece rule by which the tokenizer rewrites text first.
+        normalization: rules by which the tokenizer rewrites text first. nmt_nfc: white space
+            becomes a space, invisible characters are deleted, and letters are composed with their
+            marks. nmt_nfkc, nfkc: rules of SentencePiece, which also rewrite characters such as ½.
+            identity: none.
         linearization: for parsing, the form of trees in which the model writes them: brackets as in
             the paper, or in_order shift-reduce actions; both also with the first pieces of words.
         batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
@@ -327,7 +330,7 @@ class DataConfig:
     vocabulary_size: int = 8000
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0
-    normalization: Literal["identity", "nfkc", "nmt_nfkc"] = "identity"
+    normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = "nmt_nfc"
     linearization: Literal["brackets", "in_order", "lexical_brackets", "lexical_in_order"] = (
         "lexical_in_order"
     )

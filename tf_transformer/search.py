@@ -100,12 +100,13 @@ class Search:
             limits (B,) to the facts of each sentence; None: all may.
         absorb_memory: whether the source is a single one of at most `model.absorbable_length`
             tokens; None: not known before the graph runs, so it holds a search for both cases.
+        word_starts: ids of the pieces that begin a word; see `Constraints.prefix`.
 
     Call arguments:
         source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
             end id alone, or of padding, cost one step (see `SearchModel.shortest_source`).
         prefix: int32 tensor (B, P), the first ids of each translation, then padding; P may be 0.
-            Cut where the model's positions end.
+            The start id stands for any of `word_starts`. Cut where the model's positions end.
         output_projection: `TokenEmbedding.projection` of the output embedding, (D, V), if the
             caller has it; else each call computes it.
 
@@ -119,6 +120,7 @@ class Search:
     static_shapes: bool = False
     grammar: Any = None
     absorb_memory: bool | None = None
+    word_starts: tuple[int, ...] = ()
 
     def __call__(
         self,
@@ -140,6 +142,7 @@ class Search:
         constraints = Constraints(
             min_lengths=min_target_lengths(lengths, limits, config),
             prefix=prefix,
+            word_starts=self.word_starts,
             excluded=self.excluded,
             no_repeat_ngram_size=config.no_repeat_ngram_size,
             repetition_penalty=config.repetition_penalty,

@@ -3,12 +3,13 @@
 Python code uses the `sentencepiece` package; an exported graph uses tensorflow-text's op on the
 same model file. Both give the same ids.
 
-Text changes as follows. A run of blanks becomes one blank, and blanks at the ends are removed;
-U+2581, SentencePiece's own sign for a blank, is decoded as a blank. With the normalisation
-`identity`, the default, every other Unicode string is decoded unchanged: characters outside the
-vocabulary are encoded as UTF-8 bytes. `nmt_nfkc` rewrites text first: compatibility characters are
-unified (½ becomes 1⁄2, ﬁ becomes fi), tabs and zero-width spaces become blanks, control characters
-are removed. With a vocabulary of bytes no blank is removed.
+Text changes as follows. A run of spaces becomes one space, and spaces at the ends are removed;
+U+2581, SentencePiece's own character for a space, is decoded as a space; NUL is removed. A blank
+line is empty: one of white space, control and format characters alone. With the normalisation
+`identity` every other Unicode string is decoded unchanged: characters outside the vocabulary are
+encoded as UTF-8 bytes. `nmt_nfc`, the default, rewrites text first; see `normalization`. `nmt_nfkc`
+also unifies compatibility characters: ½ becomes 1⁄2, ﬁ becomes fi. With a vocabulary of bytes no
+space is removed, but those of blank lines.
 """
 
 import io
@@ -22,6 +23,7 @@ import sentencepiece
 
 from tf_transformer.errors import InputError
 from tf_transformer.files import write_whole
+from tf_transformer.normalization import NMT_NFC, is_blank, normalize, well_formed, with_rules
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 BYTES = 261  # size of the vocabulary without pieces: 4 special ids, 256 bytes, the blank
@@ -57,17 +59,21 @@ class Tokenizer:
     def __init__(self, model: bytes):
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        pieces = (self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
+        self.byte_of = {piece: byte for byte, piece in enumerate(pieces) if piece != UNK_ID}
+        self._ids_of_bytes = {byte: piece for piece, byte in self.byte_of.items()}
         # A character without a piece is encoded as bytes, which no piece reaches across.
         private_use, unknown = map(chr, range(0xE000, 0xF900)), self._processor.unk_id()
         self.boundary = next(c for c in private_use if self._processor.piece_to_id(c) == unknown)
         self.boundary_ids = self._processor.encode(self.boundary)
+        self.space_id = self._processor.piece_to_id("▁")
 
     @classmethod
     def train(
         cls,
         lines: Iterable[str],
         vocabulary_size: int,
-        normalization: str = "identity",
+        normalization: str = NMT_NFC,
         segmentation: str = "bpe",
         max_lines: int = 2_000_000,
         symbols: Sequence[str] = (),
@@ -78,7 +84,7 @@ class Tokenizer:
             lines: the training text, of both languages for translation.
             vocabulary_size: largest number of ids; a small text gives fewer. `BYTES`: nothing is
                 learned, and each byte of a text is a token.
-            normalization: a SentencePiece rule: identity, nfkc or nmt_nfkc.
+            normalization: nmt_nfc, or a rule of SentencePiece: identity, nfkc or nmt_nfkc.
             segmentation: bpe or unigram.
             max_lines: number of lines used; a random sample of a longer text.
             symbols: pieces with an id each, in the order of their ids.
@@ -87,6 +93,12 @@ class Tokenizer:
             InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
                 the characters of the text.
         """
+        if normalization == NMT_NFC:
+            normalized = map(normalize, lines)
+            tokenizer = cls.train(
+                *(normalized, vocabulary_size, "identity", segmentation, max_lines, symbols)
+            )
+            return tokenizer.with_nmt_nfc()
         if vocabulary_size == BYTES:
             return cls(_model_of_bytes(normalization))
         if vocabulary_size < _SMALLEST_VOCABULARY:
@@ -145,6 +157,16 @@ class Tokenizer:
         except RuntimeError as error:
             raise InputError(f"{path} is not a SentencePiece model: {error}") from error
 
+    def with_nmt_nfc(self) -> "Tokenizer":
+        r"""This vocabulary with the rules of `nmt_nfc` in place of the tokenizer's own.
+
+        Example:
+            >>> tokenizer = Tokenizer.train(["a house"], 300, normalization="identity")
+            >>> tokenizer.decode(tokenizer.with_nmt_nfc().encode("a\u00a0hou\u00adse"))
+            'a house'
+        """
+        return Tokenizer(with_rules(self.model, folds_spaces=self.vocabulary_size != BYTES))
+
     def save(self, path: str | os.PathLike) -> None:
         """Writes the model file, whole or not at all."""
         write_whole(path, self.model)
@@ -156,7 +178,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a line, with the end-of-sentence id."""
-        return [*self._processor.encode(well_formed(text)), EOS_ID]
+        return [*self._processor.encode(_text(text)), EOS_ID]
 
     def encode_continuation(self, text: str) -> list[int]:
         """Ids of a text that continues a line, with the end-of-sentence id.
@@ -172,19 +194,42 @@ class Tokenizer:
         ids = self._processor.encode(self.boundary + well_formed(text))
         return [*ids[len(self.boundary_ids) :], EOS_ID]
 
+    @property
+    def word_starts(self) -> tuple[int, ...]:
+        """Ids of the pieces that begin a word; none where spaces are tokens of their own."""
+        if self.vocabulary_size == BYTES:
+            return ()
+        return tuple(i for i in range(self.vocabulary_size) if self.piece(i).startswith("▁"))
+
+    def ends_in_space(self, text: str) -> bool:
+        """Whether a text ends in a space, which `encode` drops, so that a new word follows."""
+        if self.vocabulary_size == BYTES or is_blank(text):
+            return False
+        ids = self._processor.encode(well_formed(text) + self.boundary)
+        return ids[-1 - len(self.boundary.encode())] == self.space_id
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many lines, on all cores."""
-        rows = self._processor.encode(
-            [well_formed(text) for text in texts], num_threads=os.cpu_count() or 1
-        )
+        rows = self._processor.encode(list(map(_text, texts)), num_threads=os.cpu_count() or 1)
         return [[*row, EOS_ID] for row in rows]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, up to the first end-of-sentence id."""
+        """The text of ids, up to the first end-of-sentence id.
+
+        Bytes that are no whole character are dropped: a search may predict half a character.
+        """
         ids = [int(i) for i in ids]
         if EOS_ID in ids:
             ids = ids[: ids.index(EOS_ID)]
-        return self._processor.decode(ids)
+        parts = itertools.groupby(ids, self.byte_of.__contains__)
+        return self._processor.decode(
+            [i for are_bytes, part in parts for i in (self._whole(part) if are_bytes else part)]
+        )
+
+    def _whole(self, ids: Iterable[int]) -> list[int]:
+        """The ids of bytes without those of incomplete characters."""
+        text = bytes(self.byte_of[i] for i in ids).decode("utf-8", "ignore")
+        return [self._ids_of_bytes[byte] for byte in text.encode("utf-8")]
 
     def merges(self) -> dict[tuple[int, int], int]:
         """By two ids, the id that byte pair encoding merges them into; the smallest comes first.
@@ -261,13 +306,8 @@ def _model_of_bytes(normalization: str) -> bytes:
     return model.getvalue()
 
 
-def well_formed(text: str) -> str:
-    """The text with U+FFFD for every lone surrogate, which UTF-8 cannot encode."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+def _text(line: str) -> str:
+    return "" if is_blank(line) else well_formed(line)
 
 
 def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
@@ -276,7 +316,7 @@ def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
     Raises:
         InputError: when all are blank.
     """
-    with_text = (line for line in lines if line.strip())
+    with_text = (line for line in lines if not is_blank(line))
     first = next(with_text, None)
     if first is None:
         raise InputError("there is no text to train a tokenizer on: every line is empty.")

@@ -123,6 +123,35 @@ def test_prefixes_begin_the_continuations():
         assert prediction.text.startswith(prefix)
 
 
+@pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"sampling": True, "num_hypotheses": 2}])
+def test_after_a_space_a_new_word_follows(options):
+    """In the prompt or the prefix, and in the graph as in Python; else a word may go on."""
+    generator = make_generator(330, **options)
+    prompts = ["tom", "tom ", "the hou \u00a0", "tom is", "old ", "  ", "is\t"]
+    prefixes = [" ", "", "", " here ", "hou", "tom ", "x "]
+    of_prompts, of_prefixes = generator(prompts), generator(prompts, prefixes)
+    plain = [generator([prompt.rstrip()], [" "])[0].text for prompt in prompts]
+    for prompt, prefix, first, second, alone in zip(
+        prompts, prefixes, of_prompts, of_prefixes, plain, strict=True
+    ):
+        if prompt.strip() and prompt[-1:].isspace():
+            assert " " + first.text == alone
+        elif not prompt.strip():
+            assert first.text == generator([""])[0].text
+        text = generator.tokenizer.decode(generator.tokenizer.encode(prompt + second.text))
+        given = prompt.strip() + (" " if prompt.endswith((" ", "\t")) else "") + prefix
+        assert text.startswith(given.lstrip())
+        assert len(text) > len(given.lstrip()) or not prefix.endswith(" ")
+    graph = GenerationGraph(
+        *(generator.search(generator.config), generator.tokenizer, WINDOW, False, "continuation")
+    )
+    found = graph.predict(np.array([prompt.encode() for prompt in prompts]))
+    assert [text.decode() for text in found["continuation"].numpy()] == [
+        prediction.text for prediction in of_prompts
+    ]
+    np.testing.assert_allclose(found["score"], [p.score for p in of_prompts], atol=1e-5)
+
+
 def test_of_a_long_prompt_the_last_tokens_count():
     generator = make_generator()
     long = generator(["abcdefgh" * 3, "h" + "abcdefgh" * 3])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
@@ -29,7 +30,9 @@ class Constraints:
         min_lengths: int32 tensor (B,): the end token is excluded until a hypothesis has this
             many tokens with it; at most the sentence's limit.
         prefix: int32 tensor (B, P): first tokens of every hypothesis, then padding. No other
-            constraint applies to them, and their log-probability counts.
+            constraint applies to them, and their log-probability counts. The start id stands for
+            any of `word_starts`.
+        word_starts: ids of the pieces that begin a word.
         excluded: ids that are never chosen, besides padding and start.
         no_repeat_ngram_size: a hypothesis contains no sequence of this many tokens twice
             (Paulus et al. 2017, section 2.5); 0: no such constraint.
@@ -45,6 +48,7 @@ class Constraints:
 
     min_lengths: KerasTensor | None = None
     prefix: KerasTensor | None = None
+    word_starts: tuple[int, ...] = ()
     excluded: tuple[int, ...] = ()
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
@@ -202,6 +206,10 @@ def constrained(
         return free
     forced = _forced(constraints.prefix, index)[:, None, None]  # (B, 1, 1)
     only = ops.where(ops.equal(tokens, forced), log_p, NEG_INF)
+    if constraints.word_starts:
+        begins = np.isin(np.arange(log_p.shape[-1]), constraints.word_starts)  # (V,)
+        new_word = ops.where(begins, free, NEG_INF)
+        only = ops.where(ops.equal(forced, special.start), new_word, only)
     return ops.where(_is_free(forced, special), free, only)
 
 

@@ -6,8 +6,8 @@ import keras
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.export.graph import valid_utf8
 from tf_transformer.export.micro_batches import run_in_micro_batches
+from tf_transformer.export.valid_text import clean
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
 
@@ -59,7 +59,7 @@ class EncoderGraph(tf.Module):
     def predict(self, *texts: tf.Tensor) -> Outputs:
         """Strings (B,) to the outputs of each row, and whether it was cut."""
         # Every text but the last ends with the end token; the last one gets it after the cut.
-        *first, last = (self._tokenizer.tokenize(valid_utf8(text)) for text in texts)
+        *first, last = (self._tokenizer.tokenize(clean(text)) for text in texts)
         end = tf.fill(tf.stack([last.nrows(), 1]), EOS_ID)
         ids = tf.concat([part for text in first for part in (text, end)] + [last], axis=1)
         room = self._max_source_length - 1

@@ -1,14 +1,17 @@
 """The graph of a language model: prompts in, continuations out; texts in, log-probabilities out."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.export.graph import ServingGraph, valid_utf8
+from tf_transformer.export.graph import ServingGraph
 from tf_transformer.export.micro_batches import run_in_micro_batches
-from tf_transformer.search import Search, log_probabilities
+from tf_transformer.export.parallel_search import SearchIds
+from tf_transformer.export.valid_text import clean
+from tf_transformer.search import Search, log_probabilities, with_spare_hypotheses
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
 
@@ -21,6 +24,11 @@ class GenerationGraph(ServingGraph):
 
     def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
         super().__init__(search, tokenizer, *options)
+        self._boundary = tokenizer.boundary
+        self._size_of_boundary = len(tokenizer.boundary.encode("utf-8"))
+        self._space_id = tokenizer.space_id
+        # Each of its calls has other rows, which a compiled search or one in parts does not take.
+        self._after_space = replace(search, config=with_spare_hypotheses(self.config))
         text = tf.TensorSpec((None,), tf.string)  # one function for two signatures
         self._generate = tf.function(self.predict, input_signature=[text], autograph=False)
 
@@ -32,21 +40,41 @@ class GenerationGraph(ServingGraph):
             "score": (self.score_text, ["text"]),
         }
 
+    def search(self, search: SearchIds, ids: tf.Tensor, text: tf.Tensor) -> Hypotheses:
+        """Where a prompt ends in a space, its continuation begins with a new word."""
+        if not self._after_space.word_starts:
+            return search(ids)
+        ends_in_space = self._ends_in_space(text)
+        prefix = tf.where(ends_in_space, BOS_ID, PAD_ID)[:, None]
+        return tf.cond(
+            tf.reduce_any(ends_in_space),
+            lambda: self._after_space(ids, prefix),
+            lambda: search(ids),
+        )
+
+    def _ends_in_space(self, text: tf.Tensor) -> tf.Tensor:
+        """As `Tokenizer.ends_in_space`, for strings (B,)."""
+        ids = self._tokenizer.tokenize(tf.strings.join([text, self._boundary]))
+        before = ids[:, -1 - self._size_of_boundary : -self._size_of_boundary]
+        is_space = tf.equal(before.to_tensor(PAD_ID)[:, 0], self._space_id)
+        return tf.logical_and(is_space, tf.not_equal(text, ""))
+
     def decode(self, found: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The strings (B, N) that follow the prompts (B,): whole texts without the prompts."""
-        batch, count, length = tf.unstack(tf.shape(found.ids))
+        batch, count = tf.unstack(tf.shape(found.lengths))
         prompts = tf.gather(self.encode(text), tf.repeat(tf.range(batch), count))
-        ids = tf.reshape(found.ids, (batch * count, length))
-        inside = tf.sequence_mask(tf.reshape(found.lengths, [-1]), length)
-        new = tf.ragged.boolean_mask(ids, tf.logical_and(inside, tf.not_equal(ids, EOS_ID)))
-        whole = self._tokenizer.detokenize(tf.concat([prompts, new], axis=1))
+        whole = self._tokenizer.detokenize(tf.concat([prompts, self.text_ids(found)], axis=1))
         start = tf.strings.length(self._tokenizer.detokenize(prompts))
         strings = tf.strings.substr(whole, start, tf.strings.length(whole) - start)
-        return tf.reshape(strings, (batch, count))
+        strings = tf.reshape(strings, (batch, count))
+        if not self._after_space.word_starts:
+            return strings
+        without_space = tf.strings.regex_replace(strings, "^ ", "")
+        return tf.where(self._ends_in_space(text)[:, None], without_space, strings)
 
     def score_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Strings (B,) to `log_probability`, float32 (B,), and `tokens`, int32 (B,)."""
-        ids = self.encode(valid_utf8(text))
+        ids = self.encode(clean(text))
         end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
         ids = tf.concat([ids, end], axis=1)
         size, stride = self._max_source_length, max(1, self._max_source_length // 2)

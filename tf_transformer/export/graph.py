@@ -14,6 +14,7 @@ from tf_transformer.export.micro_batches import (
     run_in_micro_batches,
 )
 from tf_transformer.export.parallel_search import ParallelSearch, SearchIds
+from tf_transformer.export.valid_text import WholeCharacters, clean
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -56,6 +57,7 @@ class ServingGraph(tf.Module):
         self.config = search.config
         self._output = output
         self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
+        self._whole_characters = WholeCharacters(tokenizer)
         self._max_source_length = max_source_length
         self._jit_compile = jit_compile
         if jit_compile:
@@ -91,8 +93,8 @@ class ServingGraph(tf.Module):
         """Strings (B,) and predictions (B,) to `score` and `log_probability`, float32 (B,)."""
         same = "expected as many targets as sources."
         tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
-        sources, cut = self._cut(self.encode(valid_utf8(source)))
-        targets, target_cut = self._cut(self.encode_target(valid_utf8(target)))
+        sources, cut = self._cut(self.encode(clean(source)))
+        targets, target_cut = self._cut(self.encode_target(clean(target)))
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             pair = (_rows_of(sources, rows), _rows_of(targets, rows))
@@ -133,12 +135,13 @@ class ServingGraph(tf.Module):
 
     def _hypotheses(self, text: tf.Tensor, search: SearchIds, count: int) -> tuple[tf.Tensor, ...]:
         """Predictions and scores (B, N), and whether a text or its prediction was cut (B,)."""
-        text = valid_utf8(text)
+        text = clean(text)
         sources, cut = self._cut(self.encode(text))
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            found = search(_rows_of(sources, rows))
-            texts, scores = self.decode(found, tf.gather(text, rows)), found.scores
+            texts_in = tf.gather(text, rows)
+            found = self.search(search, _rows_of(sources, rows), texts_in)
+            texts, scores = self.decode(found, texts_in), found.scores
             if self.config.distinct:
                 texts, scores = _without_repeated(texts, scores)
             return texts[:, :count], scores[:, :count], _reached_limit(found)
@@ -160,6 +163,10 @@ class ServingGraph(tf.Module):
         texts, scores, at_limit = run_in_micro_batches(run, with_text, max_rows, of_none)
         return texts, scores, tf.logical_or(cut, at_limit)
 
+    def search(self, search: SearchIds, ids: tf.Tensor, text: tf.Tensor) -> Hypotheses:
+        """The result of a search for the ids (B, S) of strings (B,)."""
+        return search(ids)
+
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings (B,), without the end token."""
         return self._tokenizer.tokenize(text)
@@ -170,12 +177,15 @@ class ServingGraph(tf.Module):
 
     def decode(self, found: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The strings (B, N) of hypotheses for the strings (B,)."""
-        shape = tf.shape(found.lengths)
-        ids = tf.reshape(found.ids, (shape[0] * shape[1], tf.shape(found.ids)[2]))
+        strings = self._tokenizer.detokenize(self.text_ids(found))
+        return tf.reshape(strings, tf.shape(found.lengths))
+
+    def text_ids(self, found: Hypotheses) -> tf.RaggedTensor:
+        """The ids of hypotheses that are text (B·N, None), without the end and half characters."""
+        ids = tf.reshape(found.ids, (-1, tf.shape(found.ids)[2]))
         inside = tf.sequence_mask(tf.reshape(found.lengths, [-1]), tf.shape(ids)[1])
-        text_ids = tf.logical_and(inside, tf.not_equal(ids, EOS_ID))
-        strings = self._tokenizer.detokenize(tf.ragged.boolean_mask(ids, text_ids))
-        return tf.reshape(strings, shape)
+        inside = tf.logical_and(inside, tf.not_equal(ids, EOS_ID))
+        return tf.ragged.boolean_mask(ids, self._whole_characters(ids, inside))
 
     def endpoints(self) -> dict[str, tuple[Callable[..., dict[str, tf.Tensor]], list[str]]]:
         """The signatures of the SavedModel: their functions and the names of their inputs."""
@@ -190,11 +200,6 @@ class ServingGraph(tf.Module):
         room = self._max_source_length - 1
         end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
         return tf.concat([ids[:, :room], end], axis=1), ids.row_lengths() > room
-
-
-def valid_utf8(text: tf.Tensor) -> tf.Tensor:
-    """Strings with broken UTF-8 replaced as by Python's "replace", which translate.py uses."""
-    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
 
 
 def _without_repeated(texts: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -25,12 +25,15 @@ CTranslate2's beam search equals this project's, with these differences:
 """
 
 import collections
+import itertools
 import json
 import math
 import pathlib
+import re
 import runpy
 import sys
 import threading
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -86,7 +89,7 @@ class Model:
 
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam, best first; of equal texts only the best is kept."""
-        sources = self.tokenizer.encode(list(texts), out_type=str)
+        sources = self.pieces(texts)
         result = [[Translation("", 0.0)] for _ in texts]
         for length, indices in self.by_length(sources).items():
             found = self.translator.translate_batch(
@@ -101,9 +104,7 @@ class Model:
 
         A pair of two empty texts has the score 0.
         """
-        sources, targets = (
-            self.tokenizer.encode(list(each), out_type=str) for each in (texts, translations)
-        )
+        sources, targets = self.pieces(texts), self.pieces(translations)
         found = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -115,6 +116,10 @@ class Model:
             for each, source, target in zip(found, sources, targets, strict=True)
         ]
         return [PairScore(total / penalty(length, alpha), total) for total, length in rows]
+
+    def pieces(self, texts: Sequence[str]) -> list[list[str]]:
+        """The pieces of texts, as `Tokenizer.encode_batch` of the project makes them."""
+        return self.tokenizer.encode(list(map(clean, texts)), out_type=str)
 
     def by_length(self, sources: Sequence[Sequence[str]]) -> dict[int, list[int]]:
         """Indices of non-empty sources, grouped by length with the end token."""
@@ -167,7 +172,26 @@ class Model:
 
     def text(self, tokens: Sequence[str]) -> str:
         """The text of tokens, without special ones like the end token."""
-        return self.tokenizer.decode([self.tokenizer.piece_to_id(token) for token in tokens])
+        kept = whole_characters(tokens)
+        return self.tokenizer.decode([self.tokenizer.piece_to_id(token) for token in kept])
+
+
+def clean(text: str) -> str:
+    """The text without NUL; "" for white space, control and format characters alone."""
+    blank = ("Zs", "Zl", "Zp", "Cc", "Cf")
+    is_blank = all(unicodedata.category(character) in blank for character in text)
+    return "" if is_blank else text.replace("\0", "")
+
+
+def whole_characters(tokens: Sequence[str]) -> Iterator[str]:
+    """The tokens without bytes that are no whole character of UTF-8."""
+    is_byte = re.compile("<0x[0-9A-F]{2}>").fullmatch
+    for are_bytes, part in itertools.groupby(tokens, lambda token: bool(is_byte(token))):
+        if are_bytes:
+            text = bytes(int(token[3:5], 16) for token in part).decode("utf-8", "ignore")
+            yield from (f"<0x{byte:02X}>" for byte in text.encode("utf-8"))
+        else:
+            yield from part
 
 
 def penalty(length: int, alpha: float) -> float:

@@ -46,9 +46,10 @@ class Window(NamedTuple):
 class TextGenerator(TextPredictor):
     """Predicts how texts go on; an empty text is a prompt, too.
 
-    A prediction follows its prompt directly: it begins with a blank where a new word begins, and
-    prompt + prediction is the text. Of prompts longer than `max_source_length` the last tokens
-    count. The constraints of a `DecodeConfig` apply to predictions: they may repeat the prompt.
+    A prediction follows its prompt directly: it begins with a space where a new word begins, and
+    prompt + prediction is the text. After a prompt that ends in a space a new word follows. Of
+    prompts longer than `max_source_length` the last tokens count. The constraints of a
+    `DecodeConfig` apply to predictions: they may repeat the prompt.
 
     Args:
         model: the built `LanguageModel`.
@@ -93,9 +94,14 @@ class TextGenerator(TextPredictor):
     def encode_target(self, text: str) -> list[int]:
         return self.tokenizer.encode_continuation(text)
 
+    def encode_prefix(self, text: str, prefix: str) -> list[int]:
+        opens_word = self.tokenizer.ends_in_space(text + prefix)
+        return self.encode_target(prefix)[:-1] + [BOS_ID] * opens_word
+
     def decode(self, ids: Sequence[int], text: str) -> str:
         prompt = self.encode(text)[:-1]
-        return self.tokenizer.decode([*prompt, *ids])[len(self.tokenizer.decode(prompt)) :]
+        rest = self.tokenizer.decode([*prompt, *ids])[len(self.tokenizer.decode(prompt)) :]
+        return rest.removeprefix(" ") if self.tokenizer.ends_in_space(text) else rest
 
     def graph(self, jit_compile: bool) -> GenerationGraph:
         search = self.search(self.config, static_shapes=jit_compile)
@@ -114,15 +120,18 @@ class TextGenerator(TextPredictor):
             InputError: when a prompt with its prefix has more tokens than the model has positions.
         """
         require_texts(texts=texts, prefixes=prefixes)
+        if prefixes is None and any(map(self.tokenizer.ends_in_space, texts)):
+            prefixes = [""] * len(texts)
         if prefixes is not None:
             prefixes = list(map(self._as_continuation, texts, prefixes))
             self._check_positions(texts, prefixes)
         return super().n_best(texts, prefixes, progress)
 
     def _as_continuation(self, prompt: str, text: str) -> str:
-        """The text as it follows the prompt: a line begins with the blank of its first word."""
-        begins_line = text and len(self.encode(prompt)) == 1
-        return " " + text if begins_line and self._lines_begin_with_blank else text
+        """The text as it follows the prompt: a line begins with the space of its first word."""
+        begins_line = len(self.encode(prompt)) == 1 and self._lines_begin_with_blank
+        begins_word = begins_line or self.tokenizer.ends_in_space(prompt)
+        return " " + text if text and begins_word else text
 
     @property
     def _lines_begin_with_blank(self) -> bool:

@@ -24,7 +24,7 @@ from tf_transformer.predictors.predictor import (
 )
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.sequences import shift_right
-from tf_transformer.special_ids import EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.threads import in_parallel, parallel_batches
 from tf_transformer.tokenizer import Tokenizer
 
@@ -103,6 +103,10 @@ class TextPredictor:
         """Ids of a given prediction, the end-of-sentence id last."""
         return self.tokenizer.encode(text)
 
+    def encode_prefix(self, text: str, prefix: str) -> list[int]:
+        """Ids of the start of a prediction for a text, as `Search` takes them."""
+        return self.encode_target(prefix)[:-1] + [BOS_ID] * self.tokenizer.ends_in_space(prefix)
+
     def decode(self, ids: Sequence[int], text: str) -> str:
         """The text of predicted ids.
 
@@ -114,7 +118,10 @@ class TextPredictor:
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search that `config` describes."""
-        return Search(self.model, config, self.excluded_ids, static_shapes)
+        return Search(
+            *(self.model, config, self.excluded_ids, static_shapes),
+            word_starts=self.tokenizer.word_starts,
+        )
 
     def graph(self, jit_compile: bool) -> ServingGraph:
         """The graph that `save` writes."""
@@ -157,7 +164,8 @@ class TextPredictor:
 
         Args:
             texts: any strings; an empty or blank one gives an empty prediction.
-            prefixes: for each text the start of its prediction; "" for none.
+            prefixes: for each text the start of its prediction; "" for none. After a space a new
+                word follows.
             progress: called after each batch.
         """
         return [found[0] for found in self.n_best(texts, prefixes, progress)]
@@ -177,7 +185,7 @@ class TextPredictor:
         rows, cut = self._cut(map(self.encode, texts))
         prefix_rows = None
         if prefixes is not None:
-            prefix_rows = [self.encode_target(prefix)[:-1] for prefix in prefixes]
+            prefix_rows = list(map(self.encode_prefix, texts, prefixes))
         result = [[Prediction("", 0.0, is_cut)] for is_cut in cut]
         shortest = self.model.shortest_source
         lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
