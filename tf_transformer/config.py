@@ -15,6 +15,10 @@ DERIVED = {"data.max_length": 0}
 DType = Literal["float32", "bfloat16"]
 Attention = Literal["full", "local", "strided", "linear"]
 Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"]
+# The tokenizers of sacreBLEU, for BLEU.
+BleuTokenizer = Literal[
+    "13a", "intl", "char", "none", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200"
+]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
@@ -412,6 +416,9 @@ class TrainConfig:
             exact_match. Of equal scores, that with the lower validation loss is better. When
             empty, the task chooses: translation takes bleu, or chrf when most references have
             fewer than four words; loss where valid_score_examples is 0.
+        bleu_tokenize: sacreBLEU's tokenizer for BLEU, in validation and in evaluate.py: zh for Chinese,
+            ja-mecab for Japanese, ko-mecab for Korean, char or flores200 for other languages
+            without spaces.
         patience: stop after this many scores in a row without improvement; 0: never.
         keep_checkpoints: number of the newest validation intervals whose weights are kept.
         average_decay: decay of a moving average of weights, for --average ema; like 0.999; 0: no
@@ -449,6 +456,7 @@ class TrainConfig:
     valid_score_examples: int = 200
     valid_score_every: int = 1
     metric: str = ""
+    bleu_tokenize: BleuTokenizer = "13a"
     patience: int = 0
     keep_checkpoints: int = 5
     average_decay: float = 0.0

@@ -67,7 +67,7 @@ def _in_words(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return f"one of {', '.join(map(str, get_args(hint)))}"
     if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(map(_in_words, get_args(hint)))
+        return " or ".join(_in_words(each) for each in get_args(hint) if each is not type(None))
     if get_origin(hint) is tuple:
         return "a list of text, like '[a, b]'"
     names = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
