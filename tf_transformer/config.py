@@ -416,9 +416,9 @@ class TrainConfig:
             exact_match. Of equal scores, that with the lower validation loss is better. When
             empty, the task chooses: translation takes bleu, or chrf when most references have
             fewer than four words; loss where valid_score_examples is 0.
-        bleu_tokenize: sacreBLEU's tokenizer for BLEU, in validation and in evaluate.py: zh for Chinese,
-            ja-mecab for Japanese, ko-mecab for Korean, char or flores200 for other languages
-            without spaces.
+        bleu_tokenize: sacreBLEU's tokenizer for BLEU, in validation and in evaluate.py: zh for
+            Chinese, ja-mecab for Japanese, ko-mecab for Korean, char or flores200 for other
+            languages without spaces.
         patience: stop after this many scores in a row without improvement; 0: never.
         keep_checkpoints: number of the newest validation intervals whose weights are kept.
         average_decay: decay of a moving average of weights, for --average ema; like 0.999; 0: no

@@ -121,3 +121,13 @@ def _equivalent(character: str, variants: dict[str, list[str]]) -> set[str]:
             forms |= {text, *variants.get(text, [])}
         equivalent |= forms
     return equivalent
+
+
+def comparable(text: str) -> str:
+    """The form in which two texts are compared: `normalize`, NFC, and single spaces between words.
+
+    Example:
+        >>> comparable(" cafe\u0301\u00a0\u200b au  lait") == "caf\u00e9 au lait"
+        True
+    """
+    return unicodedata.normalize("NFC", " ".join(normalize(text).split()))

@@ -28,6 +28,7 @@ def main(
     ter: bool = False,
     resamples: int = 0,
     normalize: bool = True,
+    label_separator: str = "",
     task: str = "",
     output: str = "",
     dtype: DType = "float32",
@@ -50,6 +51,8 @@ def main(
             and the test of the difference to --baseline; 0: neither.
         normalize: of translations, whether the Unicode form and the spaces of both sides are
             normalized before they are scored.
+        label_separator: of given labels, what separates several of one text; by default the run's
+            data.label_separator.
         task: whose scores these are, such as parsing; by default the run's, or translation.
         output: file for the predictions.
         dtype: of weights and computation.
@@ -72,7 +75,9 @@ def main(
         raise InputError("--baseline needs --hypotheses: a run's own are those of --output.")
     tokenize = tokenize or (config.train.bleu_tokenize if config else "13a")
     kind = tasks.get(task or (config.task if config else "translation"))
-    kind = kind.with_options(ScoreOptions(tokenize, lowercase, ter, resamples, normalize))
+    separator = label_separator or (config.data.label_separator if config else "")
+    options = ScoreOptions(tokenize, lowercase, ter, resamples, normalize, separator)
+    kind = kind.with_options(options)
     if hypotheses or config is None:
         _check_given(source, reference, output)
         scores = kind.score_outputs(hypotheses, reference, baseline)

@@ -116,8 +116,10 @@ class Translation(Task):
         """This task with other options of its scores.
 
         Raises:
-            InputError: for a tokenizer that cannot be used on this machine.
+            InputError: for a separator of labels, or a tokenizer that cannot be used here.
         """
+        if options.label_separator:
+            raise InputError("--label_separator is for classification.")
         bleu_of(options)
         task = copy.copy(self)
         task.options = options

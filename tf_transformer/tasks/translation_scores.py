@@ -14,7 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from tf_transformer.config import BleuTokenizer
 from tf_transformer.errors import InputError
-from tf_transformer.normalization import normalize
+from tf_transformer.normalization import comparable
 
 FEWEST_RESAMPLES = 40  # a limit of 95 percent leaves out one sample of 40 on either side
 # Scripts without spaces between words, as names of characters begin.
@@ -24,7 +24,7 @@ _LONG_WORD = 6  # letters that a word of these scripts rarely has
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """How given translations are scored.
+    """How given outputs are scored: translations, but for the last option.
 
     Attributes:
         tokenize: sacreBLEU's tokenisation for BLEU; none: the text is tokenised, with spaces
@@ -34,6 +34,8 @@ class ScoreOptions:
         resamples: samples of the bootstrap; 0: no confidence interval and no test.
         normalize: whether the Unicode form and the spaces of all texts are normalised first. With
             the tokenisation none, spaces stay as they are.
+        label_separator: for classification, what separates the labels of a text; empty: each has
+            one.
 
     Raises:
         InputError: for too few samples.
@@ -44,6 +46,7 @@ class ScoreOptions:
     ter: bool = False
     resamples: int = 0
     normalize: bool = True
+    label_separator: str = ""
 
     def __post_init__(self):
         if self.resamples and self.resamples < FEWEST_RESAMPLES:
@@ -56,9 +59,7 @@ class ScoreOptions:
         """The text as it is scored."""
         if not self.normalize:
             return text
-        if self.tokenize != "none":
-            text = " ".join(normalize(text).split())
-        return unicodedata.normalize("NFC", text)
+        return unicodedata.normalize("NFC", text) if self.tokenize == "none" else comparable(text)
 
 
 def score_translations(
@@ -138,7 +139,7 @@ def bleu_of(options: ScoreOptions) -> sacrebleu.BLEU:
 
 def is_blank(text: str) -> bool:
     """Whether a reference is missing: it has white space and invisible characters only."""
-    return not normalize(text).strip()
+    return not comparable(text)
 
 
 def _percent(score: float) -> float:
