@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, cast
 
 import keras
@@ -133,12 +134,11 @@ class LanguageModeling(Task):
         predictor = cast(TextGenerator, predictor)
         tokenizer = predictor.tokenizer
         read = [tokenizer.decode(row) for row in tokenizer.encode_batch(test.references)]
-        texts = [text for text in read if text.strip()]
-        lines_with_text = [line for line, text in zip(test.references, read, strict=True) if text.strip()]
-        found = iter(predictor.score_texts(lines_with_text, progress))
-        scores = [next(found) if text.strip() else TextScore(0.0, 0) for text in read]
+        has_text = [bool(text.strip()) for text in read]
+        found = iter(predictor.score_texts(list(compress(test.references, has_text)), progress))
+        scores = [next(found) if scored else TextScore(0.0, 0) for scored in has_text]
         lines = [f"{score.log_probability:.6f}\t{score.tokens}" for score in scores]
-        return Evaluation(lines, perplexities(texts, scores))
+        return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
 
     def score(
         self, predictions: Sequence[str], references: Sequence[str]
@@ -198,5 +198,5 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
 
 
 def perplexity(nats: float) -> float:
-    """exp of nats per unit, at most the largest float: JSON has no infinity."""
+    """Exp of nats per unit, at most the largest float: JSON has no infinity."""
     return math.exp(min(nats, 709.0))
