@@ -7,6 +7,7 @@ prints the same text.
 import dataclasses
 import importlib
 import inspect
+import json
 import pathlib
 import types
 from collections.abc import Callable
@@ -102,7 +103,7 @@ def _row(option: str, hint: Any, default: str, text: str) -> str:
 def _default(value: Any) -> str:
     if value in ("", ()):
         return "empty"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    return f"`{json.dumps(value) if value is None or isinstance(value, bool) else value}`"
 
 
 def _values(hint: Any) -> str:
@@ -113,7 +114,8 @@ def _values(hint: Any) -> str:
         return ", ".join(map(_values, get_args(hint)))
     if get_origin(hint) is tuple:
         return "list of text"
-    return {int: "integer", float: "number", bool: "`true`, `false`", str: "text"}[hint]
+    words = {int: "integer", float: "number", bool: "`true`, `false`", str: "text"}
+    return (words | {type(None): "`null`"})[hint]
 
 
 if __name__ == "__main__":

@@ -1,15 +1,23 @@
 """A run's folder: its configuration, samples and metrics, and imports that work without YAML."""
 
+import contextlib
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import subprocess
 import sys
+import types
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tf_transformer.commands import train
+from tf_transformer.commands.command_line import read_options
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
@@ -39,6 +47,84 @@ def test_a_saved_configuration_loads_as_it_was(config, run):
     assert [path.name for path in run.path.iterdir()] == ["config.yaml"]
 
 
+HOSTILE = [
+    *("1e3", "2E5", "-1e3", "1.e3", "no", "on", "null", "~", "0x10", "0o7", "1_000", "12:30", "+1"),
+    *(
+        "2024-01-01",
+        "=",
+        "<<",
+        "!tag",
+        "{}",
+        "{a: b}",
+        "[a]",
+        " x ",
+        "a\nb",
+        "'",
+        '"',
+        "\U0001f600",
+    ),
+    *("", "\x85", "a\u2028b", "\t", "\x00", "\ufeff", "x y " * 900, "1e-9", ".inf", "nan", "- a"),
+    *("#x", "a: b", "a:", "%", "@", "`", "&a", "*a", "|", ">", "?", ",", "---", "..."),
+]
+
+
+def values_of(hint):
+    """Any values of a type of options."""
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
+    if get_origin(hint) in (Union, types.UnionType):
+        return st.one_of(*map(values_of, get_args(hint)))
+    if get_origin(hint) is tuple:
+        return st.lists(values_of(str), max_size=3).map(tuple)
+    numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(0, 1)
+    kinds = {bool: st.booleans(), int: st.integers() | st.integers(0, 9), float: numbers}
+    return (kinds | {str: st.sampled_from(HOSTILE) | st.text()})[hint]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_every_option_with_any_value_loads_as_it_was_saved(tmp_path_factory, data):
+    """By both readers: that of all commands, and that of a training that goes on."""
+    run = RunFolder(tmp_path_factory.mktemp("run"))
+    config = dataclasses.replace(Config(), task=data.draw(values_of(str)))
+    for part in ("model", "data", "train", "decode"):
+        hints = get_type_hints(type(getattr(config, part)))
+        for name in data.draw(st.lists(st.sampled_from(sorted(hints)), unique=True)):
+            with contextlib.suppress(InputError):  # out of range, or not with other options
+                changed = {name: data.draw(values_of(hints[name]))}
+                changed = dataclasses.replace(getattr(config, part), **changed)
+                config = dataclasses.replace(config, **{part: changed})
+    run.save_config(config)
+    assert repr(run.load_config()) == repr(config)  # unlike ==, tells -0.0 from 0.0
+    words = ["--run_dir", str(run.path), "--config", str(run.config)]
+    options = read_options(train.main, words)
+    del options["run_dir"]
+    assert repr(Config(**options)) == repr(config)
+
+
+@pytest.mark.parametrize("text", [text for text in HOSTILE if "\x00" not in text])
+def test_text_on_the_command_line_is_text(text):
+    labels = yaml.safe_dump([text, "a"], default_flow_style=True)
+    words = ["--run_dir", "x", f"--data.origin={text}", f"--data.labels={labels}"]
+    options = read_options(train.main, words)
+    assert options["data"].origin == text
+    assert options["data"].labels == (text, "a")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": math.inf}, "train.learning_rate must be a finite number, got inf."),
+        ({"clip_norm": math.nan}, "train.clip_norm must be a finite number, got nan."),
+        ({"init_from": "\ud800"}, "train.init_from must be text that UTF-8 can encode"),
+        ({"metric": None}, "train.metric must have a value; leave it out for the default."),
+    ],
+)
+def test_a_value_that_no_file_can_hold_is_an_error(options, message):
+    with pytest.raises(InputError, match=message):
+        TrainConfig(**options)
+
+
 def test_a_saved_configuration_is_complete(run):
     run.save_config(CHANGED)
     written = yaml.safe_load((run.path / "config.yaml").read_text("utf-8"))
@@ -65,6 +151,10 @@ def test_a_folder_without_a_configuration_is_an_error(run):
         ("model: {d_model: 10, num_heads: 3}", "model.d_model (10) must be a multiple"),
         ("data: {max_length: 2000}\nmodel: {position: learned}", "data.max_length (2000)"),
         ("model: {d_model: [1", "expected"),  # from YAML's own message
+        ("data: {source_language: no}", "Write it in quotes"),
+        ("data: 3", "data must be a group of options, got 3."),
+        ("- a", "expected options like 'train: {steps: 100}', got ['a']."),
+        ("", "expected options like 'train: {steps: 100}', got None."),
     ],
 )
 def test_a_bad_key_or_value_in_a_file_is_an_error(text, named, run):

@@ -4,7 +4,9 @@ A run's `config.yaml` is a `Config` written out in full; no option changes by it
 attributes' descriptions are the options' documentation: `python train.py --help` prints them.
 """
 
-from dataclasses import asdict, dataclass, field, replace
+import math
+import re
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from tf_transformer.errors import InputError
@@ -15,6 +17,10 @@ DERIVED = {"data.max_length": 0}
 DType = Literal["float32", "bfloat16"]
 Attention = Literal["full", "local", "strided", "linear"]
 Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"]
+# The tokenizers of sacreBLEU, for BLEU.
+BleuTokenizer = Literal[
+    "13a", "intl", "char", "none", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200"
+]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
@@ -34,6 +40,20 @@ def _require_not_negative(config, *names: str) -> None:
             )
 
 
+def _require_storable(config) -> None:
+    """Raises an `InputError` for a value that a file of options cannot hold."""
+    for option in fields(config):
+        value = getattr(config, option.name)
+        name = _path(config, option.name)
+        if value is None:
+            raise InputError(f"{name} must have a value; leave it out for the default.")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{name} must be a finite number, got {value}.")
+        for text in value if isinstance(value, tuple) else [value]:
+            if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
+                raise InputError(f"{name} must be text that UTF-8 can encode, got {text!r}.")
+
+
 def _require_rate(config, *names: str) -> None:
     for name in names:
         if not 0 <= getattr(config, name) < 1:
@@ -45,7 +65,7 @@ def _require_rate(config, *names: str) -> None:
 
 def _path(config, name: str) -> str:
     """The option as a user types it, like model.d_model."""
-    return f"{type(config).__name__.removesuffix('Config').lower()}.{name}"
+    return f"{type(config).__name__.removesuffix('Config').lower()}.{name}".removeprefix(".")
 
 
 class StackConfig(NamedTuple):
@@ -136,6 +156,7 @@ class ModelConfig:
     remat: bool = False
 
     def __post_init__(self):
+        _require_storable(self)
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
         _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
         _require_not_negative(self, "encoder_d_ff", "encoder_num_heads", "key_dim", "value_dim")
@@ -338,6 +359,7 @@ class DataConfig:
     bucket_width: int = 2
 
     def __post_init__(self):
+        _require_storable(self)
         _require_positive(
             self,
             *("generated_pairs", "held_out", "vocabulary_size", "batch_tokens", "bucket_width"),
@@ -417,6 +439,9 @@ class TrainConfig:
             exact_match. Of equal scores, that with the lower validation loss is better. When
             empty, the task chooses: translation takes bleu, or chrf when most references have
             fewer than four words; loss where valid_score_examples is 0.
+        bleu_tokenize: sacreBLEU's tokenizer for BLEU, in validation and in evaluate.py: zh for
+            Chinese, ja-mecab for Japanese, ko-mecab for Korean, char or flores200 for other
+            languages without spaces.
         patience: stop after this many scores in a row without improvement; 0: never.
         keep_checkpoints: number of the newest validation intervals whose weights are kept.
         average_decay: decay of a moving average of weights, for --average ema; like 0.999; 0: no
@@ -454,6 +479,7 @@ class TrainConfig:
     valid_score_examples: int = 200
     valid_score_every: int = 1
     metric: str = ""
+    bleu_tokenize: BleuTokenizer = "13a"
     patience: int = 0
     keep_checkpoints: int = 5
     average_decay: float = 0.0
@@ -468,6 +494,7 @@ class TrainConfig:
     seed: int = 1
 
     def __post_init__(self):
+        _require_storable(self)
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
         _require_positive(self, "accumulate", "save_every", "valid_score_every", "max_skipped")
         _require_not_negative(self, "steps", "validate_every", "valid_score_examples")
@@ -546,6 +573,7 @@ class DecodeConfig:
     average: int | Literal["best", "ema"] = 5
 
     def __post_init__(self):
+        _require_storable(self)
         _require_positive(self, "beam_size", "num_hypotheses", "batch_size", "batch_tokens")
         if isinstance(self.average, int):
             _require_positive(self, "average")
@@ -606,6 +634,7 @@ class Config:
     task: str = "translation"
 
     def __post_init__(self):
+        _require_storable(self)
         if self.model.position == "learned" and self.data.max_length > self.model.max_length:
             raise InputError(
                 f"data.max_length ({self.data.max_length}) is beyond the learned position table "

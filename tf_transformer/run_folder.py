@@ -206,7 +206,20 @@ def _parse(content: bytes) -> Config:
     parser.add_class_arguments(Config)
     parser.set_defaults(DERIVED)
     try:
-        text = content.decode("utf-8")
-        return Config(**parser.instantiate(parser.parse_string(text)).as_dict())
+        # By the rules that `save_config` writes by: jsonargparse's own differ for text like 1e3.
+        options = yaml.safe_load(content.decode("utf-8"))
+        if not isinstance(options, dict):
+            raise InputError(f"expected options like 'train: {{steps: 100}}', got {options!r}.")
+        options = parser.parse_object(options)
+        require_groups(vars(options))
+        return Config(**parser.instantiate(options).as_dict())
     except (jsonargparse.ArgumentError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(str(error)) from error
+        quotes = " Write it in quotes: YAML does not read it as text." * ("'str'" in str(error))
+        raise InputError(f"{error}{quotes}") from error
+
+
+def require_groups(options: Mapping[str, Any]) -> None:
+    """Raises an `InputError` for a value in place of a group, which jsonargparse lets through."""
+    for group in ("model", "data", "train", "decode"):
+        if group in options and not hasattr(options[group], "as_dict"):
+            raise InputError(f"{group} must be a group of options, got {options[group]!r}.")

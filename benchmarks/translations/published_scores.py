@@ -63,10 +63,11 @@ def _wmt17(folder: pathlib.Path) -> Iterator[tuple[str, str, str, float]]:
     """Detokenised and cased."""
     for row in _table(folder):
         texts = read_texts(folder / row["file"], folder / "ref.de")
-        found = score_translations(texts[0], texts[1:], ScoreOptions())
+        found = score_translations(texts[0], texts[1:], ScoreOptions(normalize=False))
         yield row["file"], "BLEU 13a", row["mteval_v13a_bleu"], found["bleu"]
         if row["mteval_v14_intl_bleu"]:
-            intl = score_translations(texts[0], texts[1:], ScoreOptions(tokenize="intl"))
+            options = ScoreOptions("intl", normalize=False)
+            intl = score_translations(texts[0], texts[1:], options)
             yield row["file"], "BLEU intl", row["mteval_v14_intl_bleu"], intl["bleu"]
 
 

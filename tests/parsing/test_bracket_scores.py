@@ -21,6 +21,11 @@ PAIRS = {
 }
 
 
+def test_words_are_equal_in_any_unicode_form():
+    gold, found = (f"(S (NP (NN caf{e}s)) (VP (VBP open)))" for e in ("\u00e9", "e\u0301"))
+    assert score_trees([found], [gold])["f1"] == 100
+
+
 @pytest.mark.parametrize(("tree", "counts"), PAIRS.items())
 def test_each_pair_has_the_counts_of_evalb(tree, counts):
     matched, reference, predicted, status = counts

@@ -4,10 +4,13 @@ import dataclasses
 import io
 import itertools
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
@@ -17,6 +20,7 @@ from tf_transformer.predictors.text_predictor import pad
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks import load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
+from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.tokenizer import well_formed
 
 MODEL = ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout_rate=0.0)
@@ -144,6 +148,79 @@ def test_any_number_of_labels_have_a_probability_each(of_pairs):
     joint = np.log(np.where(right, p, 1 - p)).sum(axis=1)
     given = predictor.score(test.inputs, test.references)
     np.testing.assert_allclose([pair.log_probability for pair in given], joint, atol=1e-4)
+
+
+LABEL_SETS = st.lists(
+    st.lists(st.sampled_from(["a", "b", "c", "é", "e\u0301", " a", "b "]), max_size=4),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_scores_of_sets_are_those_of_the_definitions(data):
+    """Oracle: counts of Python sets in exact fractions, with the labels in any order and form."""
+    predicted = data.draw(LABEL_SETS)
+    right = data.draw(st.lists(st.permutations(["a", "b", "c", "\u00e9"]), min_size=len(predicted)))
+    right = [row[: data.draw(st.integers(0, 4))] for row in right[: len(predicted)]]
+    scoring = CLASSIFICATION.with_options(ScoreOptions(label_separator=","))
+    scores = scoring.score(*([",".join(row) for row in rows] for rows in (predicted, right)))
+    predicted = [{name.strip().replace("e\u0301", "\u00e9") for name in row} for row in predicted]
+    right = list(map(set, right))
+    names = set().union(*predicted, *right)
+    pairs = list(zip(predicted, right, strict=True))
+    hits = {name: sum(name in one and name in two for one, two in pairs) for name in names}
+    both = {name: sum((name in one) + (name in two) for one, two in pairs) for name in names}
+    f1 = [Fraction(2 * hits[name], both[name]) for name in names]
+    micro = Fraction(2 * sum(hits.values()), sum(both.values())) if names else 1
+    wrong = sum(len(one ^ two) for one, two in pairs)
+    decisions = len(names) * len(pairs)
+    assert scores == {
+        "accuracy": pytest.approx(1 - wrong / decisions if names else 1, abs=1e-15),
+        "f1_macro": pytest.approx(float(sum(f1) / len(f1)) if names else 1, abs=1e-15),
+        "f1_micro": pytest.approx(float(micro), abs=1e-15),
+        "examples": len(pairs),
+    }
+    perfect = ([",".join(sorted(row, reverse=turned)) for row in right] for turned in (False, True))
+    assert list(scoring.score(*perfect).values()) == [1.0, 1.0, 1.0, len(right)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[st.sampled_from(["a", "b", "c d", "é", ""])] * 2), min_size=1))
+def test_scores_of_single_labels_are_those_of_the_definitions(pairs):
+    predicted, right = map(list, zip(*pairs, strict=True))
+    scores = CLASSIFICATION.score([f" {label}\t" for label in predicted], right)
+    assert scores["accuracy"] == pytest.approx(
+        sum(a == b for a, b in pairs) / len(pairs), abs=1e-15
+    )
+    names = {*predicted, *right} - {""}
+    f1 = [
+        2 * pairs.count((name, name)) / (predicted.count(name) + right.count(name))
+        for name in names
+    ]
+    assert scores["f1_macro"] == pytest.approx(np.mean(f1) if names else 1, abs=1e-15)
+    assert list(CLASSIFICATION.score(right, right).values()) == [1.0, 1.0, 1.0, len(right)]
+
+
+def test_given_labels_are_scored_as_sets_by_the_command(tmp_path, capsys):
+    (tmp_path / "found").write_text("b, a\n\na,a\n")
+    (tmp_path / "right").write_text("a,b\n\na\n")
+    files = {"hypotheses": str(tmp_path / "found"), "reference": str(tmp_path / "right")}
+    evaluate.main(**files, task="classification", label_separator=",")
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert scores == {"accuracy": 1.0, "f1_macro": 1.0, "f1_micro": 1.0, "examples": 3}
+    with pytest.raises(InputError, match="are for translations"):
+        evaluate.main(**files, task="classification", ter=True)
+    with pytest.raises(InputError, match="is for classification"):
+        evaluate.main(**files, label_separator=",")
+
+
+def test_labels_that_look_equal_are_an_error(of_pairs):
+    _, config, _ = of_pairs
+    data = dataclasses.replace(config.data, labels=("\u00e9", "e\u0301"))
+    with pytest.raises(InputError, match=r"data.labels must be different, got"):
+        CLASSIFICATION.complete(dataclasses.replace(config, data=data))
 
 
 def test_losses_of_any_number_of_labels_equal_numpy(of_pairs):

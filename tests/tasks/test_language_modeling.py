@@ -11,9 +11,11 @@ from tf_transformer import tasks
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.objectives import CrossEntropy
-from tf_transformer.predictors.text_generator import TextScore
+from tf_transformer.predictors.text_generator import TextGenerator, TextScore
 from tf_transformer.run_folder import RunFolder
+from tf_transformer.tasks import TestSet
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING, perplexities
 from tf_transformer.tokenizer import BYTES, Tokenizer
 
@@ -72,6 +74,29 @@ def test_bad_input_is_an_error(tmp_path):
     config = Config(data=DataConfig(train_file=str(tmp_path / "empty")))
     with pytest.raises(InputError, match=r"no example in .*empty can be used: 2 empty text"):
         list(LANGUAGE_MODELING.load_splits(config).train)
+
+
+@pytest.mark.parametrize("size", [300, BYTES])
+def test_counted_words_and_bytes_are_those_that_the_model_reads(size):
+    """By hand: SentencePiece folds spaces, a vocabulary of bytes keeps them."""
+    tokenizer = Tokenizer.train(LINES, vocabulary_size=size)
+    model = LanguageModel(
+        tokenizer.vocabulary_size, ModelConfig(num_layers=1, d_model=8, d_ff=8, num_heads=2)
+    )
+    model.build()
+    generator = TextGenerator(model, tokenizer, DecodeConfig(max_source_length=8))
+
+    def scores(*lines):
+        return LANGUAGE_MODELING.evaluate(generator, TestSet(list(lines), list(lines))).scores
+
+    plain = scores("tom is here", "", "über")
+    assert (plain["bytes"], plain["words"], plain["blank_lines"]) == (12 + 6, 4 + 2, 1)
+    spaced = scores("  tom     is   here ", "   ", " über")
+    if size == BYTES:
+        assert spaced["bytes"] == 21 + 7
+        assert spaced["tokens"] == spaced["bytes"]
+    else:
+        assert spaced == plain
 
 
 # --- a run with the commands that everyone uses --------------------------------------------------

@@ -10,7 +10,9 @@ from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
+from tf_transformer.predictors.predictor import Prediction
 from tf_transformer.tasks.translation import TEST_PAIRS, TRANSLATION, generated_splits
+from tf_transformer.tasks.translation_scores import ScoreOptions
 
 score = TRANSLATION.score
 
@@ -59,9 +61,11 @@ def test_the_signature_is_the_recipe():
     assert f"version:{sacrebleu.__version__}" in fields
 
 
-def test_exact_match_compares_code_points():
-    assert score(["a ", "b"], ["a", "b"])["exact_match"] == 50.0
-    assert score(["e\u0301"], ["\u00e9"])["exact_match"] == 0.0
+def test_exact_match_compares_what_a_reader_sees():
+    assert score(["a ", "b"], ["a", "c"])["exact_match"] == 50.0
+    assert score(["e\u0301"], ["\u00e9"])["exact_match"] == 100.0
+    raw = TRANSLATION.with_options(ScoreOptions(normalize=False))
+    assert raw.score(["a ", "e\u0301"], ["a", "\u00e9"])["exact_match"] == 0.0
 
 
 def test_empty_translations_score_nothing():
@@ -102,9 +106,43 @@ def test_scores_of_published_translations():
     def lines(name):
         return (folder / name).read_bytes().decode().removesuffix("\n").split("\n")
 
+    raw = TRANSLATION.with_options(ScoreOptions(normalize=False))
     for name, bleu in published:
-        found = score(lines(name), lines("ref.de")).bleu
+        found = raw.score(lines(name), lines("ref.de"))["bleu"]
         assert found == pytest.approx(bleu, abs=0.01), name
+
+
+def test_the_tokenizer_of_a_run_divides_text_without_spaces(capsys):
+    """By hand: of five characters four are right, as are three of four pairs and so on."""
+    predictions, references = ["我喜欢猫吧"], ["我喜欢猫呢"]
+    assert score(predictions, references)["bleu"] == 0
+    assert "most references have no spaces" in capsys.readouterr().err
+    found = TRANSLATION.with_options(ScoreOptions("zh")).score(predictions, references)
+    assert found["bleu"] == pytest.approx(100 * 0.2**0.25)
+    assert "tok:zh" in found["signature"]
+    config = Config(train=TrainConfig(bleu_tokenize="zh"))
+    assert "tok:zh" in TRANSLATION.metadata(config)["training"]["bleu_signature"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_run_is_scored_against_all_its_references(tmp_path):
+    for name, text in (("in", "one\ntwo\n"), ("a", "eins\nzwei\n"), ("b", "ein\n\n")):
+        (tmp_path / name).write_text(text)
+    test = TRANSLATION.load_test(
+        Config(), str(tmp_path / "in"), f"{tmp_path / 'a'},{tmp_path / 'b'}"
+    )
+
+    def predictor(texts, progress):
+        return [Prediction("ein", 0.0), Prediction("zwei", 0.0)]
+
+    found = TRANSLATION.evaluate(predictor, test).scores
+    assert found["exact_match"] == 100
+    assert found["signature"].startswith("nrefs:var|")
+
+
+def test_validation_leaves_out_pairs_without_a_reference():
+    examples = Examples({"source": ["a", "c", "d"], "target": ["b", " ", ""]})
+    assert TRANSLATION.test_set(examples) == tasks.TestSet(["a"], ["b"])
 
 
 def test_a_line_for_people():

@@ -1,12 +1,20 @@
 """Scores of given translations: sacreBLEU's, intervals, and the test of a difference."""
 
 import json
+import unicodedata
+from typing import get_args
 
 import pytest
 import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.significance import PairedTest
 
 from tf_transformer.commands import evaluate
+from tf_transformer.config import BleuTokenizer
 from tf_transformer.errors import InputError
+from tf_transformer.normalization import comparable
+from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
 
 TEXT = "the old man and a small dog walk along the river on a warm day in spring"
@@ -51,6 +59,133 @@ def test_a_better_system_is_significantly_better():
     assert same["p_value"] > 0.05
 
 
+WORD = st.sampled_from(["a", "b", "B", "it's", "c,", "über", "我喜", "欢。", "12.5", "-", "&amp;"])
+TEXT_OF_WORDS = st.lists(WORD, max_size=7).map(" ".join)
+BLANK = st.sampled_from(["", " ", "\t", "\u3000", "\u200b"])
+
+
+@st.composite
+def corpora(draw):
+    """Translations, those of a baseline, and lists of references with missing parts."""
+    size, lists = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    text = st.lists(TEXT_OF_WORDS, min_size=size, max_size=size)
+    rows = []
+    for _ in range(size):
+        given = draw(st.lists(TEXT_OF_WORDS.filter(str.strip), min_size=1, max_size=lists))
+        missing = draw(st.lists(BLANK, min_size=lists - len(given), max_size=lists - len(given)))
+        rows.append(draw(st.permutations(given + missing)))
+    return draw(text), draw(text), [list(column) for column in zip(*rows, strict=True)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    corpora(),
+    st.sampled_from(["13a", "intl", "char", "zh", "none"]),
+    st.booleans(),
+    st.sampled_from([0, 40, 57]),
+)
+def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lowercase, resamples):
+    """Oracle: sacreBLEU's own API, to which None is a missing reference."""
+    hypotheses, baseline, references = corpus
+    options = ScoreOptions(tokenize, lowercase, ter=True, resamples=resamples)
+    found = score_translations(hypotheses, references, options, baseline)
+    expected = [[text if comparable(text) else None for text in each] for each in references]
+    bleu = sacrebleu.BLEU(lowercase, tokenize == "none", tokenize)
+    score = bleu.corpus_score(hypotheses, expected, n_bootstrap=resamples or 1)
+    assert found["bleu"] == pytest.approx(score.score, abs=1e-9)
+    assert found["signature"] == str(bleu.get_signature())
+    chrf = sacrebleu.CHRF(lowercase=lowercase).corpus_score(hypotheses, expected)
+    assert found["chrf"] == pytest.approx(chrf.score, abs=1e-9)
+    ter = sacrebleu.TER(case_sensitive=not lowercase).corpus_score(hypotheses, expected)
+    assert found["ter"] == ter.score
+    assert 0 <= found["bleu"] <= 100
+    assert 0 <= found["chrf"] <= 100
+    if resamples:
+        low, high = found["bleu_interval"]
+        assert low == pytest.approx(max(0, score._mean - score._ci), abs=1e-9)
+        assert high == pytest.approx(min(100, score._mean + score._ci), abs=1e-9)
+        systems = [("baseline", baseline), ("system", hypotheses)]
+        _, results = PairedTest(systems, {"BLEU": bleu}, expected, "bs", resamples)()
+        tie = results["BLEU"][0].score == results["BLEU"][1].score
+        assert found["p_value"] == (1 if tie else results["BLEU"][1].p_value)
+    json.dumps(found, allow_nan=False)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5),
+    st.sampled_from(["NFD", "NFC"]),
+    st.sampled_from(["13a", "char", "none"]),
+)
+def test_forms_of_equal_text_score_alike(texts, form, tokenize):
+    """Every figure is that of the normalised text, and normalising it twice changes nothing."""
+    options = ScoreOptions(tokenize)
+    texts = [f"a{text}" for text in texts]
+    other = [unicodedata.normalize(form, text) for text in texts]
+    found = score_translations(other, [texts], options)
+    assert found == score_translations(texts, [other], options)
+    assert found["exact_match"] == 100
+    as_scored = [options.normalized(text) for text in texts]
+    assert [options.normalized(text) for text in as_scored] == as_scored
+    assert found == score_translations(as_scored, [as_scored], options)
+
+
+def test_lines_that_differ_by_form_are_counted(capsys):
+    texts = ["ein Haus", "Äpfel liegen da", "zwei\u00a0Hunde"]
+    other = [unicodedata.normalize("NFD", text).replace("\u00a0", " ") for text in texts]
+    assert score_translations(other, [texts])["chrf"] == 100
+    assert "in 2 of 3 lines, words of the translation" in capsys.readouterr().err
+    assert score_translations(other, [texts], ScoreOptions(normalize=False))["chrf"] < 100
+    assert score_translations(texts, [texts])["exact_match"] == 100
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "warned"),
+    [
+        ("我喜欢猫。", True),
+        ("猫が好きです", True),
+        ("ฉันชอบแมวและชอบหมา มากที่สุด", True),
+        ("我 喜欢 猫", False),
+        ("einundzwanzig", False),
+        ("고양이를 좋아해요", False),
+    ],
+)
+def test_text_without_spaces_gives_a_warning(text, warned, capsys):
+    score_translations([text, text], [[text, "one two"]])
+    assert ("most references have no spaces" in capsys.readouterr().err) is False
+    score_translations([text], [[text]])
+    assert ("most references have no spaces" in capsys.readouterr().err) is warned
+    score_translations([text], [[text]], ScoreOptions("char"))
+    assert capsys.readouterr().err == ""
+
+
+def test_all_tokenizers_of_sacrebleu_can_be_named():
+    assert set(get_args(BleuTokenizer)) == sacrebleu.BLEU.TOKENIZERS - {"spBLEU-1K"}
+
+
+def test_a_tokenizer_that_needs_more_is_an_error(monkeypatch):
+    def construct(*arguments, **options):
+        raise RuntimeError("Please install\n\n  sacrebleu[ja]\n")
+
+    monkeypatch.setattr(sacrebleu, "BLEU", construct)
+    message = r"tokenizer ja-mecab cannot be used: Please install sacrebleu\[ja\]$"
+    with pytest.raises(InputError, match=message):
+        TRANSLATION.with_options(ScoreOptions("ja-mecab"))
+
+
+@pytest.mark.parametrize("resamples", [-1, 1, 39])
+def test_too_few_samples_are_an_error(resamples):
+    with pytest.raises(InputError, match=f"must be 0 or at least 40, .*; got {resamples}"):
+        ScoreOptions(resamples=resamples)
+
+
+@pytest.mark.parametrize("references", [[["a", ""]], [["a", " "], ["b", "\u200b"]]])
+def test_a_line_without_a_reference_is_an_error(references):
+    with pytest.raises(InputError, match="line 2 has no reference"):
+        score_translations(["a", "b"], references)
+
+
 @pytest.mark.parametrize(
     ("hypotheses", "references", "baseline", "message"),
     [
@@ -73,9 +208,11 @@ def test_files_are_scored_by_the_command(tmp_path, capsys):
     for name, lines in (("out", GOOD), ("old", BAD), ("one", REFERENCE), ("two", BAD)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     out, old, one, two = (str(tmp_path / name) for name in ("out", "old", "one", "two"))
-    evaluate.main(hypotheses=out, reference=f"{one},{two}", baseline=old, resamples=10)
+    evaluate.main(hypotheses=out, reference=f"{one},{two}", baseline=old, resamples=40)
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["baseline_bleu"] == pytest.approx(100)
     assert {"bleu_interval", "p_value"} <= found.keys()
-    with pytest.raises(InputError, match="are for translations"):
+    with pytest.raises(InputError, match="--baseline compares translations"):
         evaluate.main(hypotheses=out, reference=one, baseline=old, task="parsing")
+    with pytest.raises(InputError, match="are for translations"):
+        evaluate.main(hypotheses=out, reference=one, lowercase=True, task="parsing")

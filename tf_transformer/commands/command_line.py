@@ -9,6 +9,7 @@ from typing import Any, TextIO, get_type_hints
 
 import docstring_parser  # jsonargparse[signatures] needs it, too
 import jsonargparse
+import yaml
 
 from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams
@@ -16,7 +17,7 @@ from tf_transformer.commands.stderr import without_notices
 from tf_transformer.config import DERIVED, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.memory import keep_freed_memory
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run_folder import RunFolder, require_groups
 
 
 class _Parser(jsonargparse.ArgumentParser):
@@ -65,6 +66,7 @@ def read_options(
         if not files and (stored := _stored_config(options)):
             files = [stored]
             options = parser.parse_args(["--config", stored, *words])
+        require_groups(vars(options))
         values = parser.instantiate(options).as_dict()
     except (jsonargparse.ArgumentError, InputError) as error:
         print(
@@ -84,6 +86,8 @@ def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargp
     an option, at least one. --config reads options from a YAML file. Errors are
     `jsonargparse.ArgumentError`.
     """
+    # The rules of `RunFolder.save_config`: jsonargparse's own read text like 1e3 as a number.
+    jsonargparse.set_loader("yaml", yaml.safe_load, exceptions=(yaml.YAMLError,))
     summary = inspect.getdoc(main) or ""
     parser = _Parser(
         prog=program,
@@ -181,7 +185,9 @@ def _explain(
     needed = [word for a in parser._actions if a.required for word in (*a.option_strings[:1], "x")]
     for file in files:
         try:
-            parser.instantiate(parser.parse_args(["--config", file, *needed]))
+            options = parser.parse_args(["--config", file, *needed])
+            require_groups(vars(options))
+            parser.instantiate(options)
         except (jsonargparse.ArgumentError, InputError) as same:
             if str(same) == str(error) and os.path.isfile(file):
                 return explain(str(error), types, file)

@@ -6,10 +6,10 @@ The last line on stdout is one JSON object. With --hypotheses it scores given ou
 """
 
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
-from tf_transformer.config import DType
+from tf_transformer.config import BleuTokenizer, DType
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line, split_paths
 from tf_transformer.outputs import require_free, write_output
@@ -25,10 +25,12 @@ def main(
     reference: str = "",
     hypotheses: str = "",
     baseline: str = "",
-    tokenize: Literal["13a", "intl", "char", "none"] = "13a",
+    tokenize: BleuTokenizer | None = None,
     lowercase: bool = False,
     ter: bool = False,
     resamples: int = 0,
+    normalize: bool = True,
+    label_separator: str = "",
     task: str = "",
     output: str = "",
     overwrite: bool = False,
@@ -40,16 +42,20 @@ def main(
     Args:
         run_dir: the run's folder; not needed to score --hypotheses as translations.
         source: file of inputs; without it a run on the generated corpus takes its test pairs.
-        reference: their references, line by line; for --hypotheses also several files, with commas
-            between them.
+        reference: their references, line by line; for translations also several files, with commas
+            between them. A blank line in one of several files is a missing reference.
         hypotheses: file of outputs to score; nothing is predicted then.
         baseline: with --hypotheses, another system's outputs to compare with.
-        tokenize: with --hypotheses, sacreBLEU's tokenisation for BLEU; none: the files are
-            tokenised, with spaces between the tokens.
-        lowercase: with --hypotheses, whether upper and lower case are equal.
-        ter: with --hypotheses, whether to compute the translation edit rate.
-        resamples: with --hypotheses, samples of the bootstrap, for the confidence interval of BLEU
+        tokenize: sacreBLEU's tokenizer for BLEU; none: the files are tokenised, with spaces between
+            the tokens; null: the run's train.bleu_tokenize, or 13a.
+        lowercase: of translations, whether upper and lower case are equal.
+        ter: of translations, whether to compute the translation edit rate.
+        resamples: of translations, samples of the bootstrap, for the confidence interval of BLEU
             and the test of the difference to --baseline; 0: neither.
+        normalize: of translations, whether the Unicode form and the spaces of both sides are
+            normalized before they are scored.
+        label_separator: of given labels, what separates several of one text; by default the run's
+            data.label_separator.
         task: whose scores these are, such as parsing; by default the run's, or translation.
         output: file for the predictions.
         overwrite: whether the predictions replace an existing file.
@@ -76,14 +82,14 @@ def main(
     if run_dir:
         use_one_thread_per_batch(decode.parallel_batches)
 
-    options = ScoreOptions(tokenize, lowercase, ter, resamples)
-    if not hypotheses and (baseline or options != ScoreOptions()):
-        raise InputError(
-            "--baseline, --tokenize, --lowercase, --ter and --resamples need --hypotheses."
-        )
-    kind = tasks.get(task)
+    if baseline and not hypotheses:
+        raise InputError("--baseline needs --hypotheses: a run's own are those of --output.")
+    tokenize = tokenize or (config.train.bleu_tokenize if config else "13a")
+    separator = label_separator or (config.data.label_separator if config else "")
+    options = ScoreOptions(tokenize, lowercase, ter, resamples, normalize, separator)
+    kind = tasks.get(task).with_options(options)
     if hypotheses or config is None:
-        scores = kind.score_outputs(hypotheses, reference, baseline, options)
+        scores = kind.score_outputs(hypotheses, reference, baseline)
     else:
         test = kind.load_test(config, source, reference)
         predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)

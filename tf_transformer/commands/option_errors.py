@@ -34,9 +34,29 @@ def explain(message: str, options: Types, file: str = "") -> str:
     elif wrong := re.match(r'Parser key "([\w.]+)":.*(?:Got|Given) value: (.*)', message, re.S):
         name, value = wrong.groups()
         text = f"{dashes}{name} must be {_in_words(options[name])}, got {value!r}."
+        is_list = get_origin(options[name]) is tuple
+        if file and (is_list or options[name] is str):
+            text += _quotes(file, name, is_list)
+        elif is_list:
+            text += " Items like no, null and 1 need quotes: '[\"no\"]'."
     else:
         text = re.sub(r'^Parser key "([\w.]+)":', rf"{dashes}\1:", message)
     return f"{file}: {text}" if file else text
+
+
+def _quotes(file: str, name: str, is_list: bool) -> str:
+    """Advice for text in a YAML file, as an option or an item of it, that YAML reads otherwise."""
+    import yaml
+
+    with open(file, encoding="utf-8") as text:
+        node: Any = yaml.compose(text, yaml.SafeLoader)
+    for part in name.split("."):
+        node = {key.value: value for key, value in node.value}[part]
+    items = node.value if is_list else [node]
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, yaml.ScalarNode) and item.tag != "tag:yaml.org,2002:str":
+            return f" Write '{item.value}' in quotes: without them, YAML does not read it as text."
+    return ""
 
 
 def as_typed(message: str, options: Types) -> str:
@@ -67,7 +87,7 @@ def _in_words(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return f"one of {', '.join(map(str, get_args(hint)))}"
     if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(map(_in_words, get_args(hint)))
+        return " or ".join(_in_words(each) for each in get_args(hint) if each is not type(None))
     if get_origin(hint) is tuple:
         return "a list of text, like '[a, b]'"
     names = {bool: "true or false", int: "an integer", float: "a number", str: "text"}

@@ -6,10 +6,11 @@ from the reference count as errors, empty predictions as skipped; neither adds t
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tf_transformer.errors import InputError
+from tf_transformer.normalization import comparable
 from tf_transformer.parsing.trees import Tree, clean, is_word, parse, without_function
 
 DELETED_TAGS = {",", ":", "``", "''", "."}
@@ -85,7 +86,9 @@ def _compare(prediction: str, gold: Tree, place: str) -> BracketCounts:
     own = keep
     if len(tree.leaves()) != len(keep):  # without the punctuation of one of them
         own = [tag not in DELETED_TAGS for _, tag in tree.pos()]
-    words = [_kept(each.leaves(), flags) for each, flags in ((gold, keep), (tree, own))]
+    words = [
+        _kept(map(comparable, each.leaves()), flags) for each, flags in ((gold, keep), (tree, own))
+    ]
     if words[0] != words[1]:
         return BracketCounts(errors=1)
     expected, found = brackets(gold, keep), brackets(tree, own)
@@ -98,7 +101,7 @@ def _compare(prediction: str, gold: Tree, place: str) -> BracketCounts:
     )
 
 
-def _kept(words: Sequence[str], keep: Sequence[bool]) -> list[str]:
+def _kept(words: Iterable[str], keep: Sequence[bool]) -> list[str]:
     return [word for word, is_kept in zip(words, keep, strict=True) if is_kept]
 
 

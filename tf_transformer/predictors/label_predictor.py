@@ -1,5 +1,6 @@
 """Texts in, labels out: a tokenizer and a classifier in one."""
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -11,6 +12,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import Outputs
 from tf_transformer.models.encoder_only import Classifier
+from tf_transformer.normalization import comparable
 from tf_transformer.predictors.encoder_predictor import EncoderPredictor
 from tf_transformer.predictors.predictor import (
     PairScore,
@@ -24,6 +26,7 @@ from tf_transformer.tokenizer import Tokenizer
 
 SMALLEST = 1e-38  # probability, so that every score is finite
 THRESHOLD = 0.5  # a label of several is predicted above this probability
+_comparable = functools.lru_cache(1 << 16)(comparable)  # a file has few labels in many rows
 
 
 class LabelPredictor(EncoderPredictor):
@@ -172,7 +175,8 @@ def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
     """1 for the names that a label of a file holds, 0 for the others.
 
     Args:
-        label: a name, or several joined by the separator; blanks around them do not count.
+        label: a name, or several joined by the separator, in any order and Unicode form; spaces
+            around them do not count.
         names: all labels.
         separator: empty for exactly one name.
 
@@ -180,18 +184,19 @@ def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
         InputError: for a name that is not among these.
     """
     found = names_in(label, separator)
-    if unknown := set(found) - set(names):
+    known = list(map(_comparable, names))
+    if unknown := set(found) - set(known):
         raise InputError(
             f"the label {min(unknown)!r} is not in the training file, which has "
             f"{', '.join(map(repr, names))}."
         )
-    return [int(name in found) for name in names]
+    return [int(name in found) for name in known]
 
 
 def names_in(label: str, separator: str) -> list[str]:
-    """The names that a label of a file holds."""
+    """The names that a label of a file holds, as `comparable` texts."""
     names = label.split(separator) if separator else [label]
-    return [name.strip() for name in names if name.strip()]
+    return list(filter(None, map(_comparable, names)))
 
 
 def _log(p: float) -> float:

@@ -1,9 +1,10 @@
 """Classification of texts or of pairs of texts, with one or several labels."""
 
+import copy
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import keras
 import numpy as np
@@ -15,15 +16,12 @@ from tf_transformer.data.readers import stream_table
 from tf_transformer.errors import InputError
 from tf_transformer.losses import TokenLosses, decision_losses, label_losses
 from tf_transformer.models.encoder_only import Classifier
+from tf_transformer.normalization import comparable
 from tf_transformer.objectives import CrossEntropy, require_cross_entropy
-from tf_transformer.predictors.label_predictor import (
-    THRESHOLD,
-    LabelPredictor,
-    names_in,
-    targets_of,
-)
+from tf_transformer.predictors.label_predictor import LabelPredictor, names_in, targets_of
 from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.tokenizer import Tokenizer
 
 
@@ -35,11 +33,13 @@ class Classification(Task):
             label as numbers.
         labels: the numbers, see `label_losses` and `decision_losses`.
         metrics: means of F1 over the labels and over all decisions, accuracy; 0 to 1.
+        separator: of the labels of given outputs; empty: each text has exactly one.
     """
 
     fields: tuple[str, ...] = ("text", "label", "numbers")
     labels: str = "labels"
     metrics: tuple[str, ...] = ("f1_macro", "f1_micro", "accuracy")
+    separator: str = ""
 
     def complete(self, config: Config) -> Config:
         """Fills `data.labels` with the labels of the training file, in alphabetical order.
@@ -56,6 +56,8 @@ class Classification(Task):
                 "data.label_column name those of texts and labels."
             )
         if data.labels:
+            if len({*map(comparable, data.labels)}) < len(data.labels):
+                raise InputError(f"data.labels must be different, got {', '.join(data.labels)}.")
             return config
         found: set[str] = set()
         for (label,) in stream_table(data.train_file, [data.label_column], ["label"], tuple):
@@ -129,13 +131,21 @@ class Classification(Task):
     ) -> LabelPredictor:
         return LabelPredictor(model, tokenizer, decode)
 
+    def with_options(self, options: ScoreOptions) -> Self:
+        """This task with a separator of labels.
+
+        Raises:
+            InputError: for other options.
+        """
+        super().with_options(replace(options, label_separator=""))
+        task = copy.copy(self)
+        task.separator = options.label_separator
+        return task
+
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
     ) -> Evaluation:
-        """Scores all labels of the model, also those that the test set does not have; see `score`.
-
-        With several labels per text, accuracy is over decisions: a text counts once per label.
-        """
+        """Scores predictions with the labels and the separator of the model; see `score`."""
         predictor = cast(LabelPredictor, predictor)
         predictions = [found.text for found in predictor(test.inputs, progress=progress)]
         names, separator = predictor.model.labels, predictor.model.separator
@@ -144,14 +154,17 @@ class Classification(Task):
     def score(
         self, predictions: Sequence[str], references: Sequence[str]
     ) -> dict[str, float | str]:
-        """Scores one label per text, of those that occur.
+        """Scores the labels of texts.
 
         Returns:
-            accuracy: share of right labels; f1_macro: mean of the labels' F1; f1_micro: F1 of all
-            decisions; examples: their number.
+            accuracy: share of right labels; with several per text, of right decisions, one for each
+            text and label. f1_macro: mean of the F1 of labels that a prediction or a reference has;
+            f1_micro: F1 of all decisions. Both are 1 where neither has any. examples: the number of
+            texts.
         """
-        names = sorted({*predictions, *references})
-        return _scores(predictions, references, names, separator="")
+        labels = [*predictions, *references]
+        names = sorted({name for label in labels for name in names_in(label, self.separator)})
+        return _scores(predictions, references, names, self.separator)
 
     def default_metric(self, references: Sequence[str]) -> str:
         return "f1_macro"
@@ -180,7 +193,7 @@ def _rows(path: str, data: DataConfig) -> ExampleStream:
         for text, column in zip(texts, data.text_columns, strict=True):
             if not text.strip():
                 raise InputError(f"column {column!r} has no text. Fill it, or remove the line.")
-        if not label.strip() and not data.label_separator:
+        if not comparable(label) and not data.label_separator:
             raise InputError(f"column {data.label_column!r} has no label.")
         targets = targets_of(label, data.labels, data.label_separator)
         if data.label_separator:
@@ -204,18 +217,16 @@ def _scores(
             f"{len(predictions)} and {len(references)}."
         )
     found, right = (
-        np.array([targets_of(label, names, separator) for label in labels], "float32")
+        np.array([targets_of(label, names, separator) for label in labels], bool)
         for labels in (predictions, references)
     )
-    threshold = THRESHOLD if separator else None
-    metrics = {
-        "accuracy": keras.metrics.BinaryAccuracy()
-        if separator
-        else keras.metrics.CategoricalAccuracy(),
-        "f1_macro": keras.metrics.F1Score("macro", threshold),
-        "f1_micro": keras.metrics.F1Score("micro", threshold),
+    is_right = found == right if separator and names else (found == right).all(axis=1)
+    twice_hits = 2.0 * (found & right).sum(axis=0)
+    counts = found.sum(axis=0) + right.sum(axis=0, dtype=float)
+    occurs = counts > 0
+    return {
+        "accuracy": float(is_right.mean()),
+        "f1_macro": float(np.mean(twice_hits[occurs] / counts[occurs])) if occurs.any() else 1.0,
+        "f1_micro": float(twice_hits.sum() / counts.sum()) if occurs.any() else 1.0,
+        "examples": len(references),
     }
-    for metric in metrics.values():
-        metric.update_state(right, found)
-    scores = {name: float(metric.result()) for name, metric in metrics.items()}
-    return scores | {"examples": len(references)}

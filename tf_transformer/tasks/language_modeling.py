@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, cast
 
 import keras
@@ -124,16 +125,20 @@ class LanguageModeling(Task):
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
     ) -> Evaluation:
-        """Perplexities of the lines that are not blank.
+        """Perplexities of the lines that are not blank, as the model reads them.
 
-        The predictions are the log-probability and the number of tokens of each line.
+        The tokenizer normalises text: most tokenizers fold runs of spaces, for example. Words and
+        bytes are those of the normalised text, which the model scores. The predictions are the
+        log-probability and the number of tokens of each line.
         """
         predictor = cast(TextGenerator, predictor)
-        texts = [text for text in test.references if text.strip()]
-        found = iter(predictor.score_texts(texts, progress))
-        scores = [next(found) if text.strip() else TextScore(0.0, 0) for text in test.references]
+        tokenizer = predictor.tokenizer
+        read = [tokenizer.decode(row) for row in tokenizer.encode_batch(test.references)]
+        has_text = [bool(text.strip()) for text in read]
+        found = iter(predictor.score_texts(list(compress(test.references, has_text)), progress))
+        scores = [next(found) if scored else TextScore(0.0, 0) for scored in has_text]
         lines = [f"{score.log_probability:.6f}\t{score.tokens}" for score in scores]
-        return Evaluation(lines, perplexities(texts, scores))
+        return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
 
     def score(
         self, predictions: Sequence[str], references: Sequence[str]
@@ -162,7 +167,7 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
     The end of a line is a token, and counts as a word and as a byte: its newline.
 
     Args:
-        texts: lines that are not blank.
+        texts: lines that are not blank, as the tokenizer normalises them.
         scores: theirs; others with 0 tokens do not count.
 
     Raises:
@@ -182,9 +187,9 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
         "bytes": sum(len(text.encode()) + 1 for text in texts),
     }
     return {
-        "perplexity": _exp(nats / counts["tokens"]),
-        "word_perplexity": _exp(nats / counts["words"]),
-        "byte_perplexity": _exp(nats / counts["bytes"]),
+        "perplexity": perplexity(nats / counts["tokens"]),
+        "word_perplexity": perplexity(nats / counts["words"]),
+        "byte_perplexity": perplexity(nats / counts["bytes"]),
         "bits_per_byte": nats / counts["bytes"] / math.log(2.0),
         **counts,
         "lines": len(texts),
@@ -192,6 +197,6 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
     }
 
 
-def _exp(x: float) -> float:
-    """exp(x), at most the largest float: JSON has no infinity."""
-    return math.exp(min(x, 709.0))
+def perplexity(nats: float) -> float:
+    """Exp of nats per unit, at most the largest float: JSON has no infinity."""
+    return math.exp(min(nats, 709.0))

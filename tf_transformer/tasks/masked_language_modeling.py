@@ -1,6 +1,5 @@
 """Masked language modelling: restore masked words of plain text (Devlin et al. 2019)."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from tf_transformer.objectives import CrossEntropy, require_cross_entropy
 from tf_transformer.predictors.masked_predictor import MaskedPredictor
 from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.predictors.word_numbers import WordNumbers
+from tf_transformer.tasks.language_modeling import perplexity
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.tokenizer import Tokenizer
 
@@ -113,7 +113,7 @@ class MaskedLanguageModeling(Task):
         if not masked:
             raise InputError(f"no word of {len(found)} lines is masked; give more text.")
         scores: dict[str, Any] = {
-            "masked_perplexity": math.exp(-sum(x.log_probability for x in found) / masked),
+            "masked_perplexity": perplexity(-sum(x.log_probability for x in found) / masked),
             "masked_accuracy": sum(x.correct for x in found) / masked,
             "masked": masked,
             "sentences": len(found),

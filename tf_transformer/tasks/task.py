@@ -32,11 +32,32 @@ class Splits(NamedTuple):
     valid: Examples
 
 
-class TestSet(NamedTuple):
-    """Inputs of predictions, and the references that predictions are scored against."""
-
+class _TestTexts(NamedTuple):
     inputs: list[str]
     references: list[str]
+
+
+class TestSet(_TestTexts):
+    """Inputs of predictions, and the references that predictions are scored against.
+
+    Attributes:
+        inputs: texts.
+        references: one for each.
+        more_references: lists like `references`, for inputs with several. Not an item of the tuple,
+            which has two.
+    """
+
+    more_references: Sequence[list[str]] = ()
+
+    def __new__(
+        cls,
+        inputs: list[str],
+        references: list[str],
+        more_references: Sequence[list[str]] = (),
+    ) -> "TestSet":
+        test = super().__new__(cls, inputs, references)
+        test.more_references = more_references
+        return test
 
 
 class Evaluation(NamedTuple):
@@ -103,20 +124,30 @@ class Task(ABC):
         Raises:
             InputError: for files that cannot be read or do not belong together.
         """
-        return TestSet(*read_texts(hypotheses, reference))
+        outputs, references = read_texts(hypotheses, reference)
+        return TestSet(outputs, references)
 
-    def score_outputs(
-        self, hypotheses: str, reference: str, baseline: str, options: ScoreOptions
-    ) -> dict[str, Any]:
-        """Scores of given outputs; by default those of `score`, which has no options.
+    def with_options(self, options: ScoreOptions) -> "Task":
+        """This task with options of its scores; by default it has none.
 
         Raises:
-            InputError: as `read_outputs` and `score`, and for a baseline or options.
+            InputError: for options that the task does not have, or that cannot be used here.
         """
-        if baseline or options != ScoreOptions():
+        if options != ScoreOptions():
             raise InputError(
-                "--baseline, --tokenize, --lowercase, --ter and --resamples are for translations."
+                "--tokenize, --lowercase, --ter, --resamples, --normalize and train.bleu_tokenize "
+                "are for translations."
             )
+        return self
+
+    def score_outputs(self, hypotheses: str, reference: str, baseline: str) -> dict[str, Any]:
+        """Scores of given outputs; by default those of `score`.
+
+        Raises:
+            InputError: as `read_outputs` and `score`, and for a baseline.
+        """
+        if baseline:
+            raise InputError("--baseline compares translations; this task has none.")
         return self.score(*self.read_outputs(hypotheses, reference))
 
     def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:

@@ -1,10 +1,11 @@
 """Translation: pairs of sentences, the Transformer, BLEU."""
 
+import copy
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import keras
 from keras import KerasTensor
@@ -23,9 +24,15 @@ from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts, split_paths
 from tf_transformer.losses import TokenLosses
 from tf_transformer.objectives import CrossEntropy
+from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.sequences import shift_right
-from tf_transformer.tasks.task import Splits, Task, TestSet
-from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
+from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.tasks.translation_scores import (
+    ScoreOptions,
+    bleu_of,
+    is_blank,
+    score_translations,
+)
 from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator, build_model
 
@@ -40,12 +47,14 @@ class Translation(Task):
         fields: source and target sentence.
         labels: the target is predicted.
         metrics: BLEU and chrF, 0 to 100; percentage of exact matches.
+        options: how translations are scored.
     """
 
     fields: tuple[str, ...] = ("source", "target")
     labels: str = "target"
     metrics: tuple[str, ...] = ("bleu", "chrf", "exact_match")
     only_text: bool = True
+    options: ScoreOptions = ScoreOptions()
 
     def complete(self, config: Config) -> Config:
         """With the languages of a TFDS corpus."""
@@ -79,15 +88,22 @@ class Translation(Task):
         return Splits(*train.hold_out(data.held_out, config.train.seed))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """Two files with all their lines, or the test pairs of the generated corpus."""
+        """Files with all their lines, or the test pairs of the generated corpus.
+
+        `reference` may name several files, with commas between them.
+        """
         if source and reference:
-            return TestSet(*read_texts(source, reference))
+            texts, references, *more = read_texts(source, *split_paths(reference))
+            return TestSet(texts, references, more)
         if source or reference or config.data.train_source or config.data.tfds:
             raise InputError("give --source and --reference, the test set and its translation.")
         return self.test_set(generated_splits(config.data)[2])
 
     def test_set(self, examples: Examples) -> TestSet:
-        return TestSet(examples["source"], examples["target"])
+        """The pairs with a target: a translation without a reference has no score."""
+        pairs = zip(examples["source"], examples["target"], strict=True)
+        rows = [pair for pair in pairs if not is_blank(pair[1])]
+        return TestSet([source for source, _ in rows], [target for _, target in rows])
 
     def encode(
         self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
@@ -114,38 +130,57 @@ class Translation(Task):
     ) -> Translator:
         return Translator(model, tokenizer, decode)
 
+    def with_options(self, options: ScoreOptions) -> Self:
+        """This task with other options of its scores.
+
+        Raises:
+            InputError: for a separator of labels, or a tokenizer that cannot be used here.
+        """
+        if options.label_separator:
+            raise InputError("--label_separator is for classification.")
+        bleu_of(options)
+        task = copy.copy(self)
+        task.options = options
+        return task
+
+    def evaluate(
+        self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
+    ) -> Evaluation:
+        """Translates a test set and scores it against all its references."""
+        predictions = [found.text for found in predictor(test.inputs, progress=progress)]
+        return Evaluation(
+            predictions, self.score(predictions, test.references, *test.more_references)
+        )
+
     def score(
-        self, predictions: Sequence[str], references: Sequence[str]
-    ) -> dict[str, float | str]:
-        """Scores detokenised translations against one reference each.
+        self,
+        predictions: Sequence[str],
+        references: Sequence[str],
+        *more_references: Sequence[str],
+    ) -> dict[str, Any]:
+        """Scores detokenised translations against one reference each, or against several.
 
-        BLEU is cased, with sacreBLEU's own 13a tokenisation, as its signature states.
-
-        Returns:
-            bleu and chrf: sacreBLEU's, 0 to 100; signature: the recipe of bleu; exact_match:
-            percentage of translations equal to their reference; sentences: their number.
+        BLEU is cased, with sacreBLEU's own 13a tokenisation, unless `options` differ; its signature
+        states them. See `score_translations`.
 
         Example:
             >>> TRANSLATION.score(["Ein Haus ."], ["Ein Haus ."])["exact_match"]
             100.0
         """
-        return score_translations(predictions, [references])
+        return score_translations(predictions, [references, *more_references], self.options)
 
-    def score_outputs(
-        self, hypotheses: str, reference: str, baseline: str, options: ScoreOptions
-    ) -> dict[str, Any]:
+    def score_outputs(self, hypotheses: str, reference: str, baseline: str) -> dict[str, Any]:
         """Scores of a file of translations; see `score_translations`.
 
         Args:
             hypotheses: file of translations.
             reference: files of references, with commas between them.
             baseline: file of another system's translations; empty: none.
-            options: how to score.
         """
         paths = [hypotheses, *split_paths(reference), *filter(None, [baseline])]
         texts = read_texts(*paths)
         given = texts.pop() if baseline else None
-        return score_translations(texts[0], texts[1:], options, given)
+        return score_translations(texts[0], texts[1:], self.options, given)
 
     def default_metric(self, references: Sequence[str]) -> str:
         """BLEU, or chrF when most references have fewer than four words: BLEU is 0 for these.
@@ -159,7 +194,8 @@ class Translation(Task):
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
         """The languages, and the recipe of BLEU."""
-        signature = self.score(["."], ["."])["signature"]
+        options = ScoreOptions(config.train.bleu_tokenize)
+        signature = self.with_options(options).score(["."], ["."])["signature"]
         return {"languages": languages(config.data), "training": {"bleu_signature": signature}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from tf_transformer.config import Config, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task
+from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.training import strategy as workers
 from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints
@@ -89,7 +90,7 @@ def train(
             that diverges; or gradients that stay infinite.
         InterruptionError: when a signal stopped the training.
     """
-    task = tasks.get(config.task)
+    task = tasks.get(config.task).with_options(ScoreOptions(config.train.bleu_tokenize))
     check_metric(config.train, task)
     config = task.complete(config)
     if config.train.deterministic:
