@@ -14,6 +14,7 @@ import tensorflow as tf
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
+from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
 
 Average = int | Literal["best", "ema"]
@@ -42,6 +43,7 @@ def load_model(
     Raises:
         InputError: when the folder is not a run's folder, or an option is out of range.
     """
+    require_threads()
     folder = RunFolder(run_dir)
     config = folder.load_config()
     decode = folder.load_decode_config(**decode_options)

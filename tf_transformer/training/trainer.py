@@ -17,6 +17,7 @@ from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task
+from tf_transformer.threads import require_threads
 from tf_transformer.training import strategy as workers
 from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints
@@ -86,6 +87,7 @@ def train(
             cannot be written, a training that diverges, or gradients that stay infinite.
         InterruptionError: when a signal stopped the training.
     """
+    require_threads()
     task = tasks.get(config.task)
     check_metric(config.train, task)
     config = task.complete(config)
