@@ -1,6 +1,8 @@
 import dataclasses
 
+import numpy as np
 import pytest
+import yaml
 
 from tf_transformer.config import (
     PRESETS,
@@ -281,3 +283,52 @@ def test_differences_name_the_fields_and_both_values():
         "model.num_layers": (4, 2),
         "decode.beam_size": (4, 1),
     }
+
+
+# --- values of another type ------------------------------------------------------------------
+
+FIELDS = [
+    (config, field.name, field.default)
+    for config in (ModelConfig, DataConfig, TrainConfig, DecodeConfig)
+    for field in dataclasses.fields(config)
+]
+OF_ANOTHER_TYPE = {
+    bool: [None, 1, 0.0, "true", [True], float("nan")],
+    int: [None, True, 2.0, "2", [2], b"2", float("nan"), 1 + 0j],
+    float: [None, False, "0.1", [0.1], float("nan"), float("inf"), -float("inf"), 0.1 + 0j],
+    str: [None, True, 1, 0.5, b"text", ["text"], ("text",)],
+    tuple: [None, True, 1, "text", b"text", [1], {"text": "text"}, [None]],
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "default"), FIELDS, ids=lambda x: x if isinstance(x, str) else ""
+)
+def test_a_value_of_another_type_is_an_error_that_names_the_option(config, name, default):
+    option = f"{config.__name__.removesuffix('Config').lower()}.{name}"
+    for value in OF_ANOTHER_TYPE[type(default)]:
+        if name == "jit_compile" and value is True:
+            continue  # it has two types
+        with pytest.raises(InputError) as error:
+            config(**{name: value})
+        assert str(error.value).startswith(f"{option} must be "), (value, str(error.value))
+        assert str(error.value).endswith(f"got {value!r}.")
+
+
+def test_numbers_of_numpy_and_lists_become_what_a_file_holds():
+    config = Config(
+        ModelConfig(d_model=np.int64(64), dropout_rate=np.float32(0.5)),
+        DataConfig(labels=["yes", "no"]),
+        decode=DecodeConfig(average=np.int32(2), length_penalty=1),
+    )
+    assert hash(config) == hash(config)
+    assert yaml.safe_load(yaml.safe_dump(dataclasses.asdict(config)))["model"]["d_model"] == 64
+    assert config.data.labels == ("yes", "no")
+    assert type(config.decode.average) is int
+
+
+@pytest.mark.parametrize("part", ["model", "data", "train", "decode"])
+@pytest.mark.parametrize("value", [None, {}, 1, Config()])
+def test_the_parts_of_a_configuration_are_configurations(part, value):
+    with pytest.raises(InputError, match=f"^{part} must be a group of options, got "):
+        Config(**{part: value})

@@ -5,9 +5,11 @@ attributes' descriptions are the options' documentation: `python train.py --help
 """
 
 import math
+import numbers
 import re
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple
+import types
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from tf_transformer.errors import InputError
 
@@ -24,6 +26,59 @@ BleuTokenizer = Literal[
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
+def require_types(config: Any) -> None:
+    """Raises an `InputError` for the first field of a dataclass whose value is not of its type.
+
+    NumPy's numbers become Python's, and a list of texts a tuple, so that a configuration can be
+    written to a file and has a hash.
+    """
+    for name, hint in get_type_hints(type(config)).items():
+        value = getattr(config, name)
+        accepted = _as_type(value, hint)
+        if accepted is None:
+            raise InputError(f"{_path(config, name)} must be {in_words(hint)}, got {value!r:.80}.")
+        object.__setattr__(config, name, accepted)
+
+
+def _as_type(value: Any, hint: Any) -> Any:
+    """The value of a field with this type hint; None for a value of another type."""
+    options = get_args(hint)
+    if get_origin(hint) in (Union, types.UnionType):
+        return next((x for x in (_as_type(value, each) for each in options) if x is not None), None)
+    if get_origin(hint) is Literal:
+        return value if isinstance(value, str) and value in options else None
+    if get_origin(hint) is tuple:
+        is_texts = isinstance(value, list | tuple) and all(map(_is_text, value))
+        return tuple(value) if is_texts else None
+    if hint is str:
+        return value if _is_text(value) else None
+    if isinstance(hint, type) and (hint is bool or is_dataclass(hint)):
+        return value if isinstance(value, hint) else None
+    if isinstance(value, bool):
+        return None  # to Python it is an integer
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    is_finite = isinstance(value, numbers.Real) and math.isfinite(value)
+    return float(value) if hint is float and is_finite else None
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is text that UTF-8 can encode."""
+    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
+
+
+def in_words(hint: Any) -> str:
+    """The values of a type of a field."""
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, get_args(hint)))}"
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(in_words(each) for each in get_args(hint) if each is not type(None))
+    if get_origin(hint) is tuple:
+        return "a list of text, like '[a, b]'"
+    names = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
+    return names.get(hint, "a group of options")
+
+
 def _require_positive(config, *names: str) -> None:
     for name in names:
         if getattr(config, name) <= 0:
@@ -38,20 +93,6 @@ def _require_not_negative(config, *names: str) -> None:
             raise InputError(
                 f"{_path(config, name)} must not be negative, got {getattr(config, name)}."
             )
-
-
-def _require_storable(config) -> None:
-    """Raises an `InputError` for a value that a file of options cannot hold."""
-    for option in fields(config):
-        value = getattr(config, option.name)
-        name = _path(config, option.name)
-        if value is None:
-            raise InputError(f"{name} must have a value; leave it out for the default.")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise InputError(f"{name} must be a finite number, got {value}.")
-        for text in value if isinstance(value, tuple) else [value]:
-            if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
-                raise InputError(f"{name} must be text that UTF-8 can encode, got {text!r}.")
 
 
 def _require_rate(config, *names: str) -> None:
@@ -156,7 +197,7 @@ class ModelConfig:
     remat: bool = False
 
     def __post_init__(self):
-        _require_storable(self)
+        require_types(self)
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
         _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
         _require_not_negative(self, "encoder_d_ff", "encoder_num_heads", "key_dim", "value_dim")
@@ -359,7 +400,7 @@ class DataConfig:
     bucket_width: int = 2
 
     def __post_init__(self):
-        _require_storable(self)
+        require_types(self)
         _require_positive(
             self,
             *("generated_pairs", "held_out", "vocabulary_size", "batch_tokens", "bucket_width"),
@@ -494,7 +535,7 @@ class TrainConfig:
     seed: int = 1
 
     def __post_init__(self):
-        _require_storable(self)
+        require_types(self)
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
         _require_positive(self, "accumulate", "save_every", "valid_score_every", "max_skipped")
         _require_not_negative(self, "steps", "validate_every", "valid_score_examples")
@@ -573,7 +614,7 @@ class DecodeConfig:
     average: int | Literal["best", "ema"] = 5
 
     def __post_init__(self):
-        _require_storable(self)
+        require_types(self)
         _require_positive(self, "beam_size", "num_hypotheses", "batch_size", "batch_tokens")
         if isinstance(self.average, int):
             _require_positive(self, "average")
@@ -634,7 +675,7 @@ class Config:
     task: str = "translation"
 
     def __post_init__(self):
-        _require_storable(self)
+        require_types(self)
         if self.model.position == "learned" and self.data.max_length > self.model.max_length:
             raise InputError(
                 f"data.max_length ({self.data.max_length}) is beyond the learned position table "

@@ -45,6 +45,16 @@ def normalize(text: str) -> str:
     return _normalizer(folds_spaces=False, escapes_spaces=False).Normalize(well_formed(text))
 
 
+def comparable(text: str) -> str:
+    """The form in which two texts are compared: `normalize`, NFC, and single spaces between words.
+
+    Example:
+        >>> comparable(" cafe\u0301\u00a0\u200b au  lait") == "caf\u00e9 au lait"
+        True
+    """
+    return unicodedata.normalize("NFC", " ".join(normalize(text).split()))
+
+
 def is_blank(text: str) -> bool:
     """Whether the text has white space, control and format characters alone."""
     return all(unicodedata.category(character) in _BLANK for character in text)

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -47,6 +48,8 @@ class RunFolder:
     """
 
     def __init__(self, run_dir: str | os.PathLike):
+        if not isinstance(run_dir, str | os.PathLike):
+            raise InputError(f"expected the path of a run's folder, got {run_dir!r:.80}.")
         self.path = path = pathlib.Path(run_dir)
         self.config = path / "config.yaml"
         self.tokenizer = path / "tokenizer.model"
@@ -105,7 +108,7 @@ class RunFolder:
         """Reads the configuration.
 
         Raises:
-            InputError: when there is none, or it has an unknown key or a bad value.
+            InputError: when there is none, or it is cut short or has an unknown key or a bad value.
         """
         if not self.config.is_file():
             raise InputError(
@@ -113,7 +116,14 @@ class RunFolder:
                 f"or train first: python train.py --run_dir {self.path}"
             )
         try:
-            return _parse(self.config.read_bytes())
+            content = self.config.read_bytes()
+            config = _parse(content)
+            if not re.search(rb"^task:", content, re.MULTILINE):
+                raise InputError(
+                    "the file is cut short, because its last option, task, is missing. Copy it "
+                    "again from where it is whole."
+                )
+            return config
         except InputError as error:
             raise InputError(f"{self.config}: {error}") from error
 
@@ -122,8 +132,20 @@ class RunFolder:
         write_whole(self.execution, json.dumps(execution))
 
     def load_execution(self) -> dict[str, Any] | None:
-        """Reads how updates are executed; None for a run of before that was chosen."""
-        return json.loads(self.execution.read_text()) if self.execution.is_file() else None
+        """Reads how updates are executed; None for a run of before that was chosen.
+
+        Raises:
+            InputError: when the file is broken.
+        """
+        if not self.execution.is_file():
+            return None
+        try:
+            return dict(json.loads(self.execution.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"{self.execution} is broken: {error}. Delete it: the training goes on, executed "
+                "in the first form that is possible."
+            ) from error
 
     def save_text(self, identities: Mapping[str, str]) -> None:
         """Writes the identities of the run's texts."""
@@ -160,6 +182,11 @@ class RunFolder:
             InputError: as `load_config`, and when an option is out of range.
         """
         options = {name: value for name, value in decode_options.items() if value is not None}
+        if unknown := options.keys() - set(DecodeConfig.__match_args__):
+            raise InputError(
+                f"unknown option {min(unknown)!r} of the search; expected some of "
+                f"{', '.join(DecodeConfig.__match_args__)}."
+            )
         return replace(self.load_config().decode, **options)
 
     def load_tokenizer(self) -> Tokenizer:
@@ -175,16 +202,29 @@ class RunFolder:
         write_whole(self.samples, "".join(one_line(text) + "\n" for text in texts))
 
     def load_samples(self) -> list[str]:
-        """Reads the samples."""
-        return self.samples.read_text("utf-8").split("\n")[:-1]
+        """Reads the samples.
+
+        Raises:
+            InputError: when they are missing or broken.
+        """
+        try:
+            return self.samples.read_text("utf-8").split("\n")[:-1]
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"the samples of the run cannot be read from {self.samples}: {error}. Write some "
+                "inputs of the model to this file, one per line."
+            ) from error
 
     def load_metrics(self, last_update: float = math.inf) -> list[dict[str, Any]]:
         """The metrics of the validation intervals that ended with this update or before."""
         rows = []
-        for line in self.metrics.read_text("utf-8").splitlines() if self.metrics.exists() else []:
-            with contextlib.suppress(ValueError):  # a line that a kill cut short
-                rows.append(json.loads(line))
-        return [row for row in rows if row["step"] <= last_update]
+        for line in self.metrics.read_bytes().splitlines() if self.metrics.exists() else []:
+            # A line that a kill cut short is no JSON, or has no step.
+            with contextlib.suppress(ValueError, TypeError, LookupError):
+                row = json.loads(line)
+                if row["step"] <= last_update:
+                    rows.append(row)
+        return rows
 
 
 def _hash(*contents: bytes) -> str:

@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
-from tf_transformer.predictors.predictor import PairScore, Prediction, require_texts
+from tf_transformer.predictors.predictor import PairScore, Prediction, as_texts
+from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import well_formed
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")
@@ -39,6 +40,7 @@ class SavedTranslator:
     def __init__(self, path: str | os.PathLike):
         import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
+        require_threads()
         self._path = pathlib.Path(path)
         if not (self._path / "saved_model.pb").is_file():
             raise InputError(
@@ -60,13 +62,13 @@ class SavedTranslator:
 
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """Translates `texts`; item n of the result is the translation of item n."""
-        require_texts(texts=texts)
+        texts = as_texts(texts)
         found = self._call("serving_default", text=texts)
         return list(map(_prediction, found["translation"], found["score"], found["truncated"]))
 
     def n_best(self, texts: Sequence[str]) -> list[list[Prediction]]:
         """The translations of each text that the search found, best first, at least one."""
-        require_texts(texts=texts)
+        texts = as_texts(texts)
         found = self._call("n_best", text=texts)
         rows = zip(found["translations"], found["scores"], found["truncated"], strict=True)
         return [
@@ -80,7 +82,8 @@ class SavedTranslator:
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
         """The model's score of each of `translations` as a translation of its text."""
-        require_texts(texts=texts, translations=translations)
+        texts = as_texts(texts)
+        translations = as_texts(translations, "translations", texts)
         found = self._call("score", source=texts, target=translations)
         pairs = zip(found["score"], found["log_probability"], strict=True)
         return [PairScore(float(score), float(total)) for score, total in pairs]

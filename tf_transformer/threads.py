@@ -8,8 +8,11 @@ from typing import TypeVar
 
 import tensorflow as tf
 
+from tf_transformer.errors import InputError
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_process = 0  # that has a model
 
 
 def available_cores() -> int:
@@ -17,6 +20,22 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # Linux, where a container may have few of many
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def require_threads() -> None:
+    """Raises an `InputError` in a fork of a process that has called this before.
+
+    Whatever loads a model or computes with one calls it. A fork has none of TensorFlow's threads,
+    so most computations in it would wait for ever.
+    """
+    global _process
+    _process = _process or os.getpid()
+    if _process != os.getpid():
+        raise InputError(
+            "this process is a fork of one that has loaded a model, and TensorFlow cannot compute "
+            "in a fork. Load the model in each worker and not before the fork, or start workers "
+            "with spawn: multiprocessing.get_context('spawn')."
+        )
 
 
 def set_threads(count: int, per_operation: int) -> None:

@@ -152,9 +152,11 @@ class Tokenizer:
     def _parse(cls, path: pathlib.Path) -> "Tokenizer":
         if not path.is_file():
             raise InputError(f"{path} is not a file; it should be a run's tokenizer.")
+        if not (model := path.read_bytes()):
+            raise InputError(f"{path} is not a SentencePiece model: it is empty.")
         try:
-            return cls(path.read_bytes())
-        except RuntimeError as error:
+            return cls(model)
+        except (RuntimeError, UnicodeDecodeError) as error:
             raise InputError(f"{path} is not a SentencePiece model: {error}") from error
 
     def with_nmt_nfc(self) -> "Tokenizer":

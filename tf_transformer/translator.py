@@ -9,8 +9,10 @@ import tensorflow as tf
 
 from tf_transformer.attention_record import Tokens
 from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.errors import InputError
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.predictors.predictor import as_texts
 from tf_transformer.predictors.text_predictor import TextPredictor
 from tf_transformer.saved_translator import SavedTranslator, Translation
 from tf_transformer.sequences import shift_right
@@ -112,11 +114,22 @@ class Translator(TextPredictor):
             texts: sources.
             translations: one translation per source.
             layer: the decoder layer whose cross-attention is taken, averaged over its heads.
+
+        Raises:
+            InputError: when there is no such layer.
         """
+        texts = as_texts(texts)
+        translations = as_texts(translations, "translations", texts)
         nothing = Alignment(Tokens([], [], []), Tokens([], [], []), np.zeros((0, 0), np.float32))
         result = [nothing] * len(texts)
         for indices, source, target in self.pairs(texts, translations):
-            weights = np.asarray(self._attention(source, shift_right(target)))[:, layer]
+            of_layers = np.asarray(self._attention(source, shift_right(target)))
+            if layer not in range(-of_layers.shape[1], of_layers.shape[1]):
+                raise InputError(
+                    f"expected a layer of the decoder from 0 to {of_layers.shape[1] - 1}, or -1 "
+                    f"for the last, got {layer!r:.80}."
+                )
+            weights = of_layers[:, layer]
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
                 text, translation = map(self.tokens, ids)
                 matrix = matrix[: len(translation.pieces), : len(text.pieces)]

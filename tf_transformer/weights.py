@@ -1,9 +1,10 @@
 """Weights of a run: read from its checkpoints and averaged (paper section 6.1)."""
 
+import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import keras
@@ -13,6 +14,7 @@ import tensorflow as tf
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
+from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
 
 Average = int | Literal["best", "ema"]
@@ -41,6 +43,7 @@ def load_model(
     Raises:
         InputError: when the folder is not a run's folder, or an option is out of range.
     """
+    require_threads()
     folder = RunFolder(run_dir)
     config = folder.load_config()
     decode = folder.load_decode_config(**decode_options)
@@ -64,7 +67,8 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
         how many checkpoints were read.
 
     Raises:
-        InputError: when the run does not hold these weights.
+        InputError: when the run does not hold these weights, or a checkpoint is broken, has a
+            number that is not finite, or belongs to another model.
     """
     paths = _paths(run_dir, average)
     if average == "ema":
@@ -118,21 +122,65 @@ def tensors(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
     return [variable.value for variable in variables]
 
 
+def checkpoints_in(folder: str | os.PathLike) -> list[str]:
+    """The checkpoints that TensorFlow's list in a folder names, oldest first; [] without a list.
+
+    Raises:
+        InputError: when the list is broken.
+    """
+    path = pathlib.Path(folder, "checkpoint")
+    if not path.exists():
+        return []
+    with broken_as_input_error(path):
+        if state := tf.train.get_checkpoint_state(str(folder)):
+            return list(state.all_model_checkpoint_paths)
+        raise ValueError("it is no list of checkpoints")
+
+
+@contextlib.contextmanager
+def broken_as_input_error(path: str | os.PathLike) -> Iterator[None]:
+    """Turns the errors of reading a checkpoint, which are of many types, into an `InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (
+        *(tf.errors.OpError, OSError, LookupError, ValueError, RuntimeError),
+        AssertionError,  # TensorFlow's, for weights that are not in the checkpoint
+    ) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"the checkpoint {path} is broken or of another model: {reason:.300}. Copy it again "
+            "from where it is whole. Or take other weights of the run: --average 1, best or ema; "
+            "a new training can start with them: --train.init_from."
+        ) from error
+
+
+def require_finite(values: np.ndarray, path: str | os.PathLike) -> None:
+    """Raises an `InputError` that names the checkpoint for NaN or infinity in its weights."""
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"the checkpoint {path} has weights that are not finite (NaN or infinity), so its "
+            "predictions would mean nothing. Take other weights of the run: --average 1, best or "
+            "ema; or train again."
+        )
+
+
 def _paths(run_dir: str | os.PathLike, average: Average) -> list[str]:
     """The checkpoints that `average` names, oldest first."""
     run = RunFolder(run_dir)
     folder: pathlib.Path = {"best": run.best, "ema": run.resume}.get(str(average), run.checkpoints)
-    state = tf.train.get_checkpoint_state(str(folder))
-    if state is None:
+    paths = checkpoints_in(folder)
+    if not paths:
         raise InputError(
             f"{folder} holds no checkpoint; train first: python train.py --run_dir {run_dir}"
         )
-    newest = average if isinstance(average, int) else 1
-    return list(state.all_model_checkpoint_paths[-newest:])
+    return paths[-(average if isinstance(average, int) else 1) :]
 
 
 def _load_moving_average(run_dir: str | os.PathLike, latest: str, model: keras.Model) -> int:
-    names = dict(tf.train.list_variables(latest))
+    with broken_as_input_error(latest):
+        names = dict(tf.train.list_variables(latest))
     if not any(name.startswith("averages/") for name in names):
         raise InputError(
             f"{run_dir} holds no moving average of weights. Train with --train.average_decay "
@@ -144,10 +192,33 @@ def _load_moving_average(run_dir: str | os.PathLike, latest: str, model: keras.M
 
 def _assign_means(variables: Sequence[keras.Variable], paths: Sequence[str], name: str) -> None:
     """Gives variables their means over checkpoints, which hold them as a list of this name."""
-    readers = [tf.train.load_checkpoint(path) for path in paths]
+    readers = {path: _reader(path, variables, name) for path in paths}
     for i, variable in enumerate(variables):
         mean = np.zeros(variable.shape, np.float64)
-        for reader in readers:
-            value = reader.get_tensor(f"{name}/{i}/.ATTRIBUTES/VARIABLE_VALUE")
-            mean += value.astype(np.float64) / len(paths)
+        for path, reader in readers.items():
+            with broken_as_input_error(path):
+                value = reader.get_tensor(_key(name, i)).astype(np.float64)
+            require_finite(value, path)
+            mean += value / len(paths)
         variable.assign(mean.astype(np.float32))
+
+
+def _reader(path: str, variables: Sequence[keras.Variable], name: str) -> Any:
+    """A checkpoint, after a comparison of the shapes in it with those of the variables."""
+    with broken_as_input_error(path):
+        reader = tf.train.load_checkpoint(path)
+        stored = reader.get_variable_to_shape_map()
+        shapes = {key: shape for key, shape in stored.items() if key.startswith(f"{name}/")}
+        expected = {_key(name, i): list(x.shape) for i, x in enumerate(variables)}
+        if shapes != expected:
+            raise ValueError(
+                f"it has {len(shapes)} weights, the model of the configuration has {len(expected)}"
+                if len(shapes) != len(expected)
+                else "its weights have other shapes than those of the configuration"
+            )
+    return reader
+
+
+def _key(name: str, i: int) -> str:
+    """The name of an item of a list in a checkpoint."""
+    return f"{name}/{i}/.ATTRIBUTES/VARIABLE_VALUE"

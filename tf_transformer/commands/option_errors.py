@@ -2,9 +2,10 @@
 
 import difflib
 import re
-import types
 from collections.abc import Mapping
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, get_origin
+
+from tf_transformer.config import in_words
 
 Types = Mapping[str, Any]
 """the types of a command's options by name, like {"train.steps": int}"""
@@ -33,7 +34,7 @@ def explain(message: str, options: Types, file: str = "") -> str:
         text = f"expected options like 'train: {{steps: 100}}', got {config[1]!r}."
     elif wrong := re.match(r'Parser key "([\w.]+)":.*(?:Got|Given) value: (.*)', message, re.S):
         name, value = wrong.groups()
-        text = f"{dashes}{name} must be {_in_words(options[name])}, got {value!r}."
+        text = f"{dashes}{name} must be {in_words(options[name])}, got {value!r}."
         is_list = get_origin(options[name]) is tuple
         if file and (is_list or options[name] is str):
             text += _quotes(file, name, is_list)
@@ -80,15 +81,3 @@ def _unknown(option: str, known: set[str]) -> str:
         return f"unexpected {option!r}; options start with --."
     near = difflib.get_close_matches(option, known, n=1)
     return f"unknown option {option}" + (f"; did you mean {near[0]}?" if near else ".")
-
-
-def _in_words(hint: Any) -> str:
-    """The values of a type."""
-    if get_origin(hint) is Literal:
-        return f"one of {', '.join(map(str, get_args(hint)))}"
-    if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(_in_words(each) for each in get_args(hint) if each is not type(None))
-    if get_origin(hint) is tuple:
-        return "a list of text, like '[a, b]'"
-    names = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
-    return names.get(hint, "a group of options")

@@ -44,6 +44,9 @@ class VariableConfig(DecodeConfig):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
+    def __post_init__(self):
+        """Checks nothing: the others are options of a run, and controls have ranges."""
+
 
 class DemoModel(Protocol):
     """Texts to predictions.

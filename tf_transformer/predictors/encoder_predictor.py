@@ -12,8 +12,9 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import EncoderGraph, Outputs
 from tf_transformer.export.graph import write_saved_model
-from tf_transformer.predictors.predictor import Progress, no_progress, require_texts
+from tf_transformer.predictors.predictor import Progress, no_progress
 from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad
+from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
 
 
@@ -34,6 +35,7 @@ class EncoderPredictor(TextPredictor):
     inputs: tuple[str, ...] = ("text",)
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+        require_threads()
         self.model = model
         self.tokenizer = tokenizer
         self.config = config
@@ -69,7 +71,6 @@ class EncoderPredictor(TextPredictor):
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
         """Batches of texts: their indices, and the encoder's attention; it reads no prediction."""
-        require_texts(texts=texts, predictions=predictions)
         rows, _ = self._cut(map(self.encode, texts))
         encoder = self.model.encoder
         for indices in self._batches(list(map(len, rows))):

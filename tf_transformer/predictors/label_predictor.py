@@ -19,8 +19,8 @@ from tf_transformer.predictors.predictor import (
     Prediction,
     Progress,
     SignatureCase,
+    as_texts,
     no_progress,
-    require_texts,
 )
 from tf_transformer.tokenizer import Tokenizer
 
@@ -89,7 +89,7 @@ class LabelPredictor(EncoderPredictor):
 
     def probabilities(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """The probability of each label for each text, float32 (N, C)."""
-        require_texts(texts=texts)
+        texts = as_texts(texts)
         rows, _ = self._cut(map(self.encode, texts))
         return self.arrays(rows, progress)["probabilities"]
 
@@ -108,7 +108,7 @@ class LabelPredictor(EncoderPredictor):
         """
         if prefixes is not None:
             raise InputError("a label has no prefix; leave out --prefixes.")
-        require_texts(texts=texts)
+        texts = as_texts(texts)
         rows, cut = self._cut(map(self.encode, texts))
         found = self.arrays(rows, progress)
         if self.model.separator:
@@ -134,7 +134,8 @@ class LabelPredictor(EncoderPredictor):
         Raises:
             InputError: for a label that the model does not have.
         """
-        require_texts(texts=texts, predictions=predictions)
+        texts = as_texts(texts)
+        predictions = as_texts(predictions, "predictions", texts)
         targets = np.array([self.target(label) for label in predictions]).reshape(len(texts), -1)
         p = self.probabilities(texts, progress)
         if self.model.separator:
@@ -154,6 +155,7 @@ class LabelPredictor(EncoderPredictor):
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
         """The signature of the SavedModel, with inputs made from `texts` and its outputs."""
+        texts = as_texts(texts)
         pairs = self.model.texts == 2
         columns = [text.partition("\t")[::2] if pairs else [text] for text in texts]
         rows, cut = self._cut(self.encode("\t".join(column)) for column in columns)

@@ -17,8 +17,8 @@ from tf_transformer.predictors.predictor import (
     Prediction,
     Progress,
     SignatureCase,
+    as_texts,
     no_progress,
-    require_texts,
 )
 from tf_transformer.predictors.text_predictor import pad
 from tf_transformer.predictors.word_numbers import WordNumbers
@@ -61,7 +61,7 @@ class MaskedPredictor(EncoderPredictor):
 
     def restore(self, texts: Sequence[str], progress: Progress = no_progress) -> list[Restored]:
         """Each text with its masked words filled in."""
-        require_texts(texts=texts)
+        texts = as_texts(texts)
         rows, cut = self._cut(map(self.encode, texts))
         result = [Restored("", 0.0, 0, 0, False)] * len(rows)
 
@@ -112,6 +112,7 @@ class MaskedPredictor(EncoderPredictor):
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
         """The signature of the SavedModel, with `texts` and their vectors."""
+        texts = as_texts(texts)
         rows, cut = self._cut(map(self.encode, texts))
         vectors = self.arrays(rows)["vector"].tolist()
         outputs = {"vector": vectors, "truncated": cut}

@@ -1,13 +1,15 @@
 """Predictions: texts for texts, and the interface of an object that makes them."""
 
+import io
 import os
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple, Protocol
 
 import keras
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
 
 Progress = Callable[[int, int], object]
@@ -54,25 +56,66 @@ class SignatureCase(NamedTuple):
     outputs: dict[str, list]
 
 
-def require_texts(**lists: Sequence[str] | None) -> None:
-    """Raises an `InputError` for a text in place of a list, and for lists of different lengths.
+def as_texts(
+    items: Iterable[str], name: str = "texts", as_many_as: Sequence[str] | None = None
+) -> list[str]:
+    """A list of any iterable of texts: each predictor, and each of its methods, begins with it.
 
-    To Python a text is also a sequence of texts, its characters. None: the list was not given.
+    Items are taken in their order, whatever an index means to the iterable. Bytes, as tensors of
+    strings hold them, are read as UTF-8.
+
+    Args:
+        items: a list, a NumPy array, a column of a table, a tensor, a generator, ...
+        name: what they are, for errors.
+        as_many_as: texts that need one item each.
+
+    Raises:
+        InputError: for one text, whose items would be its characters; for a table, a mapping, a
+            set or an open file; for an item that is not a text, such as a missing value; for
+            another number of items; and in a fork of a process that has loaded a model.
+
+    Example:
+        >>> as_texts(text.lower() for text in ("One", "Two"))
+        ['one', 'two']
     """
-    given = {name: texts for name, texts in lists.items() if texts is not None}
-    for name, texts in given.items():
-        if isinstance(texts, str | bytes):
-            raise InputError(
-                f"expected a list of {name}, got one text ({type(texts).__name__}); "
-                "use translator([...])[0]."
-            )
-    (first, some), *rest = given.items()
-    for second, others in rest:
-        if len(some) != len(others):
-            raise InputError(
-                f"expected as many {second} as {first}, got {len(others)} {second} and "
-                f"{len(some)} {first}."
-            )
+    require_threads()
+    if isinstance(items, str | bytes | bytearray):
+        raise InputError(
+            f"expected a list of {name}, got one text ({type(items).__name__}); "
+            "use translator([...])[0]."
+        )
+    try:
+        iterator = iter(items)
+    except TypeError:
+        iterator = None
+    is_other = isinstance(items, Mapping | Set | io.IOBase) or getattr(items, "ndim", 1) != 1
+    if iterator is None or is_other:
+        raise InputError(
+            f"expected a list of {name}, or another iterable with one text after the other, got "
+            f"{type(items).__name__}."
+        )
+    texts = [_as_text(item, number, name) for number, item in enumerate(iterator, 1)]
+    if as_many_as is not None and len(texts) != len(as_many_as):
+        raise InputError(
+            f"expected as many {name} as texts, got {len(texts)} {name} and "
+            f"{len(as_many_as)} texts."
+        )
+    return texts
+
+
+def _as_text(item: Any, number: int, name: str) -> str:
+    if isinstance(item, str):
+        return str(item)  # of a subclass of str, such as NumPy's
+    value = item.numpy() if hasattr(item, "numpy") else item  # of a scalar tensor
+    if not isinstance(value, bytes):
+        raise InputError(
+            f"item {number:,} of {name} must be a text, got {item!r:.80}. Replace missing values, "
+            'for example by "".'
+        )
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"item {number:,} of {name} is not UTF-8: {error}.") from error
 
 
 def no_progress(inputs: int, tokens: int) -> None:

@@ -17,8 +17,8 @@ from tf_transformer.predictors.predictor import (
     Prediction,
     Progress,
     SignatureCase,
+    as_texts,
     no_progress,
-    require_texts,
 )
 from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad, read_ids
 from tf_transformer.search import log_probabilities
@@ -119,10 +119,11 @@ class TextGenerator(TextPredictor):
         Raises:
             InputError: when a prompt with its prefix has more tokens than the model has positions.
         """
-        require_texts(texts=texts, prefixes=prefixes)
+        texts = as_texts(texts)
         if prefixes is None and any(map(self.tokenizer.ends_in_space, texts)):
             prefixes = [""] * len(texts)
         if prefixes is not None:
+            prefixes = as_texts(prefixes, "prefixes", texts)
             prefixes = list(map(self._as_continuation, texts, prefixes))
             self._check_positions(texts, prefixes)
         return super().n_best(texts, prefixes, progress)
@@ -176,7 +177,8 @@ class TextGenerator(TextPredictor):
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> tuple[list[list[int]], list[list[int]]]:
         """Ids of the prompts, and of the predictions that follow them."""
-        require_texts(texts=texts, predictions=predictions)
+        texts = as_texts(texts)
+        predictions = as_texts(predictions, "predictions", texts)
         return [self.encode(text)[:-1] for text in texts], [
             self.encode_target(self._as_continuation(text, prediction))
             for text, prediction in zip(texts, predictions, strict=True)
@@ -207,7 +209,7 @@ class TextGenerator(TextPredictor):
             texts: any strings; an empty one is the end token alone.
             progress: called after each batch.
         """
-        require_texts(texts=texts)
+        texts = as_texts(texts)
         rows = self.tokenizer.encode_batch(texts)
         totals = self._score_rows(rows, [0] * len(rows), progress)
         return [TextScore(total, len(row)) for total, row in zip(totals, rows, strict=True)]

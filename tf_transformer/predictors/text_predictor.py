@@ -19,13 +19,13 @@ from tf_transformer.predictors.predictor import (
     Prediction,
     Progress,
     SignatureCase,
+    as_texts,
     no_progress,
-    require_texts,
 )
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from tf_transformer.threads import in_parallel, parallel_batches
+from tf_transformer.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.tokenizer import Tokenizer
 
 Batch = TypeVar("Batch")
@@ -65,6 +65,7 @@ class TextPredictor:
     symbols: Container[int] = SPECIAL_IDS
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+        require_threads()
         self.model = model
         self.tokenizer = tokenizer
         self.config = config
@@ -181,7 +182,9 @@ class TextPredictor:
         Their texts differ if `config.distinct` is set. At least one, and fewer than
         `config.num_hypotheses` when the search found fewer.
         """
-        require_texts(texts=texts, prefixes=prefixes)
+        texts = as_texts(texts)
+        if prefixes is not None:
+            prefixes = as_texts(prefixes, "prefixes", texts)
         rows, cut = self._cut(map(self.encode, texts))
         prefix_rows = None
         if prefixes is not None:
@@ -231,6 +234,8 @@ class TextPredictor:
             predictions: one per text.
             progress: called after each batch.
         """
+        texts = as_texts(texts)
+        predictions = as_texts(predictions, "predictions", texts)
         result: list[PairScore] = [PairScore(0.0, 0.0)] * len(texts)
         for (indices, _, target), found in self._in_parallel(
             lambda batch: self._score(*batch[1:]), self.pairs(texts, predictions)
@@ -249,6 +254,8 @@ class TextPredictor:
 
         Self-attention with `model.attention` linear has no weights: such maps are left out.
         """
+        texts = as_texts(texts)
+        predictions = as_texts(predictions, "predictions", texts)
         maps: list[list[AttentionMap]] = [[] for _ in texts]
         for indices, batch in self.attention_batches(texts, predictions):
             for kind, queries, keys, layers in batch:
@@ -291,6 +298,7 @@ class TextPredictor:
 
         The score signature gets the best predictions as targets.
         """
+        texts = as_texts(texts)
         n_best = self.n_best(texts)
         best = [row[0].text for row in n_best]
         pairs = self.score(texts, best)
@@ -333,6 +341,7 @@ class TextPredictor:
             jit_compile: whether XLA compiles the search. This is faster for few sentences and
                 small models; a stock TF Serving needs --xla_cpu_compilation_enabled=true for it.
         """
+        require_threads()
         write_saved_model(self.graph(jit_compile), path)
 
     def _predictions(self, text: str, ids, lengths, scores, is_cut: bool) -> list[Prediction]:
@@ -359,8 +368,7 @@ class TextPredictor:
     def pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
-        """Batches of pairs: their indices, source ids and target ids."""
-        require_texts(texts=texts, predictions=predictions)
+        """Batches of pairs of texts: their indices, source ids and target ids."""
         sources, _ = self._cut(map(self.encode, texts))
         targets, _ = self._cut(map(self.encode_target, predictions))
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]

@@ -23,6 +23,7 @@ from tf_transformer.data.readers import (
 from tf_transformer.errors import InputError
 from tf_transformer.files import read_texts, split_paths
 from tf_transformer.losses import TokenLosses
+from tf_transformer.normalization import is_blank
 from tf_transformer.objectives import CrossEntropy
 from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.sequences import shift_right
@@ -30,7 +31,6 @@ from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.tasks.translation_scores import (
     ScoreOptions,
     bleu_of,
-    is_blank,
     score_translations,
 )
 from tf_transformer.tokenizer import Tokenizer

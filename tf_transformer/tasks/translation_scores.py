@@ -14,7 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from tf_transformer.config import BleuTokenizer
 from tf_transformer.errors import InputError
-from tf_transformer.normalization import comparable
+from tf_transformer.normalization import comparable, is_blank
 
 FEWEST_RESAMPLES = 40  # a limit of 95 percent leaves out one sample of 40 on either side
 # Scripts without spaces between words, as names of characters begin.
@@ -135,11 +135,6 @@ def bleu_of(options: ScoreOptions) -> sacrebleu.BLEU:
     except (ImportError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"sacreBLEU's tokenizer {tokenize} cannot be used: {reason}") from error
-
-
-def is_blank(text: str) -> bool:
-    """Whether a reference is missing: it has white space and invisible characters only."""
-    return not comparable(text)
 
 
 def _percent(score: float) -> float:

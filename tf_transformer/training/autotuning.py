@@ -65,8 +65,7 @@ def choose_execution(config: Config, batches: BatchSampler, run: RunFolder) -> E
     chosen = executions[0]
     if run.has_checkpoint:
         stored = run.load_execution()
-        if stored and Execution(**stored) in executions:
-            chosen = Execution(**stored)
+        chosen = next((each for each in executions if each._asdict() == stored), chosen)
     elif len(executions) > 1 and _is_long(config, batches, run):
         chosen = _fastest(executions, config, batches, run)
     run.save_execution(chosen._asdict())

@@ -6,13 +6,20 @@ import shutil
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.training.early_stopping import EarlyStopping
 from tf_transformer.training.update import Updater
-from tf_transformer.weights import tensors, update_of
+from tf_transformer.weights import (
+    broken_as_input_error,
+    checkpoints_in,
+    require_finite,
+    tensors,
+    update_of,
+)
 
 
 class Checkpoints:
@@ -61,22 +68,34 @@ class Checkpoints:
             },
         }
         self._starting = run.starting
+        for folder in (run.checkpoints, run.best, run.resume):
+            checkpoints_in(folder)  # a manager would take a broken list for none
         self._intervals = _manager(weights, run.checkpoints, keep)
         self._best = _manager(weights, run.best, 1)
         self._resume = _manager(tf.train.Checkpoint(**self._parts), run.resume, 1)
 
     def resume(self) -> None:
-        """Restores the latest checkpoint, if there is one; also one of an earlier version."""
+        """Restores the latest checkpoint, if there is one; also one of an earlier version.
+
+        Raises:
+            InputError: when it is broken, or has weights that are not finite.
+        """
         for manager in (self._intervals, self._best, self._resume):
             _remove_unfinished(manager)
         if latest := self._resume.latest_checkpoint:
-            everything = self._resume.checkpoint
-            stored = {name.split("/")[0] for name, _ in tf.train.list_variables(latest)}
-            if "choice" not in stored:
-                everything = tf.train.Checkpoint(
-                    **{name: part for name, part in self._parts.items() if name != "choice"}
-                )
-            everything.restore(latest).assert_consumed()
+            with broken_as_input_error(latest):
+                self._restore(latest)
+            for weight in self._updater.model.weights:
+                require_finite(np.asarray(weight), latest)
+
+    def _restore(self, latest: str) -> None:
+        everything = self._resume.checkpoint
+        stored = {name.split("/")[0] for name, _ in tf.train.list_variables(latest)}
+        if "choice" not in stored:
+            everything = tf.train.Checkpoint(
+                **{name: part for name, part in self._parts.items() if name != "choice"}
+            )
+        everything.restore(latest).assert_consumed()
 
     @property
     def latest(self) -> int:

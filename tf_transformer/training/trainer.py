@@ -18,6 +18,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task
 from tf_transformer.tasks.translation_scores import ScoreOptions
+from tf_transformer.threads import require_threads
 from tf_transformer.training import strategy as workers
 from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints
@@ -90,6 +91,7 @@ def train(
             that diverges; or gradients that stay infinite.
         InterruptionError: when a signal stopped the training.
     """
+    require_threads()
     task = tasks.get(config.task).with_options(ScoreOptions(config.train.bleu_tokenize))
     check_metric(config.train, task)
     config = task.complete(config)
