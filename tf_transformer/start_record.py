@@ -1,4 +1,4 @@
-"""What partial outputs depend on, in a file beside them, so that only the same work continues them."""
+"""What partial outputs depend on, in a file beside them: only the same work continues them."""
 
 import json
 import pathlib

@@ -241,7 +241,9 @@ class Stream:
 
     def _refuse_to_overwrite(self) -> None:
         inputs = list(filter(None, self.inputs))
-        require_free([output.path for output in self.outputs if output.path], inputs, self._overwrite)
+        require_free(
+            [output.path for output in self.outputs if output.path], inputs, self._overwrite
+        )
         if not self._record:
             return
         partials = [output.partial for output in self._files]
@@ -303,7 +305,8 @@ def _opened(output: Output) -> Iterator[BinaryIO]:
 def _count_and_hash(rows: Iterable[tuple[bytes, ...]]) -> tuple[int, str]:
     """The number of rows, and a hash of all of them."""
     count, content = 0, hashlib.sha256()
-    for count, row in enumerate(rows, 1):
+    for row in rows:
+        count += 1
         content.update(b"\n".join((*row, b"")))
     return count, content.hexdigest()
 

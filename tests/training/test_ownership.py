@@ -154,7 +154,7 @@ def test_changed_validation_text_is_refused(text, tmp_path):
     config = with_files(text, valid_source=tmp_path / "v.en", valid_target=tmp_path / "v.de")
     start(config, tmp_path / "other")
     (tmp_path / "v.de").write_text("one\nTwo\n")
-    with pytest.raises(InputError, match="the validation text of .* has changed"):
+    with pytest.raises(InputError, match=r"the validation text of .* has changed"):
         start(config, tmp_path / "other")
 
 
@@ -162,7 +162,7 @@ def test_a_run_of_an_earlier_version_goes_on_and_then_knows_its_text(text, tmp_p
     run = RunFolder(tmp_path / "run")
     stored = run.load_text()
     run.text.unlink()
-    with pytest.raises(InputError, match="data.train_source was"):
+    with pytest.raises(InputError, match=r"data\.train_source was"):
         start(with_files(text, train_source=tmp_path / "a.de"), run.path)
     start(text, run.path)
     assert run.load_text() == stored

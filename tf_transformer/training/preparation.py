@@ -5,7 +5,6 @@ import hashlib
 import os
 import pathlib
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import tensorflow as tf
