@@ -218,7 +218,7 @@ def _sides(info, name: str, reverse: bool) -> tuple[str, str]:
         pairs.append(tuple(sorted(features)))
     texts = {key for key in features if isinstance(features[key], tfds.features.Text)}
     for pair in filter(None, pairs):
-        if len(pair) == 2 and set(pair) <= texts:
+        if len(pair) == 2 and all(isinstance(key, str) and key in texts for key in pair):
             return (pair[1], pair[0]) if reverse else (pair[0], pair[1])
     raise InputError(
         f"data.tfds={name} holds {features}; expected a translation corpus of two languages, "
