@@ -173,7 +173,9 @@ def _require_same_text(run: RunFolder, splits: Splits) -> None:
     stored = run.load_text()
     if stored is None:
         run.save_text(identities)
-    elif changed := " and ".join(name for name in identities if stored[name] != identities[name]):
+    elif changed := " and ".join(
+        name for name in identities if stored.get(name) != identities[name]
+    ):
         raise InputError(
             f"the {changed} text of {run.path} has changed since the run began, so its scores "
             "would not be comparable. Restore the text; or train the new text in another "
