@@ -17,7 +17,6 @@ from tf_transformer.errors import InputError
 from tf_transformer.files import one_line, write_whole
 from tf_transformer.tokenizer import Tokenizer
 
-
 _MARK = b"a training has started here and has no checkpoint yet: "
 
 
