@@ -95,6 +95,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.save and not options.save.endswith(".keras"):
         parser.error(f"--save must end in .keras, got {options.save}.")
+    if options.save and pathlib.Path(options.save).exists():
+        parser.error(f"{options.save} exists already. Move it away, or give another name.")
     try:
         print(json.dumps(fine_tune(options)))
     except InputError as error:

@@ -18,6 +18,8 @@ from tf_transformer.errors import InputError
 from tf_transformer.files import one_line, write_whole
 from tf_transformer.tokenizer import Tokenizer
 
+_MARK = b"a training has started here and has no checkpoint yet: "
+
 
 class RunFolder:
     """The files of a run; any of them may be missing.
@@ -63,8 +65,8 @@ class RunFolder:
         self.tokens = path / "tokens"
         self.exports = path / "export"
         self.text = path / "text.json"
-        self.lock = path / ".lock"
-        self.starting = path / ".starting"
+        self.lock = path / ".tf_transformer.lock"
+        self.starting = path / ".tf_transformer.starting"
 
     @property
     def has_checkpoint(self) -> bool:
@@ -81,11 +83,12 @@ class RunFolder:
     @property
     def start_mark(self) -> str:
         """A text that differs for each start of a training without a checkpoint; else empty."""
-        return self.starting.read_text("utf-8") if self.starting.is_file() else ""
+        mark = self.starting.read_bytes() if self.starting.is_file() else b""
+        return mark.decode("utf-8", "replace") if mark.startswith(_MARK) else ""
 
     def mark_start(self) -> None:
         """Marks the folder as that of a training without a checkpoint, and clears it."""
-        write_whole(self.starting, f"a training without a checkpoint: {secrets.token_hex(8)}\n")
+        write_whole(self.starting, _MARK + secrets.token_bytes(8).hex().encode())
         self.clear(but=self.tokens)
 
     def clear(self, but: pathlib.Path | None = None) -> None:

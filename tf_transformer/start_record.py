@@ -1,4 +1,4 @@
-"""What partial outputs depend on, in a file beside them, so that only the same work continues them."""
+"""What partial outputs depend on, in a file beside them: only the same work continues them."""
 
 import json
 import pathlib
@@ -61,18 +61,21 @@ class StartRecord:
         """Locks and writes the record.
 
         Raises:
-            InputError: when another process holds it, or the file is not a record.
+            InputError: when another process holds it, it cannot be written, or the file is not a
+                record.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.is_file() and self.path.stat().st_size and not self.exists():
             raise InputError(f"{self.path} is needed for a record of this start. Move it away.")
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(self.path)
         except BlockingIOError as error:
             raise InputError(
                 f"another process is writing {self._partial}. Wait for its end, or give another "
                 "output."
             ) from error
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be written: {error}.") from error
         self._lock.write(self._json().encode())
 
     def end(self, remove: bool) -> None:

@@ -307,7 +307,8 @@ def _opened(output: Output) -> Iterator[BinaryIO]:
 def _count_and_hash(rows: Iterable[tuple[bytes, ...]]) -> tuple[int, str]:
     """The number of rows, and a hash of all of them."""
     count, content = 0, hashlib.sha256()
-    for count, row in enumerate(rows, 1):
+    for row in rows:
+        count += 1
         content.update(b"\n".join((*row, b"")))
     return count, content.hexdigest()
 

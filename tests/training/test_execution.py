@@ -1,6 +1,8 @@
 """Executions of updates: those that are possible, their threads, and the choice of the fastest."""
 
 import functools
+import os
+import pathlib
 
 import pytest
 import tensorflow as tf
@@ -140,6 +142,29 @@ def test_nothing_is_measured_for_a_short_training(choose, monkeypatch):
 def test_a_machine_measures_a_training_once(choose):
     assert choose(SLOW | {COMPILED_1: (1.0, 1.0)}) == COMPILED_1
     assert choose({}, run="another") == COMPILED_1
+
+
+@pytest.mark.parametrize("home", ["none", "a file", "damaged"])
+def test_measurements_need_no_home(choose, tmp_path, monkeypatch, home):
+    """The cache is an option: its folder may be missing, unusable or hold something else."""
+    if home == "none":
+        monkeypatch.setattr(pathlib.Path, "home", raising(RuntimeError("no home")))
+        monkeypatch.setattr(os.environ, "get", lambda name, default=None: default)
+    elif home == "a file":
+        (tmp_path / "cache").write_text("")
+    assert choose(SLOW | {COMPILED_1: (1.0, 1.0)}) == COMPILED_1
+    if home == "damaged":
+        (file,) = (tmp_path / "cache" / "tf_transformer").iterdir()
+        for number, content in enumerate(("", "{", "[]", "\0")):
+            file.write_text(content)
+            assert choose(SLOW | {PLAIN_1: (1.0, 1.0)}, run=f"run{number}") == PLAIN_1
+
+
+def raising(error):
+    def fail(*arguments, **options):
+        raise error
+
+    return fail
 
 
 def test_a_run_that_goes_on_keeps_its_execution_unless_the_options_forbid_it(choose, tmp_path):

@@ -1,14 +1,16 @@
 """Runs that are killed or stopped at any moment end as uninterrupted runs."""
 
 import json
+import os
 import random
 import signal
+import sys
 import time
 
 import pytest
 from training import processes
 
-from tf_transformer.training.interruption import StopRequest
+from tf_transformer.training.interruption import SIGNALS, StopRequest
 
 STEPS = 16
 OPTIONS = {"train.steps": STEPS, "train.validate_every": 5, "train.save_every": 1}
@@ -60,7 +62,12 @@ def test_twenty_kills(uninterrupted, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
 )
 def test_a_signal_saves_and_stops(tmp_path, number):
     run = tmp_path / "run"
@@ -91,7 +98,26 @@ def test_a_second_signal_has_its_usual_effect():
 
 
 def test_signal_handlers_are_restored():
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    before = [signal.getsignal(number) for number in SIGNALS]
     with StopRequest():
         assert signal.getsignal(signal.SIGTERM) != before[1]
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_a_closed_terminal_stops_and_a_process_under_nohup_goes_on(monkeypatch):
+    """What is written to the closed terminal then is no error."""
+    controller, terminal = os.openpty()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with StopRequest() as stop, open(terminal, "w") as stream:
+            monkeypatch.setattr(sys, "stderr", stream)
+            os.close(controller)
+            signal.raise_signal(signal.SIGHUP)
+            assert stop.signal == signal.SIGHUP
+            print("stopped", file=sys.stderr, flush=True)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with StopRequest() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert stop.signal == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

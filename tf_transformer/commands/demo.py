@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import pathlib
+import signal
 import socket
 import webbrowser
 from typing import TYPE_CHECKING
@@ -52,6 +53,8 @@ def main(
 
     from tf_transformer.demo.app import make_app
 
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not under nohup
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     config = uvicorn.Config(make_app(loaded), log_level="warning", timeout_graceful_shutdown=3)
     print(f"{loaded.name}: {url} (Ctrl-C ends the demo)", flush=True)
     if open_browser:

@@ -66,8 +66,8 @@ def main(
         raise InputError("give --run_dir, or --hypotheses and --reference.")
     config = RunFolder(run_dir).load_config() if run_dir else None
     if output and not hypotheses:
-        inputs = [*filter(None, [source, reference]), *RunFolder(run_dir).files()]
-        require_free([output], inputs, overwrite)
+        texts = filter(None, [source, reference])
+        require_free([output], [*texts, *RunFolder(run_dir).files()], overwrite)
     if run_dir:  # checks the options before TensorFlow is imported
         decode = RunFolder(run_dir).load_decode_config(**decode_options)
     if hypotheses:

@@ -162,7 +162,8 @@ def _smallest_distinct(values: Iterable[int], count: int) -> tuple[dict[int, int
     kept = Counter[int]()
     bound = None
     total = 0
-    for total, value in enumerate(values, 1):
+    for value in values:
+        total += 1
         if bound is None or value <= bound:
             kept[value] += 1
             if len(kept) > 3 * count:

@@ -205,7 +205,7 @@ def tfds_languages(name: str, reverse: bool, data_dir: str = "") -> tuple[str, s
     if getattr(info.features, "languages", None) or pathlib.Path(name).is_dir():
         return sides
     pair = _pair_in(name)
-    return (pair[::-1] if reverse else pair) if pair else None
+    return pair and ((pair[1], pair[0]) if reverse else pair)
 
 
 def _tfds_builder(name: str, data_dir: str):
@@ -236,20 +236,20 @@ def _sides(info, name: str, reverse: bool) -> tuple[str, str]:
     pairs = [info.supervised_keys, _pair_in(name), ("source_sentence", "target_sentence")]
     if len(features) == 2:
         pairs.append(tuple(sorted(features)))
+    texts = {key for key in features if isinstance(features[key], tfds.features.Text)}
     for pair in filter(None, pairs):
-        if len(pair) == 2 and all(isinstance(key, str) and key in features for key in pair):
-            if all(isinstance(features[key], tfds.features.Text) for key in pair):
-                return (pair[1], pair[0]) if reverse else (pair[0], pair[1])
+        if len(pair) == 2 and all(isinstance(key, str) and key in texts for key in pair):
+            return (pair[1], pair[0]) if reverse else (pair[0], pair[1])
     raise InputError(
         f"data.tfds={name} holds {features}; expected a translation corpus of two languages, "
         "like wmt14_translate/de-en."
     )
 
 
-def _pair_in(name: str) -> tuple[str, ...] | None:
+def _pair_in(name: str) -> tuple[str, str] | None:
     """The languages in a name like wmt14_translate/de-en:1.0.0."""
     pair = name.partition("/")[2].partition(":")[0].split("-")
-    return tuple(pair) if len(pair) == 2 else None
+    return (pair[0], pair[1]) if len(pair) == 2 else None
 
 
 def _file_hash(path: pathlib.Path) -> str:

@@ -118,13 +118,13 @@ def require_trainable(run: RunFolder, config: Config) -> None:
             "checkpoint to resume from. Give another --run_dir; to start with the weights of the "
             f"model in this folder, add --train.init_from {run.path}."
         )
+    elif start:
+        _tokenizer_of(start)  # before the text is read
 
 
 def _require_same_options(run: RunFolder, config: Config) -> None:
-    may_change = MAY_CHANGE
-    if run.text.is_file():
-        may_change |= NAMES
-    elif config.data.tfds:  # by an earlier version, which did not store the languages of a corpus
+    may_change = MAY_CHANGE | (NAMES if run.text.is_file() else set())
+    if config.data.tfds and not run.text.is_file():  # languages of a corpus were not stored then
         _require_same_direction(run, config.data)
         may_change |= LANGUAGES
     changed = {
@@ -173,7 +173,9 @@ def _require_same_text(run: RunFolder, splits: Splits) -> None:
     stored = run.load_text()
     if stored is None:
         run.save_text(identities)
-    elif changed := " and ".join(name for name in identities if stored[name] != identities[name]):
+    elif changed := " and ".join(
+        name for name in identities if stored.get(name) != identities[name]
+    ):
         raise InputError(
             f"the {changed} text of {run.path} has changed since the run began, so its scores "
             "would not be comparable. Restore the text; or train the new text in another "
