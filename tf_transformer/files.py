@@ -1,5 +1,6 @@
 """Reads lines of text from files and pipes; writes complete files."""
 
+import atexit
 import functools
 import itertools
 import os
@@ -13,6 +14,8 @@ from typing import AnyStr, BinaryIO
 
 from tf_transformer import text_lines
 from tf_transformer.errors import InputError
+
+_PATTERN = set("*?[]\\")  # characters
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
@@ -168,6 +171,26 @@ def align(
                 "belong to line n of the other. Give files of equal length."
             )
         yield lines
+
+
+def literal(folder: str | os.PathLike) -> str:
+    """A path of a folder that TensorFlow reads as it is; of a link when its own is not.
+
+    TensorFlow takes the paths of checkpoints as patterns, which cannot be escaped, and as UTF-8.
+    """
+    path = os.fspath(folder)
+    is_utf8 = os.fsencode(path) == path.encode("utf-8", "replace")
+    plain = is_utf8 and not _PATTERN.intersection(path)
+    return path if plain else _link_to(os.path.abspath(path))
+
+
+@functools.cache
+def _link_to(path: str) -> str:
+    folder = tempfile.TemporaryDirectory(prefix="tf_transformer-")
+    atexit.register(folder.cleanup)  # it would be removed without this reference
+    link = os.path.join(folder.name, "folder")
+    os.symlink(path, link)
+    return link
 
 
 def write_whole(path: str | os.PathLike, content: str | bytes) -> None:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.files import literal
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tokenizer import Tokenizer
 
@@ -91,8 +92,10 @@ def save_weights(
         update: its number.
     """
     stored = [tf.Variable(tf.cast(value, dtype)) for value in tensors(variables)]
-    folder = str(RunFolder(run_dir).checkpoints)
-    manager = tf.train.CheckpointManager(tf.train.Checkpoint(weights=stored), folder, 1)
+    folder = RunFolder(run_dir).checkpoints
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = tf.train.Checkpoint(weights=stored)
+    manager = tf.train.CheckpointManager(checkpoint, literal(folder), 1)
     manager.save(checkpoint_number=update)
 
 
@@ -122,7 +125,7 @@ def _paths(run_dir: str | os.PathLike, average: Average) -> list[str]:
     """The checkpoints that `average` names, oldest first."""
     run = RunFolder(run_dir)
     folder: pathlib.Path = {"best": run.best, "ema": run.resume}.get(str(average), run.checkpoints)
-    state = tf.train.get_checkpoint_state(str(folder))
+    state = tf.train.get_checkpoint_state(literal(folder))
     if state is None:
         raise InputError(
             f"{folder} holds no checkpoint; train first: python train.py --run_dir {run_dir}"
