@@ -15,6 +15,7 @@ from typing import AnyStr, BinaryIO
 from tf_transformer import text_lines
 from tf_transformer.errors import InputError
 
+_COPIES: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}  # of pipes, by path
 _PATTERN = set("*?[]\\")  # characters
 
 
@@ -78,13 +79,21 @@ def _is_pipe(path: str | os.PathLike) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-@functools.cache
 def _copy(path: str) -> BinaryIO:
-    copy = tempfile.TemporaryFile()
-    with open(path, "rb") as pipe:
-        shutil.copyfileobj(pipe, copy)
-    copy.flush()
-    return copy
+    """A copy of a pipe, which is made when the pipe is read first."""
+    if path not in _COPIES or _COPIES[path][0] != _identity(path):
+        copy = tempfile.TemporaryFile()  # noqa: SIM115  open until the process ends
+        with open(path, "rb") as pipe:
+            shutil.copyfileobj(pipe, copy)
+        copy.flush()
+        _COPIES[path] = _identity(path), copy
+    return _COPIES[path][1]
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    """Tells a pipe from an earlier one of this name; its time is that of the last write."""
+    state = os.stat(path)
+    return state.st_dev, state.st_ino, state.st_mtime_ns
 
 
 def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:

@@ -21,7 +21,6 @@ import grpc
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-
 # Its files that import nothing are run by their paths, as a program. `predict` needs none of them.
 PACKAGE = pathlib.Path(__file__).parents[2] / "tf_transformer"
 

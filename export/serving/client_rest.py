@@ -18,7 +18,6 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-
 # Its files that import nothing are run by their paths, as a program. `predict` needs none of them.
 PACKAGE = pathlib.Path(__file__).parents[2] / "tf_transformer"
 

@@ -43,6 +43,8 @@ def standard_streams() -> Iterator[None]:
         if error.errno not in _OF_THE_MACHINE:
             raise
         _discard_output()
+        if error.errno == errno.EBADF:
+            sys.exit("error: standard input or standard output is closed.")
         place = error.filename or "the output cannot be written"
         sys.exit(f"error: {place}: {error.strerror}.")
 
@@ -55,7 +57,8 @@ def _open_closed_ones() -> None:
     modes = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
     for name, mode in modes.items():
         if getattr(sys, name) is None:
-            stream = open(os.open(os.devnull, mode), "r" if name == "stdin" else "w")
+            descriptor = os.open(os.devnull, mode)
+            stream = os.fdopen(descriptor, "r" if name == "stdin" else "w")
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
 
