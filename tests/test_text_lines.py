@@ -267,7 +267,7 @@ def test_a_path_that_is_no_file_is_an_error(tmp_path):
     for path, message in [
         (tmp_path / "missing", "is not a file. Check the path."),
         (tmp_path / "file" / "x", "is not a file. Check the path."),
-        (tmp_path, "is not a file but a folder. Give a file."),
+        (tmp_path, "is not a file. Check the path."),
         (tmp_path / ("x" * 999), "cannot be read: File name too long."),
     ]:
         for read in (check_file, lambda path: list(read_lines(path))):

@@ -106,10 +106,8 @@ def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:
 
 def unreadable(path: str | os.PathLike, error: OSError) -> InputError:
     """The error of a file that the system does not give."""
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return InputError(f"{path} is not a file. Check the path.")
-    if isinstance(error, IsADirectoryError):
-        return InputError(f"{path} is not a file but a folder. Give a file.")
     return InputError(f"{path} cannot be read: {error.strerror}.")
 
 

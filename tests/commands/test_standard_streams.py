@@ -46,6 +46,10 @@ def test_closed_streams_change_nothing_else(closed, tmp_path):
     assert error == ("message\n" + CLOSED * ("1>" in closed)) * ("2>" not in closed)
 
 
+def test_help_for_a_closed_standard_output_is_an_error():
+    assert shell('print("help"); sys.exit(0)', ">&-") == (1, "", CLOSED)
+
+
 def test_a_closed_standard_input_cannot_be_read():
     assert shell("sys.stdin.read()", "<&-")[::2] == (1, CLOSED)
 

@@ -46,7 +46,11 @@ def without_notices() -> Iterator[None]:
     )
     visible = os.dup(2)
     sys.stderr = os.fdopen(
-        visible, "w", buffering=1, encoding=stderr.encoding, errors="backslashreplace"
+        visible,
+        "w",
+        buffering=1,
+        encoding=getattr(stderr, "encoding", None),
+        errors="backslashreplace",
     )
     with keeper.stdin as hidden:  # type: ignore[union-attr]
         os.dup2(hidden.fileno(), 2)
