@@ -132,6 +132,56 @@ def test_only_programs_read_the_command_line():
         assert is_program or "sys.argv" not in path.read_text("utf-8"), path
 
 
+# Files that read other things than a user's text: their own JSON, YAML, models and pages.
+READS_NO_TEXT = {
+    *("tokenizer.py", "run_folder.py", "training/autotuning.py", "export/compilation.py"),
+    *("export/warm_up.py", "export/manifest.py", "export/server_ops.py", "data/store.py"),
+    *("saved_translator.py", "visualization/attention_page.py", "demo/app.py"),
+    *("training/metrics_log.py", "commands/stderr.py", "commands/standard_streams.py"),
+}
+READER = {"text_lines.py", "files.py"}
+# Names that stand elsewhere: a file that is given to the reader, or another method `open`.
+ALLOWED = {
+    "streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
+    "export/run_in_session.py": {"stdin"},
+    "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
+    "export/serving/client_rest.py": {"stdin"},
+    "export/serving/client_grpc.py": {"stdin"},
+    "examples/keras_pipeline.py": {"stdin"},
+    "examples/beam_translate.py": {"open"},
+    "commands/demo.py": {"open"},
+    "parsing/grammar.py": {"open"},
+    "parsing/restore.py": {"open"},
+    "models/incremental_decoder.py": {"open"},
+    "models/prompt_decoder.py": {"open"},
+}
+READING = {"open", "read_text", "read_bytes", "stdin", "loadtxt", "genfromtxt", "fromfile"}
+READING_MODULES = {"gzip", "bz2", "lzma", "fileinput", "zstandard"}
+
+
+def ways_to_read(path: pathlib.Path) -> set[str]:
+    """The names in a file that may read a text."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            names.add(node.func.id)
+    return (names & READING) | ({n.split(".")[0] for n in imports(path)} & READING_MODULES)
+
+
+def test_text_is_read_by_one_reader():
+    programs = [
+        path for folder in ("export", "examples") for path in ROOT.glob(f"{folder}/**/*.py")
+    ]
+    found = {}
+    for path in [*PACKAGE.rglob("*.py"), *ROOT.glob("*.py"), *programs]:
+        name = str(path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT))
+        if name not in READS_NO_TEXT | READER:
+            found[name] = ways_to_read(path) - ALLOWED.get(name, set())
+    assert {name: ways for name, ways in found.items() if ways} == {}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_that_documents_name_exist(document):
     folders = "tf_transformer|configs|tests|export|examples|benchmarks|docs|results"

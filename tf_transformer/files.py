@@ -1,5 +1,6 @@
 """Reads lines of text from files and pipes; writes complete files."""
 
+import atexit
 import functools
 import itertools
 import os
@@ -14,6 +15,9 @@ from typing import AnyStr, BinaryIO
 
 from tf_transformer import text_lines
 from tf_transformer.errors import InputError
+
+_COPIES: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}  # of pipes, by path
+_PATTERN = set("*?[]\\")  # characters
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
@@ -76,13 +80,21 @@ def _is_pipe(path: str | os.PathLike) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-@functools.cache
 def _copy(path: str) -> BinaryIO:
-    copy = tempfile.TemporaryFile()
-    with open(path, "rb") as pipe:
-        shutil.copyfileobj(pipe, copy)
-    copy.flush()
-    return copy
+    """A copy of a pipe, which is made when the pipe is read first."""
+    if path not in _COPIES or _COPIES[path][0] != _identity(path):
+        copy = tempfile.TemporaryFile()  # noqa: SIM115  open until the process ends
+        with open(path, "rb") as pipe:
+            shutil.copyfileobj(pipe, copy)
+        copy.flush()
+        _COPIES[path] = _identity(path), copy
+    return _COPIES[path][1]
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    """Tells a pipe from an earlier one of this name; its time is that of the last write."""
+    state = os.stat(path)
+    return state.st_dev, state.st_ino, state.st_mtime_ns
 
 
 def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:
@@ -95,10 +107,8 @@ def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:
 
 def unreadable(path: str | os.PathLike, error: OSError) -> InputError:
     """The error of a file that the system does not give."""
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return InputError(f"{path} is not a file. Check the path.")
-    if isinstance(error, IsADirectoryError):
-        return InputError(f"{path} is not a file but a folder. Give a file.")
     return InputError(f"{path} cannot be read: {error.strerror}.")
 
 
@@ -169,6 +179,26 @@ def align(
                 "belong to line n of the other. Give files of equal length."
             )
         yield lines
+
+
+def literal(folder: str | os.PathLike) -> str:
+    """A path of a folder that TensorFlow reads as it is; of a link when its own is not.
+
+    TensorFlow takes the paths of checkpoints as patterns, which cannot be escaped, and as UTF-8.
+    """
+    path = os.fspath(folder)
+    is_utf8 = os.fsencode(path) == path.encode("utf-8", "replace")
+    plain = is_utf8 and not _PATTERN.intersection(path)
+    return path if plain else _link_to(os.path.abspath(path))
+
+
+@functools.cache
+def _link_to(path: str) -> str:
+    folder = tempfile.TemporaryDirectory(prefix="tf_transformer-")
+    atexit.register(folder.cleanup)  # it would be removed without this reference
+    link = os.path.join(folder.name, "folder")
+    os.symlink(path, link)
+    return link
 
 
 def write_whole(path: str | os.PathLike, content: str | bytes) -> None:

@@ -63,9 +63,9 @@ def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
 
 
 def groups(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The lines that each piece of a text completes, without their newlines; no other byte ends one.
+    """The lines that each piece of a text completes, without their newlines; only these end lines.
 
-    `str.splitlines` would also split on U+0085, U+2028 and more, and misalign all lines after them.
+    `str.splitlines` would also split on U+0085, U+2028 and more, and misalign what follows.
     """
     unfinished = bytearray()
     for piece in pieces:
@@ -85,11 +85,11 @@ def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
 
     A text of one line with carriage returns inside, as old Macs wrote them, gives a warning.
     """
-    number, line = 0, b""
-    for number, line in enumerate(lines, 1):
-        line = line.removesuffix(b"\n").removesuffix(b"\r")
-        yield line
-    if number == 1 and (returns := line.count(b"\r")):
+    count, text = 0, b""
+    for line in lines:
+        count, text = count + 1, line.removesuffix(b"\n").removesuffix(b"\r")
+        yield text
+    if count == 1 and (returns := text.count(b"\r")):
         _warn(
             f"warning: {name} is one line with {returns:,} carriage returns inside. Only newlines "
             "end lines. If carriage returns end them, convert the text: tr '\\r' '\\n'."

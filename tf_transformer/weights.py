@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.files import literal
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
@@ -95,8 +96,10 @@ def save_weights(
         update: its number.
     """
     stored = [tf.Variable(tf.cast(value, dtype)) for value in tensors(variables)]
-    folder = str(RunFolder(run_dir).checkpoints)
-    manager = tf.train.CheckpointManager(tf.train.Checkpoint(weights=stored), folder, 1)
+    folder = RunFolder(run_dir).checkpoints
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = tf.train.Checkpoint(weights=stored)
+    manager = tf.train.CheckpointManager(checkpoint, literal(folder), 1)
     manager.save(checkpoint_number=update)
 
 
@@ -132,7 +135,7 @@ def checkpoints_in(folder: str | os.PathLike) -> list[str]:
     if not path.exists():
         return []
     with broken_as_input_error(path):
-        if state := tf.train.get_checkpoint_state(str(folder)):
+        if state := tf.train.get_checkpoint_state(literal(folder)):
             return list(state.all_model_checkpoint_paths)
         raise ValueError("it is no list of checkpoints")
 

@@ -29,7 +29,7 @@ def test_a_process_calls_functions_with_its_own_environment(monkeypatch):
 
 
 MODULE = """
-import os, threading
+import os, signal, threading
 
 def noise():
     print("noise")
@@ -38,6 +38,10 @@ def noise():
 def fail():
     raise ValueError("bad\\ninput")
 
+def crash():
+    os.write(2, b"a notice\\n")
+    os.kill(os.getpid(), signal.SIGSEGV)
+
 def die_soon():
     threading.Timer(0.1, os._exit, [9]).start()
 """
@@ -45,7 +49,7 @@ def die_soon():
 
 @pytest.fixture
 def process(tmp_path):
-    """A process with a module of three functions."""
+    """A process with a module of small functions."""
     (tmp_path / "functions.py").write_text(MODULE, "utf-8")
     with Process({"PYTHONPATH": str(tmp_path)}) as started:
         yield started
@@ -65,6 +69,12 @@ def test_a_process_that_ends_without_a_word_gives_its_exit_status(process):
     time.sleep(0.5)  # it has ended before the next call
     with pytest.raises(ProcessError, match=r"^exit status 9$"):
         process.call("functions:noise")
+
+
+def test_a_process_that_a_signal_ends_gives_the_name_of_the_signal(process):
+    """Not the last notice of a library."""
+    with pytest.raises(ProcessError, match=r"^ended by SIGSEGV$"):
+        process.call("functions:crash")
 
 
 def jobs(*systems):

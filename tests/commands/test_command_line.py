@@ -2,6 +2,8 @@
 
 import dataclasses
 import importlib
+import os
+import pathlib
 import subprocess
 import sys
 import typing
@@ -168,6 +170,7 @@ def test_data_max_length_follows_from_batch_tokens(error_of):
     assert expected in message
 
 
+ROOT = pathlib.Path(__file__).parents[2]
 SLOW = {"tensorflow", "keras", "jax", "torch"}
 PROGRAM = """
 import sys
@@ -179,14 +182,48 @@ for words in (["--help"], ["--wrong", "x"]):
             main.main()
         except SystemExit:
             pass
+for words in {wrong_paths}:
+    sys.argv = ["tf-transformer", *words]
+    try:
+        main.main()
+    except SystemExit as error:
+        print(error, file=sys.stderr)
 print(*sorted({slow} & set(sys.modules)))
 """
 
 
-def test_help_and_wrong_options_import_no_tensorflow():
-    program = [sys.executable, "-c", PROGRAM.format(slow=SLOW)]
-    process = subprocess.run(program, capture_output=True, text=True, check=True)
+WRONG_PATHS = [
+    ["train", "--run_dir", "missing", "--data.train_source", "a", "--data.train_target", "missing"],
+    *(
+        ["train", "--run_dir", "missing", "--task", task, "--data.train_file", "missing"]
+        for task in ("parsing", "classification", "language_modeling")
+    ),
+    ["train", "--run_dir", "missing", "--train.init_from", "missing"],
+    ["evaluate", "--hypotheses", "missing", "--reference", "a"],
+    ["evaluate", "--hypotheses", "a", "--reference", "a,missing"],
+    ["evaluate", "--hypotheses", "a", "--reference", "a", "--baseline", "missing"],
+    ["evaluate", "--hypotheses", "a", "--source", "a"],
+    ["evaluate", "--run_dir", "missing"],
+    ["translate", "--run_dir", "missing", "--input", "a"],
+    ["translate", "--run_dir", "missing", "--input", "missing"],
+    ["export", "--run_dir", "missing", "--to", "missing"],
+    ["demo", "--run_dir", "missing"],
+    ["plot", "missing"],
+]
+
+
+def test_help_wrong_options_and_wrong_paths_import_no_tensorflow(tmp_path):
+    (tmp_path / "a").write_text("a\n")
+    program = [sys.executable, "-c", PROGRAM.format(slow=SLOW, wrong_paths=WRONG_PATHS)]
+    path = {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    process = subprocess.run(
+        program, capture_output=True, text=True, check=True, cwd=tmp_path, env=os.environ | path
+    )
     assert process.stdout.splitlines()[-1] == ""
+    errors = [line for line in process.stderr.splitlines() if line.startswith("error: ")]
+    assert all("missing" in error or "needs --reference" in error for error in errors[-15:])
+    assert len(errors) == len(COMMANDS) + len(WRONG_PATHS)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert process.stderr.count("error: unknown option --wrong") == len(COMMANDS)
 
 

@@ -51,5 +51,11 @@ def test_folders_and_patterns_are_read_by_number(tmp_path):
     assert folder == ["1", "more", "9", "more", "10", "more"]
     parts = f"{tmp_path}/wsj_10.mrg,{tmp_path}/wsj_?.mrg"
     assert [tree.leaves()[0] for tree, _ in read_trees(parts)][::2] == ["10", "1", "9"]
+    for name in ("c1", "*"):  # a pattern is a name where such a file exists
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.mrg").write_text(f"(S (X {name}))")
+    (tmp_path / "wsj_[1].mrg").write_text("(S (X literal))")
+    for path, word in (("*", "*"), ("c[1]", "c1"), ("wsj_[1].mrg", "literal")):
+        assert [tree.leaves() for tree, _ in read_trees(f"{tmp_path}/{path}")] == [[word]]
     with pytest.raises(InputError, match="is no file, no folder"):
         list(read_trees(f"{tmp_path}/wsj_10.mrg,{tmp_path}/nothing"))

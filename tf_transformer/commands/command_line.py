@@ -5,7 +5,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO, get_type_hints
+from typing import Any, get_type_hints
 
 import docstring_parser  # jsonargparse[signatures] needs it, too
 import jsonargparse
@@ -21,7 +21,7 @@ from tf_transformer.run_folder import RunFolder, require_groups
 
 
 class _Parser(jsonargparse.ArgumentParser):
-    def _print_message(self, message: str, file: TextIO | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         (file or sys.stderr).write(message or "")  # argparse ignores errors, as of a full disk
 
 

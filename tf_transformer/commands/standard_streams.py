@@ -9,12 +9,14 @@ import io
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 # What the user can correct; other errors of the system are defects and keep their traceback.
 _OF_THE_MACHINE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EBADF),
     *(errno.EACCES, errno.EPERM),
 }
+_CLOSED = "error: standard input or standard output is closed."
 
 
 @contextlib.contextmanager
@@ -24,18 +26,23 @@ def standard_streams() -> Iterator[None]:
     A reader of the output that has read enough, like `head`, ends the program quietly. Characters
     that a terminal cannot show are escaped.
     """
-    _open_closed_ones()
+    lost = _open_closed_ones()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    end: SystemExit | None = None
     try:
         try:
             yield
-        except SystemExit as end:
-            if not end.code:
-                sys.stdout.flush()
-            raise
+        except SystemExit as error:
+            if error.code:
+                raise
+            end = error
         sys.stdout.flush()
+        if lost.used:
+            sys.exit(_CLOSED)
+        if end:
+            raise end
     except BrokenPipeError:
         _discard_output()
         sys.exit(1)
@@ -43,21 +50,40 @@ def standard_streams() -> Iterator[None]:
         if error.errno not in _OF_THE_MACHINE:
             raise
         _discard_output()
+        if error.errno == errno.EBADF:
+            sys.exit(_CLOSED)
         place = error.filename or "the output cannot be written"
         sys.exit(f"error: {place}: {error.strerror}.")
 
 
-def _open_closed_ones() -> None:
+class _Lost(io.RawIOBase):
+    """Takes what is written to a closed standard output: the work goes on to its end."""
+
+    used = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.used = True
+        return len(content)
+
+
+def _open_closed_ones() -> _Lost:
     """Replaces closed streams, so that no other file gets their numbers.
 
-    Reading and writing still fail, but messages for a closed standard error are lost.
+    Standard input can still not be read, and messages to a closed standard error are lost.
     """
-    modes = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
-    for name, mode in modes.items():
-        if getattr(sys, name) is None:
-            stream = open(os.open(os.devnull, mode), "r" if name == "stdin" else "w")
-            setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)
+    lost = _Lost()
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY))
+    if sys.stdout is None:
+        os.open(os.devnull, os.O_WRONLY)
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(lost), encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        setattr(sys, "__stderr__", sys.stderr)  # noqa: B010  mypy takes it for a constant
+    return lost
 
 
 def _discard_output() -> None:

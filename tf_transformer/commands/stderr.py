@@ -19,7 +19,7 @@ _NOTICE = (
 # Keeps the last other lines until this process ends or kills it.
 _KEEP_LAST_LINES = f"""
 import collections, re, sys
-lines = (line for line in sys.stdin.buffer if not re.match({_NOTICE}, line))
+lines = (line for line in sys.stdin.buffer if not re.match({_NOTICE!r}, line))
 sys.stderr.buffer.writelines(collections.deque(lines, maxlen=1000))
 """
 
@@ -33,7 +33,9 @@ def without_notices() -> Iterator[None]:
     A `BrokenPipeError` ends a command quietly. Nothing is hidden when
     TF_CPP_MIN_LOG_LEVEL is 0 or 1, or when `sys.stderr` is not the process's own.
     """
-    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") in ("0", "1") or sys.stderr is not sys.__stderr__:
+    stderr = sys.stderr
+    asked_for = os.environ.get("TF_CPP_MIN_LOG_LEVEL") in ("0", "1")
+    if asked_for or stderr is None or stderr is not sys.__stderr__:
         yield
         return
     keeper = subprocess.Popen(
@@ -44,7 +46,11 @@ def without_notices() -> Iterator[None]:
     )
     visible = os.dup(2)
     sys.stderr = os.fdopen(
-        visible, "w", buffering=1, encoding=sys.stderr.encoding, errors="backslashreplace"
+        visible,
+        "w",
+        buffering=1,
+        encoding=getattr(stderr, "encoding", None),
+        errors="backslashreplace",
     )
     with keeper.stdin as hidden:  # type: ignore[union-attr]
         os.dup2(hidden.fileno(), 2)

@@ -43,7 +43,7 @@ def main(
         check_pairs(data)
         if train.init_from and not RunFolder(train.init_from).config.is_file():
             raise InputError(
-                f"train.init_from must be a run's folder, but {train.init_from} has no config.yaml."
+                f"train.init_from must be a run's folder: {train.init_from} has no config.yaml."
             )
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
     from tf_transformer.training import trainer

@@ -25,6 +25,7 @@ CTranslate2's beam search equals this project's, with these differences:
 """
 
 import collections
+import contextlib
 import itertools
 import json
 import math
@@ -35,7 +36,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import ctranslate2
@@ -231,20 +232,20 @@ def main(folder: str, translations: str = "") -> None:
             f"error: {folder} is not an exported folder. Make one: python -m export --format "
             "ctranslate2."
         )
+    if translations and not pathlib.Path(translations).exists():
+        sys.exit(f"error: {translations} is not a file. Check the path.")
     text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "text_lines.py"))
 
-    def texts_of(file: BinaryIO, name: str) -> list[str]:
-        lines = text["lines_of"](text["chunks_of"](file), name)
-        return [line.decode("utf-8", "replace") for line in lines]
+    def texts_of(path: str) -> list[str]:
+        with open(path, "rb") if path else contextlib.nullcontext(sys.stdin.buffer) as file:
+            lines = text["lines_of"](text["chunks_of"](file), path or text["STDIN"])
+            return [line.decode("utf-8", "replace") for line in lines]
 
     try:
-        given = open(translations, "rb") if translations else None
         model = Model(folder)
-        texts = texts_of(sys.stdin.buffer, text["STDIN"])
+        texts = texts_of("")
         found: Sequence[NamedTuple]
-        found = model.score(texts, texts_of(given, translations)) if given else model(texts)
-    except OSError as error:
-        sys.exit(f"error: {translations} cannot be read: {error.strerror}. Check the path.")
+        found = model.score(texts, texts_of(translations)) if translations else model(texts)
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error.name} is not installed: pip install ctranslate2 sentencepiece")
     except text["TextError"] as error:

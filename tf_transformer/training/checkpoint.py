@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.errors import InputError
+from tf_transformer.files import literal
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.training.early_stopping import EarlyStopping
 from tf_transformer.training.update import Updater
@@ -129,8 +130,9 @@ class Checkpoints:
 
 
 def _manager(checkpoint: tf.train.Checkpoint, folder: pathlib.Path, keep: int):
+    folder.mkdir(parents=True, exist_ok=True)
     return tf.train.CheckpointManager(
-        checkpoint, str(folder), max_to_keep=keep, checkpoint_name="step"
+        checkpoint, literal(folder), max_to_keep=keep, checkpoint_name="step"
     )
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.errors import InputError
-from tf_transformer.files import write_whole
+from tf_transformer.files import literal, write_whole
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.training.samples import Samples
 
@@ -25,7 +25,8 @@ class MetricsLog:
     def __init__(self, run_dir: str | os.PathLike, done: int):
         run = RunFolder(run_dir)
         self._path = run.metrics
-        self._writer = tf.summary.create_file_writer(str(run.logs))
+        run.logs.mkdir(parents=True, exist_ok=True)
+        self._writer = tf.summary.create_file_writer(literal(run.logs))
         if self._path.exists():
             kept = run.load_metrics(done)
             write_whole(self._path, "".join(map(_line, kept)))

@@ -1,5 +1,6 @@
 """The clients and the health check, with a stand-in for TF Serving."""
 
+import codecs
 import io
 import json
 import re
@@ -18,7 +19,7 @@ LINES = [
     b"twenty-one",
     b"",
     b"June \xff twelfth",
-    "a\u2028b\x85c\r".encode(),
+    "a\u2028b\x85c\r\r".encode(),
     b"  ",
     "\U0001f44d".encode(),
     b"three",
@@ -29,7 +30,7 @@ LINES = [
 def test_a_client_gives_one_line_per_line(client, interface, stand_in, translator, command):
     server = getattr(stand_in, interface)
     options = ("--server", server, "--model", NAME, "--batch_size", 3)
-    code, output, _ = command(client, *options, stdin=b"\n".join(LINES))
+    code, output, _ = command(client, *options, stdin=codecs.BOM_UTF8 + b"\r\n".join(LINES))
     assert code == 0
     rows = [json.loads(line) for line in output.removesuffix("\n").split("\n")]
     texts = [text.decode("utf-8", "replace") for text in LINES]
