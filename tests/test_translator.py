@@ -4,9 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tf_transformer.attention_record import Tokens
 from tf_transformer.config import DecodeConfig
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.predictors.predictor import Prediction
 from tf_transformer.special_ids import EOS_ID
@@ -74,8 +76,48 @@ def test_options_that_are_none_are_those_of_the_run(run, translator):
 
 
 def test_empty_and_blank_lines_translate_to_nothing(translator):
-    assert [translator([text])[0] for text in ("", "  ")] == [("", 0.0)] * 2
+    blank = ["", "  ", "\t", "\r", "\u00a0", "\u2028", "\u200b\ufeff", "\x00"]
+    assert [translator([text])[0] for text in blank] == [("", 0.0)] * len(blank)
     assert translator([]) == []
+
+
+HALF_CHARACTERS = {
+    "beam": {"beam_size": 3, "num_hypotheses": 3},
+    "greedy": {"beam_size": 1},
+    "samples": {"sampling": True, "num_hypotheses": 4},
+    "short": {"beam_size": 3, "max_length": 2},
+}
+
+
+@pytest.mark.parametrize("options", HALF_CHARACTERS.values(), ids=HALF_CHARACTERS)
+def test_outputs_have_whole_characters_only(translator, options):
+    """A model that can predict bytes of characters only, in Python and in the graph."""
+    bytes_of = [f"<0x{byte:02X}>" for byte in "éÃ猫🙂".encode()]
+    of_bytes = of_pieces(translator, *bytes_of, "▁", **options)
+    n_best = of_bytes.n_best(SENTENCES)
+    texts = [prediction.text for row in n_best for prediction in row]
+    assert any(texts)
+    assert not any("\ufffd" in text for text in texts)
+    found = of_bytes.graph(jit_compile=False).n_best(tf.constant(SENTENCES))
+    in_graph = [
+        [text.decode("utf-8") for text, score in zip(*row, strict=True) if score > NEG_INF]
+        for row in zip(found["translations"].numpy(), found["scores"].numpy(), strict=True)
+    ]
+    assert in_graph == [[prediction.text for prediction in row] for row in n_best]
+
+
+def test_after_a_prefix_that_ends_in_a_space_a_new_word_follows(translator):
+    """Of all prefixes of a translation, at least one ends in a space; others continue a word."""
+    for options in ({"beam_size": 3}, {"beam_size": 1}, {"sampling": True}):
+        predict = with_options(translator, min_length=8, **options)
+        prefixes = ["ein ", "ein", "ein\u00a0", "e", " ", ""]
+        texts = texts_of(predict(["twenty-one"] * len(prefixes), prefixes))
+        assert texts[0].startswith("ein ")
+        assert len(texts[0]) > len("ein ")
+        assert texts[2] == texts[0]
+        assert texts[1].startswith("ein")
+        assert texts[3].startswith("e")
+        assert texts[4] == texts[5] == predict(["twenty-one"])[0].text
 
 
 def test_a_long_sentence_is_cut_at_max_source_length(run):

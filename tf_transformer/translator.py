@@ -64,6 +64,7 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
+    copies = True
 
     def __init__(
         self, model: Transformer | RecurrentModel, tokenizer: Tokenizer, config: DecodeConfig
