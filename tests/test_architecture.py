@@ -16,7 +16,7 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 LEVELS = [
     {"errors", "special_ids"},
     {"arriving_lines", "files", "memory", "normalization", "programs", "progress_bar"}
-    | {"registration", "sequences", "threads", "thresholds", "word_alignment"},
+    | {"registration", "sentences", "sequences", "threads", "thresholds", "word_alignment"},
     {"kernels"},
     {"config", "layers", "decoding", "tokenizer"},
     {"models", "data", "parsing", "losses", "predictors.predictor", "attention_record"}

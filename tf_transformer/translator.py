@@ -11,6 +11,7 @@ from tf_transformer.attention_record import Tokens
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.normalization import well_formed
 from tf_transformer.predictors.text_predictor import TextPredictor
 from tf_transformer.saved_translator import SavedTranslator, Translation
 from tf_transformer.sequences import shift_right
@@ -35,7 +36,7 @@ class Alignment(NamedTuple):
         most, and words are linked if any of their pieces are.
 
         Args:
-            unit: whether the positions count words, which blanks separate, or pieces.
+            unit: whether the positions count words, those of `str.split()`, or pieces.
         """
         if len(self.source.pieces) < 2:
             return []
@@ -119,10 +120,18 @@ class Translator(TextPredictor):
         for indices, source, target in self.pairs(texts, translations):
             weights = np.asarray(self._attention(source, shift_right(target)))[:, layer]
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
-                text, translation = map(self.tokens, ids)
+                both = (texts[i], translations[i])
+                text, translation = map(self._tokens_in_words, both, ids)
                 matrix = matrix[: len(translation.pieces), : len(text.pieces)]
                 result[i] = Alignment(text, translation, matrix)
         return result
+
+    def _tokens_in_words(self, text: str, ids: np.ndarray) -> Tokens:
+        """The pieces of a text, which may be cut, with the words of `str.split()`."""
+        pieces = self.tokens(ids).pieces
+        words = [*well_formed(text).split(), pieces[-1]]
+        word_of = self.tokenizer.word_of_pieces(text)[: len(pieces) - 1]
+        return Tokens(pieces, words, [*word_of, len(words) - 1])
 
 
 def build_model(config: Config, vocabulary_size: int, dtype: str) -> Transformer | RecurrentModel:
