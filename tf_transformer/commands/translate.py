@@ -57,7 +57,7 @@ def main(
             first, as `line ||| translation ||| score`; lines are counted from 0.
         scores_output: file for the score of each translation.
         alignments_output: file for links `s-t`: a piece of the target's word t attended most to a
-            piece of the source's word s. Blanks separate words, which are counted from 0.
+            piece of the source's word s. Words are those of str.split(), counted from 0.
         alignment_unit: whether links are between words or between pieces of the tokenizer.
         attention_output: file for the attention weights of all layers and heads: a page (.html,
             of the first 100 lines), a picture (.png or .svg, of the first line) or numbers (.json,
