@@ -43,7 +43,7 @@ def normalize(text: str) -> str:
         >>> normalize("cafe\u0301\u00a0na\u200bi\u0308f")
         'café naïf'
     """
-    return _normalizer(folds_spaces=False, escapes_spaces=False).Normalize(well_formed(text))
+    return _normalizer(folds_spaces=False, escapes_spaces=False).Normalize(clean(text))
 
 
 def is_blank(text: str) -> bool:
@@ -70,12 +70,13 @@ def class_of(predicate: Callable[[str], bool]) -> str:
     )
 
 
-def well_formed(text: str) -> str:
-    """The text without NUL, with U+FFFD for every lone surrogate, which UTF-8 cannot encode.
+def clean(text: str) -> str:
+    """The text as SentencePiece takes it: well-formed, and without NUL, which needs no rule."""
+    return well_formed(text).replace("\0", "")
 
-    A rule table of SentencePiece cannot have a rule for NUL.
-    """
-    text = text.replace("\0", "")
+
+def well_formed(text: str) -> str:
+    """The text with U+FFFD for every lone surrogate, which UTF-8 cannot encode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

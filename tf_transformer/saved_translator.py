@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
+from tf_transformer.normalization import well_formed
 from tf_transformer.predictors.predictor import PairScore, Prediction, require_texts
-from tf_transformer.tokenizer import well_formed
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")
 SIGNATURES = ("serving_default", "n_best", "score")

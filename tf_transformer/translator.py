@@ -11,7 +11,7 @@ from tf_transformer.attention_record import Tokens
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.normalization import well_formed
+from tf_transformer.normalization import clean
 from tf_transformer.predictors.text_predictor import TextPredictor
 from tf_transformer.saved_translator import SavedTranslator, Translation
 from tf_transformer.sequences import shift_right
@@ -129,7 +129,7 @@ class Translator(TextPredictor):
     def _tokens_in_words(self, text: str, ids: np.ndarray) -> Tokens:
         """The pieces of a text, which may be cut, with the words of `str.split()`."""
         pieces = self.tokens(ids).pieces
-        words = [*well_formed(text).split(), pieces[-1]]
+        words = [*clean(text).split(), pieces[-1]]
         word_of = self.tokenizer.word_of_pieces(text)[: len(pieces) - 1]
         return Tokens(pieces, words, [*word_of, len(words) - 1])
 

@@ -14,7 +14,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
-from tf_transformer.normalization import has_letters, is_blank, well_formed
+from tf_transformer.normalization import clean, has_letters, is_blank
 from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
@@ -196,7 +196,7 @@ class TextPredictor:
         lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
         for i, text in enumerate(texts):
             if self._is_copied(text) and not (prefixes and prefixes[i]):
-                result[i], lengths[i] = [Prediction(well_formed(text), 0.0)], 0
+                result[i], lengths[i] = [Prediction(clean(text), 0.0)], 0
 
         def run(indices: list[int]) -> tuple[list[list[Prediction]], int]:
             inputs = [pad([rows[i] for i in indices])]
