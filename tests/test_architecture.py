@@ -16,7 +16,7 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 LEVELS = [
     {"errors", "special_ids", "text_lines"},
     {"arriving_lines", "files", "locks", "memory", "normalization", "programs", "progress_bar"}
-    | {"registration", "sequences", "threads", "thresholds", "word_alignment"},
+    | {"registration", "sentences", "sequences", "threads", "thresholds", "word_alignment"},
     {"kernels", "outputs", "start_record"},
     {"config", "layers", "decoding", "tokenizer"},
     {"models", "data", "parsing", "losses", "predictors.predictor", "attention_record"}

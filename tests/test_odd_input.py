@@ -61,6 +61,8 @@ def check(signatures, translator, lines: list[bytes]) -> None:
     translations = [translation.decode("utf-8") for translation in found["translation"]]
     expected = translator(texts)
     assert translations == [each.text for each in expected]
+    outputs = zip(texts, translations, strict=True)
+    assert not any("\ufffd" in output and "\ufffd" not in text for text, output in outputs)
     np.testing.assert_allclose(found["score"], [each.score for each in expected], atol=1e-4)
     cut = [len(translator.tokenizer.encode(text)) > LONGEST for text in texts]
     assert found["truncated"].tolist() == [each.truncated for each in expected]

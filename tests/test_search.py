@@ -140,10 +140,11 @@ def test_limits_apply_to_every_search(never_ending, kind):
 
 MINIMA = [
     ({}, [1, 1]),
-    ({"min_length": 3}, [3, 3]),
+    ({"min_length": 1}, [2, 2]),  # and the end token
+    ({"min_length": 3}, [4, 4]),
     ({"min_length_ratio": 1.0}, [4, 2]),
-    ({"min_length_ratio": 0.6}, [3, 2]),  # 2.4 and 1.2, rounded up
-    ({"min_length_ratio": 1.0, "min_length": 3}, [4, 3]),
+    ({"min_length_ratio": 0.6}, [3, 2]),  # 1.8 and 0.6 tokens of text, rounded up
+    ({"min_length_ratio": 1.0, "min_length": 2}, [4, 3]),
     ({"min_length": 5, "max_extra_length": 0}, [4, 2]),  # at most the limit
 ]
 
@@ -168,7 +169,8 @@ def test_ratios_of_lengths_are_rounded_exactly():
         most = np.asarray(max_target_lengths(lengths, config))
         assert most.tolist() == [max(1, int(number)) for number in exact]
         fewest = np.asarray(min_target_lengths(lengths, np.full_like(lengths, 10_000), config))
-        assert fewest.tolist() == [-int(-number // 1) for number in exact]
+        exact = [Fraction(ratio) * int(length - 1) for length in lengths]  # without the end
+        assert fewest.tolist() == [1 - int(-number // 1) for number in exact]
 
 
 def count_steps(monkeypatch) -> list:

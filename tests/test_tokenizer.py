@@ -1,7 +1,10 @@
 """The tokenizer: the package against tensorflow-text's op, and how text changes."""
 
+import hashlib
 import random
 import re
+import subprocess
+import sys
 import unicodedata
 from functools import partial
 
@@ -226,6 +229,32 @@ def test_decoded_text_has_whole_characters_only(which, request):
             assert text == values.decode("utf-8", "ignore")
 
 
+@pytest.mark.parametrize("which", ["tokenizer", "default", "of_bytes"])
+def test_words_of_pieces_are_those_of_split(which, request):
+    """The pieces of a word make its text; of words, where a reader and SentencePiece agree."""
+    tokenizer = request.getfixturevalue(which)
+    odd = [
+        "a\u2581b c",
+        " one\u00a0two\t猫 ",
+        "a \u200b b",
+        "\u2581",
+        "x \0 y",
+        "e\u0301 f\x1cg",
+        "\ufeffa",
+    ]
+    for text in [*odd, *DIFFICULT.values(), *random_texts(500, seed=6)]:
+        words, ids = text.split(), tokenizer.encode(text)[:-1]
+        places = tokenizer.word_of_pieces(text)
+        assert len(places) == len(ids)
+        assert places == sorted(places)
+        assert not places or 0 <= places[0] <= places[-1] < len(words)
+    text = "one two,  \u732b\u732b \u00e9t\u00e9 \U0001f642!"
+    ids, places = tokenizer.encode(text)[:-1], tokenizer.word_of_pieces(text)
+    for place, word in enumerate(text.split()):
+        of_word = [token for token, number in zip(ids, places, strict=True) if number == place]
+        assert tokenizer.decode(of_word).strip() == word
+
+
 def test_unknown_token_is_never_produced(tokenizer):
     for text in [*DIFFICULT.values(), *random_texts(100, seed=3)]:
         ids = tokenizer.encode(text)
@@ -266,6 +295,44 @@ def test_broken_utf8_in_the_op_becomes_replacement_characters(tokenizer):
 
 def test_training_is_a_function_of_the_lines(lines, default):
     assert Tokenizer.train(lines, vocabulary_size=400).model == default.model
+
+
+@pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
+def test_the_model_does_not_depend_on_the_machine(lines, segmentation, monkeypatch):
+    models = set()
+    for cores in (1, 2, 4, 8):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        models.add(Tokenizer.train(lines, 330, segmentation=segmentation).model)
+    assert len(models) == 1
+
+
+def test_a_sample_of_the_lines_is_the_same_in_every_process(lines):
+    """And it is a sample: other lines give other pieces."""
+    model = Tokenizer.train(lines, 320, max_lines=50)
+    assert model.model != Tokenizer.train(lines[:50], 320).model
+    program = (
+        "import hashlib, sys; from tf_transformer.tokenizer import Tokenizer; "
+        "lines = sys.stdin.read().split('\\n'); "
+        "print(hashlib.sha256(Tokenizer.train(lines, 320, max_lines=50).model).hexdigest())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="\n".join(lines), capture_output=True, text=True
+    )
+    assert done.stdout.split() == [hashlib.sha256(model.model).hexdigest()]
+
+
+@pytest.mark.parametrize("space", [" ", ""])
+def test_long_lines_are_learned_from(space):
+    """Also a line of one word; its pieces are those of the same words in short lines."""
+    words = [f"слово{chr(0x430 + n % 32)}{chr(0x430 + n // 32)}" for n in range(900)]
+    long = [space.join(words)] * 3
+    tokenizer = Tokenizer.train([*long, *["a house"] * 5], 400)
+    assert len(tokenizer.encode(long[0])) < len(long[0])
+    if space:
+        short = [" ".join(words[i : i + 9]) for i in range(0, len(words), 9)] * 3
+        same = Tokenizer.train([*short, *["a house"] * 5], 400)
+        pieces = {tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)}
+        assert pieces == {same.piece(i) for i in range(same.vocabulary_size)}
 
 
 def test_small_text_gives_a_small_vocabulary():

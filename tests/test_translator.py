@@ -1,16 +1,21 @@
 """Strings to strings: order, empty lines, batches, scores, alignments, constraints."""
 
 import pickle
+import unicodedata
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from tf_transformer.attention_record import Tokens
-from tf_transformer.config import DecodeConfig
+from tf_transformer.attention_record import Tokens, join_pieces
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
+from tf_transformer.export.valid_text import without_letters
 from tf_transformer.predictors.predictor import Prediction
 from tf_transformer.special_ids import EOS_ID
-from tf_transformer.translator import Alignment, Translator
+from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.translator import Alignment, Translator, build_model
 
 SENTENCES = [
     "one",
@@ -74,8 +79,80 @@ def test_options_that_are_none_are_those_of_the_run(run, translator):
 
 
 def test_empty_and_blank_lines_translate_to_nothing(translator):
-    assert [translator([text])[0] for text in ("", "  ")] == [("", 0.0)] * 2
+    blank = ["", "  ", "\t", "\r", "\u00a0", "\u2028", "\u200b\ufeff", "\x00"]
+    assert [translator([text])[0] for text in blank] == [("", 0.0)] * len(blank)
     assert translator([]) == []
+
+
+def test_texts_without_letters_are_copied(translator):
+    """As an option, over all of Unicode by its categories, in Python and in the graph."""
+    copying = with_options(
+        translator, copy_without_letters=True, beam_size=2, num_hypotheses=2, max_length=1
+    )
+    characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+    of_kind = {}
+    for character in characters:  # some of each category and plane
+        of_kind.setdefault((unicodedata.category(character), ord(character) >> 13), character)
+    texts = ["17", "***", " 12:30", "4 x", "", "\t", *(f"1{c}" for c in of_kind.values())]
+    letters = [any(unicodedata.category(c)[0] == "L" for c in text) for text in texts]
+    n_best = copying.n_best(texts)
+    for text, row, has_letters in zip(texts, n_best, letters, strict=True):
+        if text.strip() and not has_letters:
+            assert row == [(text, 0.0)]
+            assert not row[0].truncated
+        else:
+            assert row[0].text != text or not text
+    assert copying(["17"], ["ein"])[0].text.startswith("ein")
+    assert translator(["17"])[0] != ("17", 0.0)
+    found = copying.graph(jit_compile=False).predict(tf.constant(texts))
+    assert [text.decode() for text in found["translation"].numpy()] == [r[0].text for r in n_best]
+    np.testing.assert_allclose(found["score"], [row[0].score for row in n_best], atol=1e-4)
+    assert found["truncated"].numpy().tolist() == [row[0].truncated for row in n_best]
+
+
+def test_the_inside_of_a_class_has_all_letters():
+    """The expression of the graph holds for the same characters as Python's categories."""
+    characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+    found = without_letters(tf.constant(characters)).numpy()
+    assert found.tolist() == [unicodedata.category(c)[0] != "L" for c in characters]
+
+
+HALF_CHARACTERS = {
+    "beam": {"beam_size": 3, "num_hypotheses": 3},
+    "greedy": {"beam_size": 1},
+    "samples": {"sampling": True, "num_hypotheses": 4},
+    "short": {"beam_size": 3, "max_length": 2},
+}
+
+
+@pytest.mark.parametrize("options", HALF_CHARACTERS.values(), ids=HALF_CHARACTERS)
+def test_outputs_have_whole_characters_only(translator, options):
+    """A model that can predict bytes of characters only, in Python and in the graph."""
+    bytes_of = [f"<0x{byte:02X}>" for byte in "éÃ猫🙂".encode()]
+    of_bytes = of_pieces(translator, *bytes_of, "▁", **options)
+    n_best = of_bytes.n_best(SENTENCES)
+    texts = [prediction.text for row in n_best for prediction in row]
+    assert not any("\ufffd" in text for text in texts)
+    found = of_bytes.graph(jit_compile=False).n_best(tf.constant(SENTENCES))
+    in_graph = [
+        [text.decode("utf-8") for text, score in zip(*row, strict=True) if score > NEG_INF]
+        for row in zip(found["translations"].numpy(), found["scores"].numpy(), strict=True)
+    ]
+    assert in_graph == [[prediction.text for prediction in row] for row in n_best]
+
+
+def test_after_a_prefix_that_ends_in_a_space_a_new_word_follows(translator):
+    """Of all prefixes of a translation, at least one ends in a space; others continue a word."""
+    for options in ({"beam_size": 3}, {"beam_size": 1}, {"sampling": True}):
+        predict = with_options(translator, min_length=8, **options)
+        prefixes = ["ein ", "ein", "ein\u00a0", "e", " ", ""]
+        texts = texts_of(predict(["twenty-one"] * len(prefixes), prefixes))
+        assert texts[0].startswith("ein ")
+        assert len(texts[0]) > len("ein ")
+        assert texts[2] == texts[0]
+        assert texts[1].startswith("ein")
+        assert texts[3].startswith("e")
+        assert texts[4] == texts[5] == predict(["twenty-one"])[0].text
 
 
 def test_a_long_sentence_is_cut_at_max_source_length(run):
@@ -258,6 +335,38 @@ def test_the_attention_for_a_token_depends_on_earlier_tokens_only(translator):
     shared = same.index(False) + 1
     np.testing.assert_allclose(one.weights[:shared], other.weights[:shared], atol=1e-6)
     assert not np.allclose(one.weights[shared], other.weights[shared], atol=1e-6)
+
+
+ODD_WORDS = [
+    "a\u2581b c",
+    "one\u00a0two\tthree",
+    "a \u200b b",
+    "\u2581",
+    "x\x1cy",
+    "\ufeffone \0 two",
+]
+
+
+@pytest.mark.parametrize("normalization", ["identity", "nmt_nfc"])
+def test_links_and_weights_are_those_of_the_words_of_split(translator, normalization):
+    texts = [*ODD_WORDS, "one two", "twenty-one  ", "\t", ""] * 2
+    lines = ["one two three", "ein zwei"]
+    tokenizer = Tokenizer.train(lines, 320, normalization)
+    model = build_model(Config(model=translator.model.config), tokenizer.vocabulary_size, "float32")
+    aligner = Translator(model, tokenizer, DecodeConfig(max_source_length=12))
+    for text, translation, found in zip(
+        texts, texts[::-1], aligner.align(texts, texts[::-1]), strict=True
+    ):
+        for source, target in found.links():
+            assert 0 <= source < len(text.split())
+            assert 0 <= target < len(translation.split())
+        if found.source.pieces:
+            weights = join_pieces(found.weights, found.target, found.source)[:-1, :-1]
+            assert weights.shape == (
+                len(translation.replace("\0", "").split()),
+                len(text.replace("\0", "").split()),
+            )
+            assert np.isfinite(weights).all()
 
 
 def test_alignments_do_not_depend_on_the_batch(translator):

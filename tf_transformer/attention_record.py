@@ -61,7 +61,7 @@ class Tokens(NamedTuple):
 def join_pieces(weights: np.ndarray, queries: Tokens, keys: Tokens) -> np.ndarray:
     """Weights of words: the mean over the pieces of a query, the sum over those of a key.
 
-    Rows of words sum to 1 as those of pieces do.
+    Rows of words sum to 1 as rows of pieces do; a word without pieces has zeros.
 
     Args:
         weights: float array (..., T, S) of pieces.
@@ -72,7 +72,7 @@ def join_pieces(weights: np.ndarray, queries: Tokens, keys: Tokens) -> np.ndarra
         float array (..., words of queries, words of keys).
     """
     rows = np.eye(len(queries.words))[:, queries.word_of]  # (words, T)
-    rows /= rows.sum(axis=1, keepdims=True)
+    rows /= np.maximum(rows.sum(axis=1, keepdims=True), 1)
     return rows @ weights @ np.eye(len(keys.words))[keys.word_of]
 
 

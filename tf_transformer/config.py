@@ -548,7 +548,8 @@ class TrainConfig:
 class DecodeConfig:
     """How predictions are searched for (paper section 6.1).
 
-    Lengths count target tokens with the end token.
+    Longest lengths count target tokens with the end token: a prediction of so many tokens without
+    it is marked as truncated. Shortest lengths count tokens of text, without the end token.
 
     Attributes:
         beam_size: hypotheses kept per sentence (W); 1: greedy.
@@ -559,11 +560,16 @@ class DecodeConfig:
         distinct: whether the predictions for a sentence are different texts. Of hypotheses with
             equal texts, which differ in their tokens or were drawn twice, the best is kept, so
             there may be fewer than num_hypotheses.
-        max_extra_length: longest prediction: input tokens · max_length_ratio + this.
+        max_extra_length: longest prediction: input tokens · max_length_ratio + this. Both sides
+            count the end token.
         max_length_ratio: see max_extra_length.
-        max_length: longest prediction for any input; 0: no such limit.
-        min_length: shortest prediction.
-        min_length_ratio: shortest prediction: input tokens times this.
+        max_length: longest prediction for any input in tokens, with the end token; 0: no such
+            limit.
+        min_length: shortest prediction in tokens of text, without the end token. Longest lengths
+            come first.
+        min_length_ratio: shortest prediction: input tokens times this, both without the end token.
+        copy_without_letters: for translation, copy a text without letters, such as 17 or ***,
+            with the score 0.
         no_repeat_ngram_size: no sequence of this many tokens occurs twice; 0: any may.
         repetition_penalty: multiplies log-probabilities of tokens that a prediction already has.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
@@ -597,6 +603,7 @@ class DecodeConfig:
     max_length: int = 0
     min_length: int = 0
     min_length_ratio: float = 0.0
+    copy_without_letters: bool = False
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     excluded_tokens: tuple[str, ...] = ()

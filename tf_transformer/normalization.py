@@ -17,6 +17,7 @@ import pathlib
 import sys
 import tempfile
 import unicodedata
+from collections.abc import Callable
 
 import sentencepiece
 
@@ -42,7 +43,7 @@ def normalize(text: str) -> str:
         >>> normalize("cafe\u0301\u00a0na\u200bi\u0308f")
         'café naïf'
     """
-    return _normalizer(folds_spaces=False, escapes_spaces=False).Normalize(well_formed(text))
+    return _normalizer(folds_spaces=False, escapes_spaces=False).Normalize(clean(text))
 
 
 def comparable(text: str) -> str:
@@ -60,25 +61,32 @@ def is_blank(text: str) -> bool:
     return all(unicodedata.category(character) in _BLANK for character in text)
 
 
+def has_letters(text: str) -> bool:
+    """Whether the text has a letter of any script."""
+    return any(unicodedata.category(character).startswith("L") for character in text)
+
+
 @functools.cache
-def blank_pattern() -> str:
-    """`is_blank` as a regular expression of RE2: an exported graph has no table of its own."""
-    codes = [code for code in range(sys.maxunicode + 1) if is_blank(chr(code))]
-    ranges = [
-        (codes[start], codes[end - 1])
-        for start, end in itertools.pairwise(
-            [0, *(i for i in range(1, len(codes)) if codes[i] > codes[i - 1] + 1), len(codes)]
-        )
-    ]
-    return "[" + "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in ranges) + "]*"
+def class_of(predicate: Callable[[str], bool]) -> str:
+    """The characters for which `predicate` holds, as the inside of a class of RE2.
+
+    RE2 has classes of its own, by another version of Unicode. An exported graph takes this one.
+    """
+    codes = [code for code in range(sys.maxunicode + 1) if predicate(chr(code))]
+    starts = [0, *(i for i in range(1, len(codes)) if codes[i] > codes[i - 1] + 1), len(codes)]
+    return "".join(
+        rf"\x{{{codes[start]:X}}}-\x{{{codes[end - 1]:X}}}"
+        for start, end in itertools.pairwise(starts)
+    )
+
+
+def clean(text: str) -> str:
+    """The text as SentencePiece takes it: well-formed, and without NUL, which needs no rule."""
+    return well_formed(text).replace("\0", "")
 
 
 def well_formed(text: str) -> str:
-    """The text without NUL, with U+FFFD for every lone surrogate, which UTF-8 cannot encode.
-
-    A rule table of SentencePiece cannot have a rule for NUL.
-    """
-    text = text.replace("\0", "")
+    """The text with U+FFFD for every lone surrogate, which UTF-8 cannot encode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

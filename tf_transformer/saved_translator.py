@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
+from tf_transformer.normalization import well_formed
 from tf_transformer.predictors.predictor import PairScore, Prediction, as_texts
 from tf_transformer.threads import require_threads
-from tf_transformer.tokenizer import well_formed
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")
 SIGNATURES = ("serving_default", "n_best", "score")

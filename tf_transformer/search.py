@@ -279,12 +279,15 @@ def max_target_lengths(lengths, config: DecodeConfig, limit=None):
 
 
 def min_target_lengths(lengths, limits, config: DecodeConfig):
-    """Smallest number of target tokens, at most the limit; None without a minimum."""
+    """Smallest number of target tokens, at most the limit; None without a minimum.
+
+    The options count tokens of text; these numbers, like `lengths`, count the end token.
+    """
     if not config.min_length and not config.min_length_ratio:
         return None
-    scaled = ops.cast(lengths, "float32") * config.min_length_ratio
+    scaled = ops.cast(lengths - 1, "float32") * config.min_length_ratio
     fewest = ops.cast(ops.ceil(scaled - ROUNDING), "int32")
-    return ops.minimum(ops.maximum(fewest, config.min_length), limits)
+    return ops.minimum(ops.maximum(fewest, config.min_length) + 1, limits)
 
 
 def random_numbers(source: tf.Tensor, rows: int, length: tf.Tensor, seed: int) -> tf.Tensor:

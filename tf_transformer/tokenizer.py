@@ -16,6 +16,7 @@ import io
 import itertools
 import os
 import pathlib
+import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -23,10 +24,19 @@ import sentencepiece
 
 from tf_transformer.errors import InputError
 from tf_transformer.files import write_whole
-from tf_transformer.normalization import NMT_NFC, is_blank, normalize, well_formed, with_rules
+from tf_transformer.normalization import (
+    NMT_NFC,
+    clean,
+    is_blank,
+    normalize,
+    with_rules,
+)
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 BYTES = 261  # size of the vocabulary without pieces: 4 special ids, 256 bytes, the blank
+_THREADS = 16  # unigrams depend on their number, so every machine has the same
+_SEED = 1  # of the sample of the lines; SentencePiece's own is another one in each process
+_LONGEST = 4192  # bytes of a line: SentencePiece drops longer ones
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
 # Differs from the paper: BPE on raw text, with bytes for characters outside the vocabulary; the
 # paper has BPE on tokenised text.
@@ -34,7 +44,6 @@ _TRAINER_OPTIONS: dict[str, Any] = {
     "hard_vocab_limit": False,
     "character_coverage": 0.9999,  # rarer characters are encoded as bytes
     "byte_fallback": True,
-    "shuffle_input_sentence": True,
     "pad_id": PAD_ID,
     "bos_id": BOS_ID,
     "eos_id": EOS_ID,
@@ -110,13 +119,12 @@ class Tokenizer:
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_lines_with_text(lines),
+                sentence_iterator=_sample(_lines_with_text(lines), max_lines),
                 model_writer=model,
                 vocab_size=vocabulary_size,
                 model_type=segmentation,
                 normalization_rule_name=normalization,
-                input_sentence_size=max_lines,
-                num_threads=os.cpu_count() or 1,
+                num_threads=_THREADS,
                 user_defined_symbols=list(symbols),
                 **_TRAINER_OPTIONS,
             )
@@ -193,7 +201,7 @@ class Tokenizer:
             >>> tokenizer.decode([*start, *rest])
             'a house'
         """
-        ids = self._processor.encode(self.boundary + well_formed(text))
+        ids = self._processor.encode(self.boundary + clean(text))
         return [*ids[len(self.boundary_ids) :], EOS_ID]
 
     @property
@@ -207,8 +215,35 @@ class Tokenizer:
         """Whether a text ends in a space, which `encode` drops, so that a new word follows."""
         if self.vocabulary_size == BYTES or is_blank(text):
             return False
-        ids = self._processor.encode(well_formed(text) + self.boundary)
+        ids = self._processor.encode(clean(text) + self.boundary)
         return ids[-1 - len(self.boundary.encode())] == self.space_id
+
+    def word_of_pieces(self, text: str) -> list[int]:
+        """The place in `text.split()` of the word of each id of a text, without the end.
+
+        A space belongs to the word after it. Python's words and those of pieces differ: for
+        example, U+2581 in a text divides pieces only.
+        """
+        text = clean(text)
+        if is_blank(text):
+            return []
+        pairs = zip(" " + text[:-1], text, strict=True)
+        starts = itertools.accumulate(
+            before.isspace() and not here.isspace() for before, here in pairs
+        )
+        last = len(text.split()) - 1
+        word_at = [
+            min(count - (not here.isspace()), last)
+            for count, here in zip(starts, text, strict=True)
+        ]
+        _, places = self._processor.normalize(text, with_offsets=True)  # of characters in the text
+        end, words = 0, []
+        for token in self._processor.encode(text):
+            byte = self.byte_of.get(token)
+            continues = byte is not None and 0x80 <= byte < 0xC0  # a character that has begun
+            end += len(self.piece(token)) if byte is None else not continues
+            words.append(word_at[min(places[end - 1], len(text) - 1)])
+        return words
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many lines, on all cores."""
@@ -309,17 +344,41 @@ def _model_of_bytes(normalization: str) -> bytes:
 
 
 def _text(line: str) -> str:
-    return "" if is_blank(line) else well_formed(line)
+    return "" if is_blank(line) else clean(line)
 
 
 def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are not blank.
+    """The lines that are not blank, long ones in parts.
 
     Raises:
         InputError: when all are blank.
     """
-    with_text = (line for line in lines if not is_blank(line))
+    with_text = (part for line in lines for part in _parts(line) if not is_blank(part))
     first = next(with_text, None)
     if first is None:
         raise InputError("there is no text to train a tokenizer on: every line is empty.")
     return itertools.chain([first], with_text)
+
+
+def _sample(lines: Iterable[str], size: int) -> Iterator[str]:
+    """A random sample of the lines, or all of them if they are at most `size`."""
+    rng, sample = random.Random(_SEED), list[str]()
+    for count, line in enumerate(lines, 1):
+        if count <= size:
+            sample.append(line)
+        elif (place := rng.randrange(count)) < size:
+            sample[place] = line
+    sample.reverse()
+    while sample:
+        yield sample.pop()  # SentencePiece has a copy of those before
+
+
+def _parts(line: str) -> Iterator[str]:
+    """The line in parts that SentencePiece's trainer takes, divided at spaces where it has some."""
+    start, longest = 0, _LONGEST // 4  # characters of at most 4 bytes
+    is_long = len(line) > longest and len(clean(line).encode("utf-8")) > _LONGEST
+    while is_long and len(line) - start > longest:
+        end = line.rfind(" ", start + 1, start + longest) + 1 or start + longest
+        yield line[start:end]
+        start = end
+    yield line[start:]

@@ -12,6 +12,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.normalization import clean
 from tf_transformer.predictors.predictor import as_texts
 from tf_transformer.predictors.text_predictor import TextPredictor
 from tf_transformer.saved_translator import SavedTranslator, Translation
@@ -37,7 +38,7 @@ class Alignment(NamedTuple):
         most, and words are linked if any of their pieces are.
 
         Args:
-            unit: whether the positions count words, which blanks separate, or pieces.
+            unit: whether the positions count words, those of `str.split()`, or pieces.
         """
         if len(self.source.pieces) < 2:
             return []
@@ -66,6 +67,7 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
+    copies = True
 
     def __init__(
         self, model: Transformer | RecurrentModel, tokenizer: Tokenizer, config: DecodeConfig
@@ -131,10 +133,18 @@ class Translator(TextPredictor):
                 )
             weights = of_layers[:, layer]
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
-                text, translation = map(self.tokens, ids)
+                both = (texts[i], translations[i])
+                text, translation = map(self._tokens_in_words, both, ids)
                 matrix = matrix[: len(translation.pieces), : len(text.pieces)]
                 result[i] = Alignment(text, translation, matrix)
         return result
+
+    def _tokens_in_words(self, text: str, ids: np.ndarray) -> Tokens:
+        """The pieces of a text, which may be cut, with the words of `str.split()`."""
+        pieces = self.tokens(ids).pieces
+        words = [*clean(text).split(), pieces[-1]]
+        word_of = self.tokenizer.word_of_pieces(text)[: len(pieces) - 1]
+        return Tokens(pieces, words, [*word_of, len(words) - 1])
 
 
 def build_model(config: Config, vocabulary_size: int, dtype: str) -> Transformer | RecurrentModel:

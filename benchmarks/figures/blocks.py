@@ -391,6 +391,10 @@ BLOCKS: dict[str, Renderer] = {
         },
         left=0,
     ),
+    "text_forms": fields_of(
+        "text_forms",
+        {"form": "form of the text", "bleu_before": "without the rules", "bleu_now": "BLEU now"},
+    ),
     "train": train,
 }
 

@@ -47,6 +47,7 @@ KEY_FIELDS: dict[str, tuple[str, ...]] = {
     "remat": ("remat",),
     "scaling": ("part",),
     "serving_load": ("clients",),
+    "text_forms": ("form",),
     "train_avx2": ("shape", "system"),
     "train_base": ("system",),
     "train_intel": ("shape", "system"),

@@ -50,15 +50,16 @@ def main(run_dir: str, before: str, source: str, reference: str, output: str = "
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
     now = Translator.from_run(run_dir)
     old = Translator(now.model, Tokenizer.load(before), now.config)
+    metric = sacrebleu.BLEU()
     rows: list[dict[str, str | float]] = []
     for name, form in FORMS.items():
         row: dict[str, str | float] = {"form": name}
         for when, translator in (("before", old), ("now", now)):
             found = [each.text for each in translator([form(text) for text in texts])]
-            row[f"bleu_{when}"] = round(sacrebleu.corpus_bleu(found, [references]).score, 2)
+            row[f"bleu_{when}"] = round(metric.corpus_score(found, [references]).score, 2)
         rows.append(row)
     print(of_rows(rows))
-    summary = {"sentences": len(texts), "signature": str(sacrebleu.BLEU().get_signature())}
+    summary = {"sentences": len(texts), "signature": str(metric.get_signature())}
     results.save(output, rows, ("tensorflow", "keras", "sacrebleu"), summary=summary)
 
 

@@ -215,6 +215,28 @@ def test_truncated_lines_are_reported(run, tmp_path, capsys):
     assert "cut" not in capsys.readouterr().err
 
 
+def test_lines_of_several_sentences_and_empty_outputs_are_reported(run, tmp_path, capsys):
+    """The first translations can be spaces only."""
+    from tf_transformer.tokenizer import Tokenizer
+
+    lines = ["one", "One. Two.", "", "17", "Mr. Smith", "two"]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n", "utf-8")
+    files = {"input": str(tmp_path / "in"), "output": str(tmp_path / "out")}
+    of_spaces = Tokenizer.load(run / "tokenizer.model")
+    pieces = [of_spaces.piece(i) for i in range(4, of_spaces.vocabulary_size)]
+    options = {"excluded_tokens": tuple(piece for piece in pieces if piece != "▁")}
+    translate.main(str(run), **files, max_length=2, copy_without_letters=True, **options)
+    report = capsys.readouterr().err
+    assert "give one per line): 1 line (2)\n" in report
+    assert "empty output (try --min_length 1): 4 lines (1, 2, 5, 6)\n" in report
+    assert (tmp_path / "out").read_text("utf-8").split("\n")[3] == "17"
+    (tmp_path / "out").unlink()
+    translate.main(str(run), **files, min_length=1)
+    report = capsys.readouterr().err
+    assert "give one per line): 1 line (2)\n" in report
+    assert "empty output" not in report
+
+
 def test_a_report_lists_the_first_lines():
     lines = translate.LineNumbers()
     for number in range(1, 1001):

@@ -22,6 +22,7 @@ class Upper:
     name = "upper"
     samples = ()
     can_align = True
+    translates = True
     controls = {  # noqa: RUF012
         "beam_size": Control("Beam size", 4, 1, 10, 1),
         "length_penalty": Control("Length penalty", 0.6, 0, 2, 0.1),

@@ -133,10 +133,13 @@ def test_the_search_gives_the_same_translations_and_scores(
     np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
 
 
+PARTS_OF_CHARACTERS = tuple(f"<0x{byte:02X}>" for byte in range(128, 256))
+
+
 @pytest.mark.parametrize(
     ("excluding", "end"),
     [
-        ({"min_length": 9}, 2.0),
+        ({"min_length": 9, "excluded_tokens": PARTS_OF_CHARACTERS}, 2.0),
         ({"no_repeat_ngram_size": 1}, 0.0),
         ({"excluded_tokens": tuple(f"<0x{byte:02X}>" for byte in range(256))}, 0.0),
     ],

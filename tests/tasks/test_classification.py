@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.normalization import well_formed
 from tf_transformer.objectives import CrossEntropy
 from tf_transformer.predictors.text_predictor import pad
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks import load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.translation_scores import ScoreOptions
-from tf_transformer.tokenizer import well_formed
 
 MODEL = ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout_rate=0.0)
 SIZES = {"vocabulary_size": 320, "batch_tokens": 500, "max_length": 40}

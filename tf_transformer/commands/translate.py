@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line
+from tf_transformer.normalization import has_letters
 from tf_transformer.outputs import require_free
 from tf_transformer.run_folder import RunFolder
+from tf_transformer.sentences import has_several_sentences
 from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
 from tf_transformer.visualization.attention_file import AttentionFile
 from tf_transformer.word_alignment import Unit
@@ -42,7 +44,8 @@ def main(
 
     Lines of a terminal are translated one by one, those of a pipe at the latest when no line has
     arrived for 0.2 s. At the end, stderr has the numbers of lines that were cut because they are
-    longer than --max_source_length, and of outputs that reached their length limit.
+    longer than --max_source_length, and of outputs that reached their length limit. For a
+    translator it also has those of lines with several sentences, and of texts with an empty output.
 
     Args:
         run_dir: the run's folder.
@@ -60,7 +63,7 @@ def main(
             first, as `line ||| translation ||| score`; lines are counted from 0.
         scores_output: file for the score of each translation.
         alignments_output: file for links `s-t`: a piece of the target's word t attended most to a
-            piece of the source's word s. Blanks separate words, which are counted from 0.
+            piece of the source's word s. Words are those of str.split(), counted from 0.
         alignment_unit: whether links are between words or between pieces of the tokenizer.
         attention_output: file for the attention weights of all layers and heads: a page (.html,
             of the first 100 lines), a picture (.png or .svg, of the first line) or numbers (.json,
@@ -110,6 +113,8 @@ def main(
     if attention:
         step = recording(predictor, step, attention)
     report = TruncationReport(step, stream.done, predictor.max_source_length)
+    if not score_target and getattr(predictor, "output", "") == "translation":
+        report.watches_sentences = True
     stream.run(report)
     sys.stderr.write(str(report) + (attention.write() if attention else ""))
 
@@ -233,7 +238,12 @@ class TruncationReport:
         step: the other step.
         done: number of lines before the first call.
         longest: `max_source_length` of the predictor.
+
+    Attributes:
+        watches_sentences: whether to count inputs of several sentences, and empty outputs.
     """
+
+    watches_sentences = False
 
     def __init__(self, step: Step, done: int, longest: int):
         self._step = step
@@ -241,9 +251,17 @@ class TruncationReport:
         self._longest = longest
         self._cut = LineNumbers()
         self._at_limit = LineNumbers()
+        self._several = LineNumbers()
+        self._empty = LineNumbers()
 
     def __call__(self, *columns: Sequence[str], progress: Progress) -> Sequence[Line]:
         lines = self._step(*columns, progress=progress)
+        if self.watches_sentences:
+            for number, (text, line) in enumerate(zip(columns[0], lines, strict=True), self._done):
+                if has_several_sentences(text):
+                    self._several.add(number + 1)
+                if has_letters(text) and not line.n_best[0].text:
+                    self._empty.add(number + 1)
         for line in lines:
             self._done += 1
             if line.cut:
@@ -253,10 +271,12 @@ class TruncationReport:
         return lines
 
     def __str__(self) -> str:
-        """A line for each of the two, if there was one."""
+        """A line for each kind that was found."""
         found = {
             f"cut to {self._longest:,} tokens (--max_source_length)": self._cut,
             "output ends at its length limit": self._at_limit,
+            "several sentences, some of which may be lost (give one per line)": self._several,
+            "empty output (try --min_length 1)": self._empty,
         }
         return "".join(f"{text}: {lines}\n" for text, lines in found.items() if lines.count)
 

@@ -17,7 +17,8 @@ from tf_transformer.demo.batches import Batches, FullError
 from tf_transformer.demo.models import DemoModel, Options
 from tf_transformer.errors import InputError
 from tf_transformer.files import one_line
-from tf_transformer.tokenizer import well_formed
+from tf_transformer.normalization import well_formed
+from tf_transformer.sentences import has_several_sentences
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
 LIMITS = {"bytes": 2**18, "lines": 128, "characters": 2000, "text": 20_000, "upload": 2**22}
@@ -82,6 +83,7 @@ class Demo:
                 "controls": controls,
                 "samples": model.samples,
                 "can_align": model.can_align,
+                "translates": model.translates,
                 "limits": LIMITS,
             },
             headers=HEADERS,
@@ -104,7 +106,8 @@ class Demo:
                         for found in line
                     ]
                     for line in lines
-                ]
+                ],
+                "several_sentences": list(map(has_several_sentences, texts)),
             },
             headers=HEADERS,
         )

@@ -56,12 +56,14 @@ class DemoModel(Protocol):
         controls: its options by name; {}: none.
         samples: inputs to try.
         can_align: whether `align` works.
+        translates: whether it is a translator.
     """
 
     name: str
     controls: dict[str, Control]
     samples: list[str]
     can_align: bool
+    translates: bool
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
         """The predictions for each text, best first, at least one.
@@ -94,7 +96,7 @@ class RunModel:
         texts = run.load_samples() if run.samples.is_file() else []
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run_dir, dtype)
-        self.can_align = hasattr(self._predictor, "align")
+        self.can_align = self.translates = hasattr(self._predictor, "align")
         searches = isinstance(self._predictor, TextPredictor)
         self.controls = controls_of(self._predictor.config) if searches else {}
         self._length_penalty, self._temperature = tf.Variable(0.0), tf.Variable(1.0)
@@ -161,6 +163,7 @@ class SavedModel:
     """
 
     can_align = False
+    translates = True
 
     def __init__(self, path: str | os.PathLike):
         self.name = str(path)
@@ -187,6 +190,7 @@ class ServedModel:
     """
 
     can_align = False
+    translates = False  # not known
 
     def __init__(self, server: str, model: str):
         self.name = f"{model} on {server}"

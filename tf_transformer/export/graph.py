@@ -14,7 +14,7 @@ from tf_transformer.export.micro_batches import (
     run_in_micro_batches,
 )
 from tf_transformer.export.parallel_search import ParallelSearch, SearchIds
-from tf_transformer.export.valid_text import WholeCharacters, clean
+from tf_transformer.export.valid_text import WholeCharacters, clean, without_letters
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -152,15 +152,23 @@ class ServingGraph(tf.Module):
             return self._max_rows(length)
 
         lengths = _lengths(sources)
-        with_text = tf.where(lengths >= self.model.shortest_source, lengths, 0)
+        searched = lengths >= self.model.shortest_source
+        result = tf.fill((tf.size(text), count), "")
+        if self.config.copy_without_letters:
+            copied = without_letters(text)
+            searched, cut = searched & ~copied, cut & ~copied
+            is_first = tf.range(count) == 0
+            result = tf.where(copied[:, None] & is_first, text[:, None], result)
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         batch = tf.shape(text)[0]
         of_none = (
-            tf.fill((batch, count), ""),
+            result,
             tf.tile(score_of_none[None], (batch, 1)),
             tf.zeros((batch,), tf.bool),
         )
-        texts, scores, at_limit = run_in_micro_batches(run, with_text, max_rows, of_none)
+        texts, scores, at_limit = run_in_micro_batches(
+            run, tf.where(searched, lengths, 0), max_rows, of_none
+        )
         return texts, scores, tf.logical_or(cut, at_limit)
 
     def search(self, search: SearchIds, ids: tf.Tensor, text: tf.Tensor) -> Hypotheses:

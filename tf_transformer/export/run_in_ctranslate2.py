@@ -92,6 +92,9 @@ class Model:
         """All translations of the beam, best first; of equal texts only the best is kept."""
         sources = self.pieces(texts)
         result = [[Translation("", 0.0)] for _ in texts]
+        for i, text in enumerate(texts):
+            if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
+                result[i], sources[i] = [Translation(clean(text), 0.0)], []
         for length, indices in self.by_length(sources).items():
             found = self.translator.translate_batch(
                 [sources[i] for i in indices], **self.options(length)
@@ -135,8 +138,8 @@ class Model:
         search = self.search
         longest = int(length * search["max_length_ratio"] + ROUNDING) + search["max_extra_length"]
         longest = max(1, min(longest, search["max_length"] or longest, search["positions"]))
-        shortest = math.ceil(length * search["min_length_ratio"] - ROUNDING)
-        shortest = min(longest, max(shortest, search["min_length"]))
+        shortest = math.ceil((length - 1) * search["min_length_ratio"] - ROUNDING)
+        shortest = min(longest, 1 + max(shortest, search["min_length"]))
         return {
             "beam_size": search["beam_size"],
             "num_hypotheses": search["beam_size"],
@@ -182,6 +185,11 @@ def clean(text: str) -> str:
     blank = ("Zs", "Zl", "Zp", "Cc", "Cf")
     is_blank = all(unicodedata.category(character) in blank for character in text)
     return "" if is_blank else text.replace("\0", "")
+
+
+def has_letters(text: str) -> bool:
+    """Whether the text has a letter of any script."""
+    return any(unicodedata.category(character).startswith("L") for character in text)
 
 
 def whole_characters(tokens: Sequence[str]) -> Iterator[str]:

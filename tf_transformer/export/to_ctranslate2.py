@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 SEARCH_OPTIONS = (
     *("beam_size", "length_penalty", "max_extra_length", "max_length_ratio", "max_length"),
     *("min_length", "min_length_ratio", "no_repeat_ngram_size", "excluded_tokens"),
-    *("avoid_unknown", "distinct"),
+    *("avoid_unknown", "distinct", "copy_without_letters"),
 )
 # Fields without an equal in CTranslate2's search, and the values that turn them off. CTranslate2's
 # coverage penalty uses one head of one layer, its repetition penalty divides logits where ours

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tf_transformer.normalization import blank_pattern
+from tf_transformer.normalization import class_of, has_letters, is_blank
 from tf_transformer.tokenizer import Tokenizer
 
 # By the first byte of a character: its size in bytes and the range of its second byte.
@@ -28,7 +28,13 @@ def clean(text: tf.Tensor) -> tf.Tensor:
     """
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     text = tf.strings.regex_replace(text, r"\x00", "")
-    return tf.where(tf.strings.regex_full_match(text, blank_pattern()), "", text)
+    return tf.where(tf.strings.regex_full_match(text, f"[{class_of(is_blank)}]*"), "", text)
+
+
+def without_letters(text: tf.Tensor) -> tf.Tensor:
+    """Which of some strings have no letter, though they are not empty."""
+    no_letter = tf.strings.regex_full_match(text, f"[^{class_of(has_letters)}]*")
+    return tf.logical_and(no_letter, tf.not_equal(text, ""))
 
 
 class WholeCharacters:

@@ -14,6 +14,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
+from tf_transformer.normalization import clean, has_letters, is_blank
 from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
@@ -56,6 +57,7 @@ class TextPredictor:
     Attributes:
         output: name of the predicted text in the signatures of a SavedModel.
         symbols: ids that are words of their own.
+        copies: whether `config.copy_without_letters` has an effect.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -63,11 +65,14 @@ class TextPredictor:
 
     output: ClassVar[str] = "prediction"
     symbols: Container[int] = SPECIAL_IDS
+    copies: ClassVar[bool] = False
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
         require_threads()
         self.model = model
         self.tokenizer = tokenizer
+        if not self.copies:
+            config = replace(config, copy_without_letters=False)
         self.config = config
         self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
         if config.avoid_unknown:
@@ -192,6 +197,9 @@ class TextPredictor:
         result = [[Prediction("", 0.0, is_cut)] for is_cut in cut]
         shortest = self.model.shortest_source
         lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
+        for i, text in enumerate(texts):
+            if self._is_copied(text) and not (prefixes and prefixes[i]):
+                result[i], lengths[i] = [Prediction(clean(text), 0.0)], 0
 
         def run(indices: list[int]) -> tuple[list[list[Prediction]], int]:
             inputs = [pad([rows[i] for i in indices])]
@@ -210,6 +218,10 @@ class TextPredictor:
                 result[i] = each
             progress(len(indices), tokens)
         return result
+
+    def _is_copied(self, text: str) -> bool:
+        is_text = not (is_blank(text) or has_letters(text))
+        return self.config.copy_without_letters and is_text
 
     def _search(self, source: np.ndarray, *prefix: np.ndarray) -> Hypotheses:
         """Searches in a graph of which only the part for batches of this kind is traced."""
