@@ -82,8 +82,8 @@ class SavedTranslator:
         """The model's score of each of `translations` as a translation of its text."""
         require_texts(texts=texts, translations=translations)
         found = self._call("score", source=texts, target=translations)
-        pairs = zip(found["score"], found["log_probability"], strict=True)
-        return [PairScore(float(score), float(total)) for score, total in pairs]
+        pairs = zip(found["score"], found["log_probability"], found["truncated"], strict=True)
+        return [PairScore(float(score), float(total), bool(cut)) for score, total, cut in pairs]
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {

@@ -15,6 +15,7 @@ import io
 import itertools
 import os
 import pathlib
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from tf_transformer.files import write_whole
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 BYTES = 261  # size of the vocabulary without pieces: 4 special ids, 256 bytes, the blank
+_USER_DEFINED, _CONTROL = b"\x04", b"\x03"  # SentencePiece's kinds of pieces
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
 # Differs from the paper: BPE on raw text, with bytes for characters outside the vocabulary; the
 # paper has BPE on tokenised text.
@@ -55,8 +57,8 @@ class Tokenizer:
     """
 
     def __init__(self, model: bytes):
-        self.model = model
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self.model = _with_symbols_apart(model)
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         # A character without a piece is encoded as bytes, which no piece reaches across.
         private_use, unknown = map(chr, range(0xE000, 0xF900)), self._processor.unk_id()
         self.boundary = next(c for c in private_use if self._processor.piece_to_id(c) == unknown)
@@ -81,7 +83,8 @@ class Tokenizer:
             normalization: a SentencePiece rule: identity, nfkc or nmt_nfkc.
             segmentation: bpe or unigram.
             max_lines: number of lines used; a random sample of a longer text.
-            symbols: pieces with an id each, in the order of their ids.
+            symbols: pieces with an id each, in the order of their ids. No text has these ids, not
+                even a text that looks like a symbol.
 
         Raises:
             InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
@@ -222,6 +225,10 @@ class Tokenizer:
             if piece[:at] in ids and piece[at:] in ids
         }
 
+    def is_symbol(self, token: int) -> bool:
+        """Whether an id is one of the symbols that the tokenizer was trained with."""
+        return token > UNK_ID and self._processor.is_control(int(token))
+
     def piece(self, token: int) -> str:
         """The piece of text of an id; U+2581 stands for a blank."""
         return self._processor.id_to_piece(int(token))
@@ -243,6 +250,22 @@ class Tokenizer:
                 "begins with U+2581 (▁), as in ▁house."
             )
         return token
+
+
+def _with_symbols_apart(model: bytes) -> bytes:
+    """A SentencePiece model that finds no symbol in text: user-defined pieces as control pieces.
+
+    Symbols follow the special ids. A piece is a protocol buffer: text, score, kind.
+    """
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    for token in range(UNK_ID + 1, processor.get_piece_size()):
+        text = processor.id_to_piece(token).encode()
+        score = struct.pack("<f", processor.get_score(token))
+        piece = b"\n%c%s\x15%s\x18" % (len(text), text, score)
+        if piece + _USER_DEFINED not in model:
+            break
+        model = model.replace(piece + _USER_DEFINED, piece + _CONTROL)
+    return model
 
 
 def _model_of_bytes(normalization: str) -> bytes:

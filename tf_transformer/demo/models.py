@@ -52,12 +52,14 @@ class DemoModel(Protocol):
         name: of the model, for the page.
         controls: its options by name; {}: none.
         samples: inputs to try.
+        example: a text that the model takes, to trace its graphs with.
         can_align: whether `align` works.
     """
 
     name: str
     controls: dict[str, Control]
     samples: list[str]
+    example: str
     can_align: bool
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
@@ -91,6 +93,7 @@ class RunModel:
         texts = run.load_samples() if run.samples.is_file() else []
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run_dir, dtype)
+        self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
         self.can_align = hasattr(self._predictor, "align")
         searches = isinstance(self._predictor, TextPredictor)
         self.controls = controls_of(self._predictor.config) if searches else {}
@@ -157,6 +160,7 @@ class SavedModel:
         InputError: when the folder has no such SavedModel.
     """
 
+    example = "a"
     can_align = False
 
     def __init__(self, path: str | os.PathLike):
@@ -183,6 +187,7 @@ class ServedModel:
         InputError: when the server has no such model or does not answer.
     """
 
+    example = "a"
     can_align = False
 
     def __init__(self, server: str, model: str):
