@@ -100,6 +100,22 @@ def test_counted_words_and_bytes_are_those_that_the_model_reads(size):
         assert spaced == plain
 
 
+@pytest.mark.parametrize("log_probability", [-math.inf, math.nan, -1e6])
+def test_scores_that_are_not_finite_are_null_in_json(
+    log_probability, tmp_path, monkeypatch, capsys
+):
+    scores = perplexities(["a b"], [TextScore(log_probability, 3)])
+    monkeypatch.setattr(LANGUAGE_MODELING, "score_outputs", lambda *files: scores, raising=False)
+    evaluate.main(hypotheses="a", reference="b", task="language_modeling")
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    found = json.loads(capsys.readouterr().out.splitlines()[-1], parse_constant=refuse)
+    assert (found["bits_per_byte"] is None) == (not math.isfinite(log_probability))
+    assert found["tokens"] == 3
+
+
 # --- a run with the commands that everyone uses --------------------------------------------------
 
 

@@ -197,6 +197,9 @@ def test_a_line_without_a_reference_is_an_error(references):
             "expected a reference for each of 1 translations, got 2",
         ),
         (["a"], [["a"]], [], "expected a translation of the baseline for each of 1"),
+        (["a"], [], None, "at least one translation and its reference"),
+        (["a"], ["a"], None, "lists of references, got a text"),
+        ("a", [["a"]], None, "lists of references, got a text"),
     ],
 )
 def test_other_numbers_of_texts_are_errors(hypotheses, references, baseline, message):

@@ -6,6 +6,7 @@ The last line on stdout is one JSON object. With --hypotheses it scores given ou
 """
 
 import json
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,12 @@ def main(
         predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)
         _write(output, predictions)
     print(kind.describe(scores))
-    print(json.dumps(scores))
+    print(json.dumps({name: _for_json(score) for name, score in scores.items()}))
+
+
+def _for_json(score: Any) -> Any:
+    """A score, or None for one that is not finite: JSON has no NaN and no infinity."""
+    return None if isinstance(score, float) and not math.isfinite(score) else score
 
 
 def _check_given(source: str, reference: str, output: str) -> None:

@@ -162,7 +162,9 @@ def _compared(hypotheses, references, baseline, bleu, resamples: int) -> dict[st
 
 
 def _check_numbers(hypotheses, references, baseline) -> None:
-    if not hypotheses and not any(references):
+    if any(isinstance(texts, str) for texts in (hypotheses, references, baseline, *references)):
+        raise InputError("expected lists of translations and lists of references, got a text.")
+    if not references or (not hypotheses and not any(references)):
         raise InputError("expected at least one translation and its reference, got none.")
     others = {"a reference": references, "a translation of the baseline": [baseline]}
     for name, lists in others.items():
