@@ -73,7 +73,7 @@ def main(
         use_one_thread_per_batch(decode.parallel_batches)
 
     if baseline and not hypotheses:
-        raise InputError("--baseline needs --hypotheses: a run's own are those of --output.")
+        raise InputError("--baseline needs --hypotheses, such as a file that --output has written.")
     tokenize = tokenize or (config.train.bleu_tokenize if config else "13a")
     kind = tasks.get(task or (config.task if config else "translation"))
     separator = label_separator or (config.data.label_separator if config else "")
