@@ -235,6 +235,7 @@ class _Names:
 
     def __init__(self, names: list[str]):
         self.vocabulary_size, self.piece = len(names), names.__getitem__
+        self.is_symbol = lambda token: names[token].startswith("<")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ LEVELS = [
     | {"export.micro_batches", "export.parallel_search", "export.valid_text"},
     {"objectives", "heads", "run_folder", "search", "saved_translator", "visualization"},
     {"weights", "export.graph"},
+    {"predictors.batch_predictor"},
     {"predictors.text_predictor", "export.generation", "export.encoder_graph"},
     {"translator"},
     {"predictors"},

@@ -415,3 +415,27 @@ def test_file_that_is_missing(tmp_path):
     assert str(error.value).endswith(
         "tokenizer.model is not a file; it should be a run's tokenizer."
     )
+
+
+@pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
+def test_no_text_has_an_id_that_is_not_text(lines, segmentation):
+    """All pieces as texts, in Python and by the op of the graph; also symbols of a stored model."""
+    symbols = ["<word>", "<(S>", "<)>"]
+    tokenizer = Tokenizer.train(
+        [*lines, *["<word> some <(S> words <)>"] * 50],
+        400,
+        segmentation=segmentation,
+        symbols=symbols,
+    )
+    assert [i for i in range(tokenizer.vocabulary_size) if tokenizer.is_symbol(i)] == [4, 5, 6]
+    assert [tokenizer.piece_to_id(symbol) for symbol in symbols] == [4, 5, 6]
+    pieces = list(map(tokenizer.piece, range(tokenizer.vocabulary_size)))
+    texts = [text.format(piece) for piece in pieces for text in ("{}", "a {} b", "x{}y")]
+    rows = tokenizer.encode_batch(texts)
+    assert rows == list(map(tokenizer.encode, texts))
+    found = tf_text.SentencepieceTokenizer(tokenizer.model).tokenize(texts).to_list()
+    assert found == [row[:-1] for row in rows]
+    rows += map(tokenizer.encode_continuation, texts)
+    assert min(i for row in rows for i in row[:-1]) > tokenizer.piece_to_id(symbols[-1])
+    for text, row in zip(texts, rows, strict=False):
+        assert tokenizer.decode(row).split() == text.replace(BLANK_PIECE, " ").split()

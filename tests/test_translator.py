@@ -237,16 +237,19 @@ def test_truncated_is_a_cut_text_or_a_translation_without_its_end(translator):
     found = set()
     for text, each in zip(texts, other(texts), strict=True):
         is_cut = len(other.tokenizer.encode(text)) > 60
-        assert each.truncated == (is_cut or each.text.count(word) == 2)
+        assert (each.cut, each.at_limit) == (is_cut, each.text.count(word) == 2)
+        assert each.truncated == (each.cut or each.at_limit)
         found.add((is_cut, each.truncated))
     assert found == {(False, False), (False, True), (True, True)}
 
 
 def test_a_prediction_unpacks_into_text_and_score():
-    prediction = Prediction("eins", -1.0, truncated=True)
-    text, score = copy = pickle.loads(pickle.dumps(prediction))
-    assert (text, score, copy.truncated) == ("eins", -1.0, True)
-    assert prediction == ("eins", -1.0)
+    for flags in ({"truncated": True}, {"cut": True}, {"at_limit": True}):
+        prediction = Prediction("eins", -1.0, **flags)
+        text, score = copy = pickle.loads(pickle.dumps(prediction))
+        assert (text, score, copy.truncated) == ("eins", -1.0, True)
+        assert (copy.cut, copy.at_limit) == (prediction.cut, prediction.at_limit)
+        assert prediction == ("eins", -1.0)
 
 
 @pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"sampling": True}])

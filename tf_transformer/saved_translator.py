@@ -85,8 +85,8 @@ class SavedTranslator:
         texts = as_texts(texts)
         translations = as_texts(translations, "translations", texts)
         found = self._call("score", source=texts, target=translations)
-        pairs = zip(found["score"], found["log_probability"], strict=True)
-        return [PairScore(float(score), float(total)) for score, total in pairs]
+        pairs = zip(found["score"], found["log_probability"], found["truncated"], strict=True)
+        return [PairScore(float(score), float(total), bool(cut)) for score, total, cut in pairs]
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {

@@ -17,6 +17,7 @@ import itertools
 import os
 import pathlib
 import random
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ BYTES = 261  # size of the vocabulary without pieces: 4 special ids, 256 bytes, 
 _THREADS = 16  # unigrams depend on their number, so every machine has the same
 _SEED = 1  # of the sample of the lines; SentencePiece's own is another one in each process
 _LONGEST = 4192  # bytes of a line: SentencePiece drops longer ones
+_USER_DEFINED, _CONTROL = b"\x04", b"\x03"  # SentencePiece's kinds of pieces
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
 # Differs from the paper: BPE on raw text, with bytes for characters outside the vocabulary; the
 # paper has BPE on tokenised text.
@@ -66,8 +68,8 @@ class Tokenizer:
     """
 
     def __init__(self, model: bytes):
-        self.model = model
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self.model = _with_symbols_apart(model)
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         pieces = (self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self.byte_of = {piece: byte for byte, piece in enumerate(pieces) if piece != UNK_ID}
         self._ids_of_bytes = {byte: piece for piece, byte in self.byte_of.items()}
@@ -96,7 +98,8 @@ class Tokenizer:
             normalization: nmt_nfc, or a rule of SentencePiece: identity, nfkc or nmt_nfkc.
             segmentation: bpe or unigram.
             max_lines: number of lines used; a random sample of a longer text.
-            symbols: pieces with an id each, in the order of their ids.
+            symbols: pieces with an id each, in the order of their ids. No text has these ids, not
+                even a text that looks like a symbol.
 
         Raises:
             InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
@@ -304,6 +307,10 @@ class Tokenizer:
             if piece[:at] in ids and piece[at:] in ids
         }
 
+    def is_symbol(self, token: int) -> bool:
+        """Whether an id is one of the symbols that the tokenizer was trained with."""
+        return token > UNK_ID and self._processor.is_control(int(token))
+
     def piece(self, token: int) -> str:
         """The piece of text of an id; U+2581 stands for a blank."""
         return self._processor.id_to_piece(int(token))
@@ -325,6 +332,25 @@ class Tokenizer:
                 "begins with U+2581 (▁), as in ▁house."
             )
         return token
+
+
+def _with_symbols_apart(model: bytes) -> bytes:
+    """A SentencePiece model that finds no symbol in text: user-defined pieces as control pieces.
+
+    Symbols follow the special ids. A piece is a protocol buffer: text, score, kind. The package's
+    own module for these needs a newer protobuf than TensorFlow accepts.
+    """
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    for token in range(UNK_ID + 1, processor.get_piece_size()):
+        text = processor.id_to_piece(token).encode()
+        score = struct.pack("<f", processor.get_score(token))
+        length = len(text)  # in groups of 7 bits; the first has a mark when another follows
+        size = bytes([length] if length < 128 else [length % 128 + 128, length // 128])
+        piece = b"\n%s%s\x15%s\x18" % (size, text, score)
+        if piece + _USER_DEFINED not in model:
+            break
+        model = model.replace(piece + _USER_DEFINED, piece + _CONTROL)
+    return model
 
 
 def _model_of_bytes(normalization: str) -> bytes:

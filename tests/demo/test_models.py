@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from rest_server import RestServer
 
+from tf_transformer import kernels, tasks
+from tf_transformer.commands import demo
+from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
+from tf_transformer.demo import models
 from tf_transformer.demo.models import SavedModel, ServedModel
 from tf_transformer.errors import InputError
+from tf_transformer.parsing.linearization import symbols
+from tf_transformer.tokenizer import Tokenizer
 from tf_transformer.translator import Translator
 
 TEXTS = ["twenty-one", "", "two hundred and two", "June twelfth"]
@@ -102,3 +108,31 @@ def test_a_server_predicts_without_the_texts_that_fill_short_lists():
             ServedModel(server.address, "other")
     with pytest.raises(InputError, match=r"no answer from http.*Check that the server runs"):
         served.n_best(["one"], ())
+
+
+DATA = {
+    "language_modeling": {},
+    "parsing": {},
+    "masked_language_modeling": {},
+    "classification": {"labels": ("a", "b")},
+    "classification of pairs": {"labels": ("a", "b"), "text_columns": ("one", "two")},
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_demo_starts_for_every_task(name, monkeypatch):
+    task = tasks.get(name.partition(" ")[0])
+    config = Config(
+        model=ModelConfig(num_layers=1, d_model=8, d_ff=8, num_heads=2),
+        data=DataConfig(**DATA[name]),
+        decode=DecodeConfig(beam_size=2, max_extra_length=2),
+    )
+    actions = symbols(["S"], "in_order") if name == "parsing" else ()
+    tokenizer = Tokenizer.train(["a house", "ein Haus"], 300, symbols=actions)
+    model = task.build_model(config, tokenizer.vocabulary_size, "float32")
+    predictor = task.predictor(model, tokenizer, config.decode)
+    monkeypatch.setattr(models, "load_predictor", lambda *options: predictor)
+    with kernels.use(kernels.PLAIN):  # one search graph
+        loaded = demo.load("runs/x", "", "", "", "float32")
+        assert len(loaded.n_best([loaded.example], ())[0]) >= 1
+    assert bool(loaded.controls) == (name in ("language_modeling", "parsing"))

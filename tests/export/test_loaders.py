@@ -77,10 +77,11 @@ def n_best(translator, text):
 def score(translator, source, target):
     found = translator.score(source, target)
     cut = zip(is_cut(translator, source), is_cut(translator, target), strict=True)
+    assert [pair.cut for pair in found] == [any(pair) for pair in cut]
     return {
         "score": [pair.score for pair in found],
         "log_probability": [pair.log_probability for pair in found],
-        "truncated": [any(pair) for pair in cut],
+        "truncated": [pair.cut for pair in found],
     }
 
 

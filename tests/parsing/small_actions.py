@@ -16,6 +16,7 @@ class Vocabulary:
         ordinary = ["<pad>", "<s>", "</s>", "<unk>", "▁a", "▁b", "b"]
         self._names = [*ordinary, *symbols(labels, linearization)]
         self.vocabulary_size = len(self._names)
+        self.is_symbol = range(len(ordinary), len(self._names)).__contains__
         self.piece, self.id = self._names.__getitem__, self._names.index
 
 

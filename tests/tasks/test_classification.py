@@ -17,7 +17,7 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig,
 from tf_transformer.errors import InputError
 from tf_transformer.normalization import well_formed
 from tf_transformer.objectives import CrossEntropy
-from tf_transformer.predictors.text_predictor import pad
+from tf_transformer.predictors.batch_predictor import pad
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks import load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION

@@ -18,6 +18,7 @@ from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks import TestSet
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING, perplexities
 from tf_transformer.tokenizer import BYTES, Tokenizer
+from tf_transformer.training import trainer
 
 NAMES = ("tom", "mary", "ann", "the old man", "a dog")
 LINES = [f"{name} {verb} {place}" for name in NAMES for verb in ("is", "was") for place in
@@ -99,6 +100,22 @@ def test_counted_words_and_bytes_are_those_that_the_model_reads(size):
         assert spaced == plain
 
 
+@pytest.mark.parametrize("log_probability", [-math.inf, math.nan, -1e6])
+def test_scores_that_are_not_finite_are_null_in_json(
+    log_probability, tmp_path, monkeypatch, capsys
+):
+    scores = perplexities(["a b"], [TextScore(log_probability, 3)])
+    monkeypatch.setattr(LANGUAGE_MODELING, "score_outputs", lambda *files: scores, raising=False)
+    evaluate.main(hypotheses="a", reference="b", task="language_modeling")
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    found = json.loads(capsys.readouterr().out.splitlines()[-1], parse_constant=refuse)
+    assert (found["bits_per_byte"] is None) == (not math.isfinite(log_probability))
+    assert found["tokens"] == 3
+
+
 # --- a run with the commands that everyone uses --------------------------------------------------
 
 
@@ -120,6 +137,22 @@ def run(tmp_path_factory):
         task="language_modeling",
     )
     return folder / "run"
+
+
+def test_options_that_the_task_changes_are_printed(run, capsys):
+    """The run was made with the defaults, 1,024 and 200; it goes on with its own options."""
+    config = RunFolder(run).load_config()
+    trainer.train(config, run)
+    assert " sets " not in capsys.readouterr().out
+    given = dataclasses.replace(
+        config,
+        decode=DecodeConfig(beam_size=1),
+        train=dataclasses.replace(config.train, valid_score_examples=9),
+    )
+    trainer.train(given, run)
+    printed = capsys.readouterr().out
+    assert "language_modeling sets train.valid_score_examples to 0, not 9\n" in printed
+    assert "language_modeling sets decode.max_source_length to 12, not 1024\n" in printed
 
 
 def test_training_lowers_the_loss_and_chooses_by_it(run):
@@ -162,6 +195,15 @@ def test_one_continuation_for_each_prompt(run, tmp_path):
     scores = str(tmp_path / "scores")
     translate.main(*arguments[:2], scores, score_target=str(tmp_path / "prefixes"))
     assert len((tmp_path / "scores").read_text("utf-8").split("\n")) == 4
+
+
+def test_prompts_are_cut_for_predictions_and_not_for_scores(run, tmp_path, capsys):
+    (tmp_path / "in").write_text("tom is at home in the garden\n\n", "utf-8")
+    arguments = (str(run), str(tmp_path / "in"))
+    translate.main(*arguments, str(tmp_path / "out"))
+    assert "cut to 12 tokens (--max_source_length): 1 line (1)\n" in capsys.readouterr().err
+    translate.main(*arguments, str(tmp_path / "scores"), score_target=str(tmp_path / "in"))
+    assert "cut" not in capsys.readouterr().err
 
 
 def test_the_export_answers_in_a_session_as_the_run(run, tmp_path, monkeypatch):

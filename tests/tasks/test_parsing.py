@@ -8,13 +8,16 @@ import pytest
 import tensorflow as tf
 
 from tf_transformer import kernels
-from tf_transformer.commands import evaluate
+from tf_transformer.commands import evaluate, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
 from tf_transformer.export import manifest
+from tf_transformer.parsing.linearization import WORD, Actions, linearization_of
+from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import parse
 from tf_transformer.predictors.parser import Parser
+from tf_transformer.special_ids import UNK_ID
 from tf_transformer.tasks.parsing import PARSING
 from tf_transformer.training import trainer
 
@@ -64,6 +67,25 @@ def test_actions_of_the_linearizations(folder, linearization, expected):
     assert " ".join(map(tokenizer.piece, ids)) == f"{expected} </s>"
 
 
+@pytest.mark.parametrize("linearization", ["brackets", "lexical_in_order"])
+def test_a_word_that_looks_like_an_action_is_a_word(linearization):
+    """Also where the words of trees look so: these are words of text, and no action."""
+    tree = "(S (NP (NN <word>)) (VP (VB <unk>) (XX </s>)))"
+    stream = Examples({"sentence": ["<word> <unk> </s>"] * 99, "tree": [tree] * 99}).stream()
+    tokenizer = PARSING.train_tokenizer(stream, config_of("", linearization))
+    assert linearization_of(tokenizer) == linearization
+    texts = {"sentence": ["<word> <unk> </s>", "a<word>"], "tree": [tree, tree]}
+    encoded = PARSING.encode(texts, tokenizer)
+    in_text = {i for row in encoded["sentence"] for i in row[:-1]}
+    assert min(in_text) > UNK_ID
+    assert not any(map(tokenizer.is_symbol, in_text))
+    actions = Actions.of(tokenizer)
+    assert np.equal(actions.kinds[encoded["tree"][0]], WORD).sum() == 3
+    ids = encoded["tree"][0]
+    restored = restore(ids, ["<word>", "<unk>", "</s>"], actions)
+    assert parse(restored, "here").leaves() == ["<word>", "<unk>", "</s>"]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _small_graphs():
     """Plain kernels have one search graph; tuned ones have another one for single sentences."""
@@ -107,6 +129,24 @@ def test_each_text_gives_a_line_with_a_tree_over_its_words(parser):
     trees = [found.text for found in parser(SENTENCES)]
     assert "\n" not in "".join(trees)
     assert [" ".join(parse(t, "here").leaves()) if t else "" for t in trees] == WORDS
+
+
+def test_cut_lines_are_those_whose_sentence_the_model_did_not_read_whole(
+    parser, folder, tmp_path, capsys
+):
+    """A bracket becomes five characters before the sentence is divided into pieces."""
+    lengths = [len(parser.encode(text)) for text in SENTENCES]
+    longest = sorted(lengths)[2]
+    lines = [str(n) for n, length in enumerate(lengths, 1) if length > longest]
+    assert len(parser.tokenizer.encode(SENTENCES[0])) < lengths[0]
+    (tmp_path / "in").write_text("".join(text + "\n" for text in SENTENCES), "utf-8")
+    translate.main(
+        *(str(folder / "run"), str(tmp_path / "in"), str(tmp_path / "out")),
+        max_source_length=longest,
+    )
+    report = capsys.readouterr().err
+    expected = f"cut to {longest} tokens (--max_source_length): {len(lines)} lines "
+    assert f"{expected}({', '.join(lines)})" in report
 
 
 def test_the_export_gives_the_same_trees_on_the_oldest_server(parser, tmp_path):

@@ -52,6 +52,10 @@ def test_chrf_is_the_metric_where_most_references_are_too_short_for_bleu():
     short, long = "drei kurze Wörter", "ein Satz aus fünf Wörtern"
     assert TRANSLATION.default_metric([short, short, long]) == "chrf"
     assert TRANSLATION.default_metric([short, long]) == "bleu"
+    assert TRANSLATION.default_metric(["我喜欢猫。"]) == "chrf"
+    chinese = TRANSLATION.with_options(ScoreOptions("zh"))
+    assert chinese.default_metric(["我喜欢猫。"]) == "bleu"
+    assert chinese.default_metric(["我。"]) == "chrf"
 
 
 def test_the_signature_is_the_recipe():

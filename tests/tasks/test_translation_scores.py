@@ -4,6 +4,7 @@ import json
 import unicodedata
 from typing import get_args
 
+import numpy as np
 import pytest
 import sacrebleu
 from hypothesis import given, settings
@@ -46,6 +47,7 @@ def test_upper_case_counts_unless_it_is_turned_off():
     assert score_translations(upper, [REFERENCE])["bleu"] < 1
     found = score_translations(upper, [REFERENCE], ScoreOptions(lowercase=True))
     assert found["bleu"] == pytest.approx(100)
+    assert found["exact_match"] == 100
 
 
 def test_a_better_system_is_significantly_better():
@@ -98,6 +100,10 @@ def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lower
     assert found["chrf"] == pytest.approx(chrf.score, abs=1e-9)
     ter = sacrebleu.TER(case_sensitive=not lowercase).corpus_score(hypotheses, expected)
     assert found["ter"] == ter.score
+    case = str.lower if lowercase else str
+    rows = zip(hypotheses, *expected, strict=True)
+    matches = [case(one) in [case(text) for text in row if text] for one, *row in rows]
+    assert found["exact_match"] == pytest.approx(100 * np.mean(matches))
     assert 0 <= found["bleu"] <= 100
     assert 0 <= found["chrf"] <= 100
     if resamples:
@@ -197,6 +203,9 @@ def test_a_line_without_a_reference_is_an_error(references):
             "expected a reference for each of 1 translations, got 2",
         ),
         (["a"], [["a"]], [], "expected a translation of the baseline for each of 1"),
+        (["a"], [], None, "at least one translation and its reference"),
+        (["a"], ["a"], None, "lists of references, got a text"),
+        ("a", [["a"]], None, "lists of references, got a text"),
     ],
 )
 def test_other_numbers_of_texts_are_errors(hypotheses, references, baseline, message):

@@ -1,5 +1,7 @@
 """The best score, and stopping without a better one."""
 
+import math
+
 import pytest
 import tensorflow as tf
 
@@ -47,6 +49,14 @@ def test_it_is_saved_in_checkpoints(tmp_path):
     assert restored.should_stop(3)
     assert restored.best_update.numpy() == 7
     assert restored.metric == "chrf"
+
+
+def test_a_loss_that_is_not_a_number_is_the_worst():
+    stopping = EarlyStopping()
+    assert stopping.update(1.0, math.nan, 1)
+    assert not stopping.update(1.0, math.nan, 2)
+    assert stopping.update(1.0, 0.5, 3)
+    assert not stopping.update(1.0, 0.5, 4)
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def load(run_dir: str, saved_model: str, server: str, model: str, dtype: str) ->
         loaded = SavedModel(saved_model)
     else:
         loaded = RunModel(run_dir, dtype)
-    for texts in (["a"], ["a", "a"]):
-        loaded.n_best(texts, ())
+    for count in (1, 2):
+        loaded.n_best([loaded.example] * count, ())
     if loaded.can_align:
         loaded.align([("a", "a")])
     return loaded

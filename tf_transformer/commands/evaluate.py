@@ -6,6 +6,7 @@ The last line on stdout is one JSON object. With --hypotheses it scores given ou
 """
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
@@ -83,7 +84,7 @@ def main(
         use_one_thread_per_batch(decode.parallel_batches)
 
     if baseline and not hypotheses:
-        raise InputError("--baseline needs --hypotheses: a run's own are those of --output.")
+        raise InputError("--baseline needs --hypotheses, such as a file that --output has written.")
     tokenize = tokenize or (config.train.bleu_tokenize if config else "13a")
     separator = label_separator or (config.data.label_separator if config else "")
     options = ScoreOptions(tokenize, lowercase, ter, resamples, normalize, separator)
@@ -97,7 +98,12 @@ def main(
             lines = "".join(one_line(text) + "\n" for text in predictions)
             write_output(output, lines, overwrite)
     print(kind.describe(scores))
-    print(json.dumps(scores))
+    print(json.dumps({name: _for_json(score) for name, score in scores.items()}))
+
+
+def _for_json(score: Any) -> Any:
+    """A score, or None for one that is not finite: JSON has no NaN and no infinity."""
+    return None if isinstance(score, float) and not math.isfinite(score) else score
 
 
 def _check_given(source: str, reference: str, output: str) -> None:

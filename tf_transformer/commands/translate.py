@@ -125,7 +125,6 @@ class Line(NamedTuple):
     n_best: "list[Prediction]"
     log_probability: float = 0.0  # of a given translation
     links: Sequence[tuple[int, int]] = ()
-    cut: bool = False  # whether a text was longer than `max_source_length`
 
 
 def predicting(predictor: "Predictor") -> Step:
@@ -134,11 +133,7 @@ def predicting(predictor: "Predictor") -> Step:
     def step(
         inputs: Sequence[str], prefixes: Sequence[str] | None = None, *, progress: Progress
     ) -> list[Line]:
-        found = predictor.n_best(inputs, prefixes, progress)
-        return [
-            Line(n_best, cut=is_cut(text, predictor))
-            for text, n_best in zip(inputs, found, strict=True)
-        ]
+        return list(map(Line, predictor.n_best(inputs, prefixes, progress)))
 
     return step
 
@@ -150,20 +145,11 @@ def scoring(predictor: "Predictor") -> Step:
     def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
         scores = predictor.score(inputs, targets, progress)
         return [
-            Line(
-                [Prediction(target, found.score)],
-                found.log_probability,
-                cut=is_cut(text, predictor) or is_cut(target, predictor),
-            )
-            for text, target, found in zip(inputs, targets, scores, strict=True)
+            Line([Prediction(target, found.score, cut=found.cut)], found.log_probability)
+            for target, found in zip(targets, scores, strict=True)
         ]
 
     return step
-
-
-def is_cut(text: str, predictor: "Predictor") -> bool:
-    """Whether the predictor cuts the text, because it is longer than `max_source_length`."""
-    return len(predictor.tokenizer.encode(text)) > predictor.max_source_length
 
 
 def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:
@@ -264,7 +250,7 @@ class TruncationReport:
                     self._empty.add(number + 1)
         for line in lines:
             self._done += 1
-            if line.cut:
+            if line.n_best[0].cut:
                 self._cut.add(self._done)
             elif line.n_best[0].truncated:
                 self._at_limit.add(self._done)

@@ -55,6 +55,7 @@ class DemoModel(Protocol):
         name: of the model, for the page.
         controls: its options by name; {}: none.
         samples: inputs to try.
+        example: a text that the model takes, to trace its graphs with.
         can_align: whether `align` works.
         translates: whether it is a translator.
     """
@@ -62,6 +63,7 @@ class DemoModel(Protocol):
     name: str
     controls: dict[str, Control]
     samples: list[str]
+    example: str
     can_align: bool
     translates: bool
 
@@ -97,6 +99,7 @@ class RunModel:
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run_dir, dtype)
         self.can_align = self.translates = hasattr(self._predictor, "align")
+        self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
         searches = isinstance(self._predictor, TextPredictor)
         self.controls = controls_of(self._predictor.config) if searches else {}
         self._length_penalty, self._temperature = tf.Variable(0.0), tf.Variable(1.0)
@@ -162,6 +165,7 @@ class SavedModel:
         InputError: when the folder has no such SavedModel.
     """
 
+    example = "a"
     can_align = False
     translates = True
 
@@ -189,6 +193,7 @@ class ServedModel:
         InputError: when the server has no such model or does not answer.
     """
 
+    example = "a"
     can_align = False
     translates = False  # not known
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tf_transformer.parsing.trees import Tree, is_word
-from tf_transformer.special_ids import BLANK, EOS_ID, UNK_ID
+from tf_transformer.special_ids import BLANK, EOS_ID
 from tf_transformer.tokenizer import Tokenizer
 
 WORD_PIECE = "<word>"
@@ -61,8 +61,8 @@ def symbols(labels: Iterable[str], linearization: str) -> list[str]:
 
 def linearization_of(tokenizer: Tokenizer) -> str:
     """The name of the linearization that a tokenizer was made for."""
-    lexical = tokenizer.piece_to_id_or_unknown(WORD_PIECE) == UNK_ID
-    in_order = tokenizer.piece_to_id_or_unknown(UNNAMED_CLOSING) != UNK_ID
+    word, closes = map(tokenizer.piece_to_id_or_unknown, (WORD_PIECE, UNNAMED_CLOSING))
+    lexical, in_order = not tokenizer.is_symbol(word), tokenizer.is_symbol(closes)
     return "lexical_" * lexical + ("in_order" if in_order else "brackets")
 
 
@@ -89,15 +89,17 @@ class Actions:
     def of(cls, tokenizer: Tokenizer) -> "Actions":
         """The actions of a run's tokenizer."""
         names = [tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)]
-        ids = {name: i for i, name in enumerate(names)}
-        kinds = np.array([_kind(name) for name in names], np.int32)
+        ids = {name: i for i, name in enumerate(names) if tokenizer.is_symbol(i)}
+        kinds = np.full(len(names), OTHER, np.int32)
+        for name, i in ids.items():
+            kinds[i] = _kind(name)
         kinds[EOS_ID] = END
         brackets = np.isin(kinds, (OPEN, CLOSE))
         labels = [name[2:-1] if each else "" for name, each in zip(names, brackets, strict=True)]
         in_order = UNNAMED_CLOSING in ids
         closings = np.zeros(len(names), np.int32)
-        for i in np.flatnonzero(kinds == OPEN):
-            closings[i] = ids[UNNAMED_CLOSING if in_order else closing(labels[i])]
+        for opened in np.flatnonzero(kinds == OPEN):
+            closings[opened] = ids[UNNAMED_CLOSING if in_order else closing(labels[opened])]
         first_pieces = np.array([name.startswith(BLANK) for name in names])
         if WORD_PIECE in ids:
             word_actions = np.where(first_pieces, ids[WORD_PIECE], 0)
@@ -120,7 +122,7 @@ class Actions:
 
 
 def _kind(piece: str) -> int:
-    """The kind of a piece."""
+    """The kind of a symbol."""
     if piece == WORD_PIECE:
         return WORD
     if len(piece) > 2 and piece.endswith(">"):

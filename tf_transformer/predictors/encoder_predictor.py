@@ -12,14 +12,13 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import EncoderGraph, Outputs
 from tf_transformer.export.graph import write_saved_model
+from tf_transformer.predictors.batch_predictor import BatchAttention, BatchPredictor, pad
 from tf_transformer.predictors.predictor import Progress, no_progress
-from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad
-from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
 
 
-class EncoderPredictor(TextPredictor):
-    """A `TextPredictor` without a search: one forward pass for each text.
+class EncoderPredictor(BatchPredictor):
+    """A predictor without a search: one forward pass for each text.
 
     A subclass has `outputs`, `n_best`, `score` and `signatures`.
 
@@ -35,13 +34,7 @@ class EncoderPredictor(TextPredictor):
     inputs: tuple[str, ...] = ("text",)
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        require_threads()
-        self.model = model
-        self.tokenizer = tokenizer
-        self.config = config
-        self.max_source_length = config.max_source_length
-        if model.config.position == "learned":
-            self.max_source_length = min(self.max_source_length, model.config.max_length)
+        super().__init__(model, tokenizer, config)
         ids = tf.TensorSpec((None, None), tf.int32)
         self._outputs = tf.function(self.outputs, input_signature=[ids], autograph=False)
 

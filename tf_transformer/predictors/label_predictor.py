@@ -114,13 +114,15 @@ class LabelPredictor(EncoderPredictor):
         if self.model.separator:
             pairs = zip(found["label"], found["score"], cut, strict=True)
             return [
-                [Prediction(_text(label), float(score), is_cut)] for label, score, is_cut in pairs
+                [Prediction(_text(label), float(score), cut=is_cut)]
+                for label, score, is_cut in pairs
             ]
         count = self.config.num_hypotheses
         result = []
         for p, is_cut in zip(found["probabilities"], cut, strict=True):
             order = np.argsort(-p, kind="stable")[:count]
-            result.append([Prediction(self.model.labels[i], _log(p[i]), is_cut) for i in order])
+            labels = self.model.labels
+            result.append([Prediction(labels[i], _log(p[i]), cut=is_cut) for i in order])
         return result
 
     def score(
@@ -137,12 +139,13 @@ class LabelPredictor(EncoderPredictor):
         texts = as_texts(texts)
         predictions = as_texts(predictions, "predictions", texts)
         targets = np.array([self.target(label) for label in predictions]).reshape(len(texts), -1)
-        p = self.probabilities(texts, progress)
+        rows, cut = self._cut(map(self.encode, texts))
+        p = self.arrays(rows, progress)["probabilities"]
         if self.model.separator:
             totals = [sum(map(_log, row)) for row in np.where(targets, p, 1 - p)]
         else:
             totals = [_log(row) for row in (p * targets).sum(axis=1)]
-        return [PairScore(total, total) for total in totals]
+        return [PairScore(total, total, is_cut) for total, is_cut in zip(totals, cut, strict=True)]
 
     def target(self, label: str) -> list[int]:
         """1 for the given labels, 0 for the others.

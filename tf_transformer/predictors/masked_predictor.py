@@ -11,6 +11,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import Outputs
 from tf_transformer.models.encoder_only import MaskedLanguageModel
+from tf_transformer.predictors.batch_predictor import pad
 from tf_transformer.predictors.encoder_predictor import EncoderPredictor
 from tf_transformer.predictors.predictor import (
     PairScore,
@@ -20,7 +21,6 @@ from tf_transformer.predictors.predictor import (
     as_texts,
     no_progress,
 )
-from tf_transformer.predictors.text_predictor import pad
 from tf_transformer.predictors.word_numbers import WordNumbers
 from tf_transformer.special_ids import PAD_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -92,7 +92,7 @@ class MaskedPredictor(EncoderPredictor):
         if prefixes is not None:
             raise InputError("masked words are restored all at once; leave out --prefixes.")
         found = self.restore(texts, progress)
-        return [[Prediction(x.text, x.log_probability, x.truncated)] for x in found]
+        return [[Prediction(x.text, x.log_probability, cut=x.truncated)] for x in found]
 
     def score(
         self,

@@ -27,23 +27,53 @@ class Prediction(_ScoredText):
     Attributes:
         text: the predicted text.
         score: its score.
-        truncated: whether the input was longer than `max_source_length` and was cut, or the best
-            prediction for it reached its length limit. Not an item of the tuple, which has two.
+        cut: whether the input was longer than `max_source_length` and was cut.
+        at_limit: whether the best prediction for the input reached its length limit.
+        truncated: whether one of both holds; an export does not tell which one.
+
+    The tuple has two items, text and score.
     """
 
+    cut: bool = False
+    at_limit: bool = False
     truncated: bool = False
 
-    def __new__(cls, text: str, score: float, truncated: bool = False) -> "Prediction":
+    def __new__(
+        cls,
+        text: str,
+        score: float,
+        truncated: bool = False,
+        *,
+        cut: bool = False,
+        at_limit: bool = False,
+    ) -> "Prediction":
         prediction = super().__new__(cls, text, score)
-        prediction.truncated = truncated
+        prediction.cut, prediction.at_limit = cut, at_limit
+        prediction.truncated = truncated or cut or at_limit
         return prediction
 
 
-class PairScore(NamedTuple):
-    """The model's score of a given text: log-probability over length penalty, and without."""
-
+class _Scores(NamedTuple):
     score: float
     log_probability: float
+
+
+class PairScore(_Scores):
+    """The model's score of a given text: log-probability over length penalty, and without.
+
+    Attributes:
+        score: the score.
+        log_probability: the sum of the log-probabilities of its tokens.
+        cut: whether one of the two texts was longer than `max_source_length` and was cut. Not an
+            item of the tuple, which has two.
+    """
+
+    cut: bool = False
+
+    def __new__(cls, score: float, log_probability: float, cut: bool = False) -> "PairScore":
+        scores = super().__new__(cls, score, log_probability)
+        scores.cut = cut
+        return scores
 
 
 class SignatureCase(NamedTuple):

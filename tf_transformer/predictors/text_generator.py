@@ -12,6 +12,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.generation import GenerationGraph
 from tf_transformer.models.language_model import LanguageModel
+from tf_transformer.predictors.batch_predictor import BatchAttention, pad
 from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
@@ -20,7 +21,7 @@ from tf_transformer.predictors.predictor import (
     as_texts,
     no_progress,
 )
-from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad, read_ids
+from tf_transformer.predictors.text_predictor import TextPredictor, read_ids
 from tf_transformer.search import log_probabilities
 from tf_transformer.special_ids import BOS_ID
 from tf_transformer.tokenizer import Tokenizer

@@ -1,20 +1,19 @@
 """Texts in, texts out: a tokenizer, a model and a search in one."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar, NamedTuple, Self, TypeVar
+from typing import ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.attention_record import SPECIAL_IDS, AttentionMap, AttentionRecord, Tokens
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
 from tf_transformer.normalization import clean, has_letters, is_blank
+from tf_transformer.predictors.batch_predictor import BatchAttention, BatchPredictor, pad
 from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
@@ -26,23 +25,11 @@ from tf_transformer.predictors.predictor import (
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.sequences import shift_right
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from tf_transformer.threads import in_parallel, parallel_batches, require_threads
+from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
 
-Batch = TypeVar("Batch")
-Result = TypeVar("Result")
 
-
-class BatchAttention(NamedTuple):
-    """One kind of attention of a batch: `AttentionMap` before ids become tokens."""
-
-    kind: str
-    queries: np.ndarray  # ids (B, T), 0 = padding
-    keys: np.ndarray  # ids (B, S)
-    layers: Sequence[tf.Tensor]  # (B, H, T, S) each
-
-
-class TextPredictor:
+class TextPredictor(BatchPredictor):
     """Predicts a text for each text by a search; `Translator` is one.
 
     A subclass may override `encode`, `encode_target`, `decode`, `search`, `graph`, and for other
@@ -56,7 +43,6 @@ class TextPredictor:
 
     Attributes:
         output: name of the predicted text in the signatures of a SavedModel.
-        symbols: ids that are words of their own.
         copies: whether `config.copy_without_letters` has an effect.
 
     Raises:
@@ -64,23 +50,15 @@ class TextPredictor:
     """
 
     output: ClassVar[str] = "prediction"
-    symbols: Container[int] = SPECIAL_IDS
     copies: ClassVar[bool] = False
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        require_threads()
-        self.model = model
-        self.tokenizer = tokenizer
         if not self.copies:
             config = replace(config, copy_without_letters=False)
-        self.config = config
+        super().__init__(model, tokenizer, config)
         self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
-        # A learned position table has a last row; sinusoids have none.
-        self.max_source_length = config.max_source_length
-        if model.config.position == "learned":
-            self.max_source_length = min(self.max_source_length, model.config.max_length)
         ids = tf.TensorSpec((None, None), tf.int32)
         search = self.search(with_spare_hypotheses(config))
         self._searches = {
@@ -100,10 +78,6 @@ class TextPredictor:
         """Traces one graph for batches of all sizes; a single sentence takes longer in it."""
         for inputs in (1, 2):
             self._searches[True, inputs] = self._searches[False, inputs]
-
-    def encode(self, text: str) -> list[int]:
-        """Ids of a text, the end-of-sentence id last."""
-        return self.tokenizer.encode(text)
 
     def encode_target(self, text: str) -> list[int]:
         """Ids of a given prediction, the end-of-sentence id last."""
@@ -136,46 +110,6 @@ class TextPredictor:
             search, self.tokenizer, self.max_source_length, jit_compile, self.output
         )
 
-    def with_dtype(self, dtype: str) -> Self:
-        """This predictor with weights and computation in another type.
-
-        In bfloat16 weights take half the memory, and a CPU that multiplies bfloat16 or a GPU
-        takes about half the time; softmax, normalisation and scores stay float32.
-
-        Args:
-            dtype: float32 or bfloat16.
-
-        Raises:
-            InputError: for another type.
-        """
-        if dtype not in ("float32", "bfloat16"):
-            raise InputError(f"dtype must be float32 or bfloat16, got {dtype}.")
-        if self.model.compute_dtype == dtype:
-            return self
-        model = type(self.model).from_config(self.model.get_config() | {"dtype": dtype})
-        model.build()
-        for weight, value in zip(model.weights, self.model.weights, strict=True):
-            weight.assign(tf.cast(value.value, weight.dtype))
-        return type(self)(model, self.tokenizer, self.config)
-
-    def __call__(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str] | None = None,
-        progress: Progress = no_progress,
-    ) -> list[Prediction]:
-        """The best prediction for each of `texts`, in their order.
-
-        Texts of similar length are processed together; the order does not matter.
-
-        Args:
-            texts: any strings; an empty or blank one gives an empty prediction.
-            prefixes: for each text the start of its prediction; "" for none. After a space a new
-                word follows.
-            progress: called after each batch.
-        """
-        return [found[0] for found in self.n_best(texts, prefixes, progress)]
-
     def n_best(
         self,
         texts: Sequence[str],
@@ -194,7 +128,7 @@ class TextPredictor:
         prefix_rows = None
         if prefixes is not None:
             prefix_rows = list(map(self.encode_prefix, texts, prefixes))
-        result = [[Prediction("", 0.0, is_cut)] for is_cut in cut]
+        result = [[Prediction("", 0.0, cut=is_cut)] for is_cut in cut]
         shortest = self.model.shortest_source
         lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
         for i, text in enumerate(texts):
@@ -248,40 +182,15 @@ class TextPredictor:
         """
         texts = as_texts(texts)
         predictions = as_texts(predictions, "predictions", texts)
-        result: list[PairScore] = [PairScore(0.0, 0.0)] * len(texts)
+        sources, targets, cut = self._cut_pairs(texts, predictions)
+        result = [PairScore(0.0, 0.0, is_cut) for is_cut in cut]
         for (indices, _, target), found in self._in_parallel(
-            lambda batch: self._score(*batch[1:]), self.pairs(texts, predictions)
+            lambda batch: self._score(*batch[1:]), self._pair_batches(sources, targets)
         ):
-            for i, *numbers in zip(indices, *map(np.asarray, found), strict=True):
-                result[i] = PairScore(*map(float, numbers))
+            for i, score, total in zip(indices, *map(np.asarray, found), strict=True):
+                result[i] = PairScore(float(score), float(total), cut[i])
             progress(len(indices), int((target != PAD_ID).sum()))
         return result
-
-    def attention(self, texts: Sequence[str], predictions: Sequence[str]) -> list[AttentionRecord]:
-        """The attention weights with which the model computes each of `predictions` for its text.
-
-        Args:
-            texts: the inputs.
-            predictions: one per text.
-
-        Self-attention with `model.attention` linear has no weights: such maps are left out.
-        """
-        texts = as_texts(texts)
-        predictions = as_texts(predictions, "predictions", texts)
-        maps: list[list[AttentionMap]] = [[] for _ in texts]
-        for indices, batch in self.attention_batches(texts, predictions):
-            for kind, queries, keys, layers in batch:
-                if not layers:
-                    continue  # linear attention has no weights
-                weights = np.stack([np.asarray(each, np.float32) for each in layers], 1)
-                for i, *rows, matrix in zip(indices, queries, keys, weights, strict=True):
-                    query, key = map(self.tokens, rows)
-                    matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]
-                    maps[i].append(AttentionMap(kind, query, key, matrix))
-        return [
-            AttentionRecord(text, prediction, found)
-            for text, prediction, found in zip(texts, predictions, maps, strict=True)
-        ]
 
     def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]
@@ -300,10 +209,6 @@ class TextPredictor:
                     *kinds,
                 ]
             yield indices, kinds
-
-    def tokens(self, ids: Iterable[int]) -> Tokens:
-        """The pieces and words of ids."""
-        return Tokens.of((i for i in ids if i != PAD_ID), self.tokenizer, self.symbols)
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
         """The signatures of the SavedModel, each with inputs made from `texts` and its outputs.
@@ -359,9 +264,9 @@ class TextPredictor:
     def _predictions(self, text: str, ids, lengths, scores, is_cut: bool) -> list[Prediction]:
         """The predictions for one text: its hypotheses (W, L), without the missing ones."""
         count = max(1, int((lengths > 0).sum()))
-        truncated = is_cut or bool(lengths[0] > 0 and EOS_ID not in ids[0])
+        at_limit = bool(lengths[0] > 0 and EOS_ID not in ids[0])
         found = [
-            Prediction(self.decode(row, text), float(score), truncated)
+            Prediction(self.decode(row, text), float(score), cut=is_cut, at_limit=at_limit)
             for row, score in zip(ids[:count], scores[:count], strict=True)
         ]
         if self.config.distinct:
@@ -371,61 +276,29 @@ class TextPredictor:
             found = list(best.values())
         return found[: self.config.num_hypotheses]
 
-    def _cut(self, rows: Iterable[list[int]]) -> tuple[list[list[int]], list[bool]]:
-        """Rows of at most `max_source_length` ids, the end token last, and whether each was cut."""
-        rows, longest = list(rows), self.max_source_length
-        cut = [len(ids) > longest for ids in rows]
-        return [ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID] for ids in rows], cut
-
     def pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
         """Batches of pairs of texts: their indices, source ids and target ids."""
-        sources, _ = self._cut(map(self.encode, texts))
-        targets, _ = self._cut(map(self.encode_target, predictions))
+        sources, targets, _ = self._cut_pairs(texts, predictions)
+        return self._pair_batches(sources, targets)
+
+    def _cut_pairs(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> tuple[list[list[int]], list[list[int]], list[bool]]:
+        """Ids of texts and of given predictions, and whether one of both was cut."""
+        sources, cut = self._cut(map(self.encode, texts))
+        targets, target_cut = self._cut(map(self.encode_target, predictions))
+        return sources, targets, [any(pair) for pair in zip(cut, target_cut, strict=True)]
+
+    def _pair_batches(
+        self, sources: list[list[int]], targets: list[list[int]]
+    ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
             yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
-
-    def _in_parallel(
-        self, run: Callable[[Batch], Result], batches: Iterable[Batch]
-    ) -> Iterator[tuple[Batch, Result]]:
-        """Each batch with its result, in order; several are computed at a time."""
-        batches = list(batches)
-        count = min(parallel_batches(self.config.parallel_batches), max(1, len(batches)))
-        results = in_parallel(run, batches, count)
-        return zip(batches, results, strict=True)
-
-    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Indices of rows that have a length, longest first.
-
-        No row is shorter than half the longest of its batch.
-        """
-        batch: list[int] = []
-        for i in sorted(
-            filter(lengths.__getitem__, range(len(lengths))), key=lambda i: -lengths[i]
-        ):
-            longest = lengths[batch[0]] if batch else 0
-            full = (
-                len(batch) == self.config.batch_size
-                or (len(batch) + 1) * longest > self.config.batch_tokens
-            )
-            if batch and (full or 2 * lengths[i] < longest):
-                yield batch
-                batch = []
-            batch.append(i)
-        if batch:
-            yield batch
 
 
 def read_ids(target: np.ndarray) -> np.ndarray:
     """The ids (B, T) that a decoder reads to predict each of `target`, 0 at padding."""
     return np.where(target == PAD_ID, PAD_ID, shift_right(target))
-
-
-def pad(rows: list[list[int]]) -> np.ndarray:
-    """Rows of ids as one int32 array (B, L), padded at the end."""
-    array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
-    for target, row in zip(array, rows, strict=True):
-        target[: len(row)] = row
-    return array

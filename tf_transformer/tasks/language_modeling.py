@@ -198,5 +198,5 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
 
 
 def perplexity(nats: float) -> float:
-    """Exp of nats per unit, at most the largest float: JSON has no infinity."""
+    """The perplexity of nats per unit, at most the largest float: JSON has no infinity."""
     return math.exp(min(nats, 709.0))

@@ -185,11 +185,15 @@ class Translation(Task):
     def default_metric(self, references: Sequence[str]) -> str:
         """BLEU, or chrF when most references have fewer than four words: BLEU is 0 for these.
 
+        A tokenizer for text without spaces finds the words.
+
         Example:
             >>> TRANSLATION.default_metric(["einundzwanzig", "zwölfte Juni"])
             'chrf'
         """
-        short = sum(len(reference.split()) < 4 for reference in references)
+        divides = self.options.tokenize not in ("13a", "intl", "none")
+        tokenize = bleu_of(self.options).tokenizer if divides else str
+        short = sum(len(tokenize(reference).split()) < 4 for reference in references)
         return "chrf" if 2 * short > len(references) else "bleu"
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:

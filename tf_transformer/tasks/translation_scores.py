@@ -103,7 +103,7 @@ def score_translations(
     _warn(raw, (hypotheses, *references), options)
     bleu, chrf = bleu_of(options), sacrebleu.CHRF(lowercase=options.lowercase)
     found = bleu.corpus_score(hypotheses, given, n_bootstrap=options.resamples or 1)
-    matches = sum(text in expected for text, *expected in zip(hypotheses, *given, strict=True))
+    matches = _matches(hypotheses, given, options.lowercase)
     scores: dict[str, Any] = {
         "bleu": _percent(found.score),
         "signature": str(bleu.get_signature()),
@@ -121,6 +121,14 @@ def score_translations(
         baseline = list(map(options.normalized, baseline))
         scores |= _compared(hypotheses, given, baseline, bleu, options.resamples)
     return scores
+
+
+def _matches(hypotheses, references, lowercase: bool) -> int:
+    """The number of translations that equal one of their references."""
+    rows: Any = zip(hypotheses, *references, strict=True)
+    if lowercase:
+        rows = ([text if text is None else text.lower() for text in row] for row in rows)
+    return sum(text in others for text, *others in rows)
 
 
 def bleu_of(options: ScoreOptions) -> sacrebleu.BLEU:
@@ -157,7 +165,9 @@ def _compared(hypotheses, references, baseline, bleu, resamples: int) -> dict[st
 
 
 def _check_numbers(hypotheses, references, baseline) -> None:
-    if not hypotheses and not any(references):
+    if any(isinstance(texts, str) for texts in (hypotheses, references, baseline, *references)):
+        raise InputError("expected lists of translations and lists of references, got a text.")
+    if not references or (not hypotheses and not any(references)):
         raise InputError("expected at least one translation and its reference, got none.")
     others = {"a reference": references, "a translation of the baseline": [baseline]}
     for name, lists in others.items():

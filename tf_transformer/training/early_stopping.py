@@ -81,6 +81,7 @@ class EarlyStopping(tf.Module):
         Returns:
             whether it is better than all before.
         """
+        loss = math.inf if math.isnan(loss) else loss
         if (score, -loss) > (self.best.numpy(), -self.best_loss.numpy()):
             self.best.assign(score)
             self.best_loss.assign(loss)

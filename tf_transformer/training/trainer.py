@@ -1,6 +1,7 @@
 """A whole training run: from a configuration to checkpoints in a folder."""
 
 import os
+import reprlib
 import signal
 import sys
 import time
@@ -94,7 +95,7 @@ def train(
     require_threads()
     task = tasks.get(config.task).with_options(ScoreOptions(config.train.bleu_tokenize))
     check_metric(config.train, task)
-    config = task.complete(config)
+    config = _completed(config, task)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
     strategy = _meet(config.train) if workers.is_multi_worker(config.train.strategy) else None
@@ -149,6 +150,14 @@ def _train(
                 "command again; they go on from the last checkpoint, of update "
                 f"{checkpoints.latest:,}."
             ) from e
+
+
+def _completed(given: Config, task: Task) -> Config:
+    """The configuration that the task completes; says which options it changes."""
+    config = task.complete(given)
+    for name, (before, after) in given.differences(config).items():
+        tqdm.write(f"{given.task} sets {name} to {reprlib.repr(after)}, not {before!r}")
+    return config
 
 
 def _meet(train: TrainConfig) -> tf.distribute.Strategy:

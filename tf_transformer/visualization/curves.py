@@ -37,7 +37,7 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
     from matplotlib.figure import Figure
 
     metrics = _metrics(row for rows in runs.values() for row in rows)
-    columns = min(3, len(metrics))
+    columns = max(1, min(3, len(metrics)))
     lines = -(-len(metrics) // columns)
     figure = Figure((4 * columns, 3 * lines + 0.4), layout="constrained")
     axes = list(figure.subplots(lines, columns, squeeze=False).flat)
