@@ -26,10 +26,11 @@ CTranslate2's beam search equals this project's, with these differences:
 import collections
 import json
 import math
+import os
 import pathlib
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Model:
             model_proto=(path / "tokenizer.model").read_bytes()
         )
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
+        self.process = os.getpid()
 
     def __call__(self, texts: Sequence[str]) -> list[Translation]:
         """The best translation of each text."""
@@ -84,8 +86,8 @@ class Model:
 
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam, best first; of equal texts only the best is kept."""
-        sources = self.tokenizer.encode(list(texts), out_type=str)
-        result = [[Translation("", 0.0)] for _ in texts]
+        sources = self.encode("texts", texts)
+        result = [[Translation("", 0.0)] for _ in sources]
         for length, indices in self.by_length(sources).items():
             found = self.translator.translate_batch(
                 [sources[i] for i in indices], **self.options(length)
@@ -99,9 +101,13 @@ class Model:
 
         A pair of two empty texts has the score 0.
         """
-        sources, targets = (
-            self.tokenizer.encode(list(each), out_type=str) for each in (texts, translations)
-        )
+        sources = self.encode("texts", texts)
+        targets = self.encode("translations", translations)
+        if len(sources) != len(targets):
+            raise ValueError(
+                f"expected as many translations as texts, got {len(targets)} translations and "
+                f"{len(sources)} texts."
+            )
         found = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -113,6 +119,21 @@ class Model:
             for each, source, target in zip(found, sources, targets, strict=True)
         ]
         return [PairScore(total / penalty(length, alpha), total) for total, length in rows]
+
+    def encode(self, name: str, texts: Iterable[str]) -> list[list[str]]:
+        """The pieces of each text.
+
+        Raises:
+            ValueError: for one text, whose items would be its characters, for items that are not
+                text, and in a fork of the process that has loaded the model.
+        """
+        if os.getpid() != self.process:
+            raise ValueError("CTranslate2 cannot compute in a fork. Load the model in each worker.")
+        is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
+        items: list[Any] = list(texts) if is_list else [None]
+        if not all(isinstance(item, str) for item in items):
+            raise ValueError(f"expected a list of {name}, got {texts!r:.80}.")
+        return self.tokenizer.encode(items, out_type=str)
 
     def by_length(self, sources: Sequence[Sequence[str]]) -> dict[int, list[int]]:
         """Indices of non-empty sources, grouped by length with the end token."""
