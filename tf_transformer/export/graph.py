@@ -14,6 +14,7 @@ from tf_transformer.export.micro_batches import (
     run_in_micro_batches,
 )
 from tf_transformer.export.parallel_search import ParallelSearch, SearchIds
+from tf_transformer.kernels.gradient import without_own_gradients
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -222,7 +223,8 @@ def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:
     for signature, (function, inputs) in graph.endpoints().items():
         specs = [tf.TensorSpec((None,), tf.string, name=name) for name in inputs]
         archive.add_endpoint(signature, function, input_signature=specs)
-    archive.write_out(str(path), verbose=False)
+    with without_own_gradients():  # traces the functions
+        archive.write_out(str(path), verbose=False)
 
 
 def _lengths(ids: tf.RaggedTensor) -> tf.Tensor:
