@@ -15,7 +15,16 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
     {"errors", "special_ids"},
-    {"arriving_lines", "files", "memory", "programs", "progress_bar", "registration", "sequences"}
+    {
+        "arriving_lines",
+        "files",
+        "keras_settings",
+        "memory",
+        "programs",
+        "progress_bar",
+        "registration",
+        "sequences",
+    }
     | {"threads", "thresholds", "word_alignment"},
     {"kernels"},
     {"config", "layers", "decoding", "tokenizer"},

@@ -14,6 +14,7 @@ from tf_transformer.export.micro_batches import (
     run_in_micro_batches,
 )
 from tf_transformer.export.parallel_search import ParallelSearch, SearchIds
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.kernels.gradient import without_own_gradients
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.special_ids import EOS_ID, PAD_ID
@@ -216,6 +217,7 @@ def _reached_limit(found: Hypotheses) -> tf.Tensor:
     return tf.logical_and(found.lengths[:, 0] > 0, tf.logical_not(has_end))
 
 
+@own_settings()
 def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:
     """Writes the graph with its signatures; variables are stored once."""
     archive = keras.export.ExportArchive()

@@ -12,6 +12,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import EncoderGraph, Outputs
 from tf_transformer.export.graph import write_saved_model
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.predictors.predictor import Progress, no_progress
 from tf_transformer.predictors.text_predictor import BatchAttention, TextPredictor, pad
 from tf_transformer.threads import require_threads
@@ -43,7 +44,9 @@ class EncoderPredictor(TextPredictor):
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
         ids = tf.TensorSpec((None, None), tf.int32)
-        self._outputs = tf.function(self.outputs, input_signature=[ids], autograph=False)
+        self._outputs = tf.function(
+            own_settings()(self.outputs), input_signature=[ids], autograph=False
+        )
 
     @abstractmethod
     def outputs(self, ids: tf.Tensor) -> Outputs:

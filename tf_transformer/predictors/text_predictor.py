@@ -14,6 +14,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.predictors.predictor import (
     PairScore,
     Prediction,
@@ -124,6 +125,7 @@ class TextPredictor:
             search, self.tokenizer, self.max_source_length, jit_compile, self.output
         )
 
+    @own_settings()
     def with_dtype(self, dtype: str) -> Self:
         """This predictor with weights and computation in another type.
 
@@ -237,6 +239,7 @@ class TextPredictor:
             progress(len(indices), int((target != PAD_ID).sum()))
         return result
 
+    @own_settings()
     def attention(self, texts: Sequence[str], predictions: Sequence[str]) -> list[AttentionRecord]:
         """The attention weights with which the model computes each of `predictions` for its text.
 

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task
 from tf_transformer.threads import require_threads
@@ -65,6 +66,7 @@ class Result:
     seconds: float
 
 
+@own_settings()
 def train(
     config: Config,
     run_dir: str | os.PathLike,
