@@ -15,8 +15,16 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
     {"errors", "special_ids", "text_lines"},
-    {"arriving_lines", "files", "locks", "memory", "normalization", "programs", "progress_bar"}
-    | {"registration", "sentences", "sequences", "threads", "thresholds", "word_alignment"},
+    {"arriving_lines", "files", "keras_settings", "locks", "memory", "normalization", "programs"}
+    | {
+        "progress_bar",
+        "registration",
+        "sentences",
+        "sequences",
+        "threads",
+        "thresholds",
+        "word_alignment",
+    },
     {"kernels", "outputs", "start_record"},
     {"config", "layers", "decoding", "tokenizer"},
     {"models", "data", "parsing", "losses", "predictors.predictor", "attention_record"}

@@ -451,3 +451,29 @@ def test_one_text_in_place_of_a_list_is_an_error(translator, method, text):
 def test_lists_of_unequal_length_are_an_error(translator, method):
     with pytest.raises(InputError, match=r"expected as many (prefixes|predictions) as texts"):
         getattr(translator, method)(["one", "two"], ["eins"])
+
+
+# --- limits ----------------------------------------------------------------------------------
+
+
+def test_a_beam_beyond_the_vocabulary_is_an_error(run):
+    for options in ({"beam_size": 100_000}, {"sampling": True, "top_k": 100_000}):
+        with pytest.raises(InputError, match=r"\(100,000\) must be at most the \d+ tokens of the"):
+            Translator.from_run(run, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 250, "max_extra_length": 10**8},
+        {"sampling": True, "num_hypotheses": 10**9},
+    ],
+)
+def test_a_search_that_does_not_fit_into_memory_is_an_error(options, run):
+    """The oracle is the error: without it, the process is killed."""
+    with pytest.raises(InputError, match=r"^a search with [\d,]+ hypotheses .* GiB, and there are"):
+        Translator.from_run(run, **options)(["one"])
+
+
+def test_a_wide_beam_that_fits_is_searched(run):
+    assert Translator.from_run(run, beam_size=100, max_length=3)(["one"])

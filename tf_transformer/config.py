@@ -16,6 +16,8 @@ from tf_transformer.errors import InputError
 # Defaults that follow from other options; the dataclass replaces them.
 DERIVED = {"data.max_length": 0}
 
+LARGEST_INT = 2**31 - 1  # of the integers that searches count with
+
 DType = Literal["float32", "bfloat16"]
 Attention = Literal["full", "local", "strided", "linear"]
 Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"]
@@ -92,6 +94,15 @@ def _require_not_negative(config, *names: str) -> None:
         if getattr(config, name) < 0:
             raise InputError(
                 f"{_path(config, name)} must not be negative, got {getattr(config, name)}."
+            )
+
+
+def _require_int32(config, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) > LARGEST_INT:
+            raise InputError(
+                f"{_path(config, name)} must be at most {LARGEST_INT:,}, got "
+                f"{getattr(config, name):,}."
             )
 
 
@@ -629,6 +640,9 @@ class DecodeConfig:
         _require_not_negative(self, "length_penalty", "coverage_penalty", "max_extra_length")
         _require_not_negative(self, "max_length", "min_length", "min_length_ratio")
         _require_not_negative(self, "no_repeat_ngram_size", "top_k", "parallel_batches")
+        _require_int32(self, "beam_size", "num_hypotheses", "batch_size", "batch_tokens", "top_k")
+        _require_int32(self, "max_source_length", "max_extra_length", "max_length", "min_length")
+        _require_int32(self, "no_repeat_ngram_size", "parallel_batches")
         if not self.sampling and self.num_hypotheses > self.beam_size:
             raise InputError(
                 f"decode.num_hypotheses ({self.num_hypotheses}) must be at most "

@@ -20,6 +20,7 @@ from tf_transformer.decoding import (
     length_penalty,
     sample,
 )
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.models.incremental_decoder import coverage_penalty
 from tf_transformer.sequences import shift_right, token_counts
 from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
@@ -122,6 +123,7 @@ class Search:
     absorb_memory: bool | None = None
     word_starts: tuple[int, ...] = ()
 
+    @own_settings()
     def __call__(
         self,
         source: tf.Tensor,
@@ -210,6 +212,7 @@ class Search:
         return coverage_penalty(state, self.config.coverage_penalty)
 
 
+@own_settings()
 def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) -> Score:
     """Scores given translations.
 
@@ -231,6 +234,7 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) 
     return Score(total / length_penalty(token_counts(target), alpha), total)
 
 
+@own_settings()
 def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
     """Log-probabilities of rows of ids under a language model, each summed from an index on.
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tf_transformer.attention_record import Tokens
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.normalization import clean
@@ -107,6 +108,7 @@ class Translator(TextPredictor):
         """
         return SavedTranslator(path)
 
+    @own_settings()
     def align(
         self, texts: Sequence[str], translations: Sequence[str], layer: int = -1
     ) -> list[Alignment]:

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.files import literal
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
@@ -31,6 +32,7 @@ class LoadedModel(NamedTuple):
     decode: DecodeConfig
 
 
+@own_settings()
 def load_model(
     run_dir: str | os.PathLike, build_model: BuildModel, **decode_options: Any
 ) -> LoadedModel:

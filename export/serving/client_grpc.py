@@ -12,7 +12,7 @@ import os
 import pathlib
 import runpy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -52,11 +52,13 @@ def predict(
 
     Raises:
         ServerError: when the server does not answer or reports an error.
+        TypeError: for one text in place of a list, and for items that are not text.
 
     Example:
         with grpc.insecure_channel("localhost:8500") as channel:
             predict(channel, "translator", {"text": ["twenty-one"]})
     """
+    inputs = {name: _texts(name, texts) for name, texts in inputs.items()}
     request = predict_pb2.PredictRequest()
     request.model_spec.name = model
     request.model_spec.signature_name = signature
@@ -73,6 +75,15 @@ def predict(
         raise ServerError(f"the server answered {error.code().name}: {error.details()}") from error
     outputs = {name: to_json(tf.make_ndarray(value)) for name, value in response.outputs.items()}
     return [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
+
+
+def _texts(name: str, texts: Iterable[str | bytes]) -> list[str | bytes]:
+    """A list of the texts of an input; one text would be a list of its characters."""
+    is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
+    items: list[Any] = list(texts) if is_list else [None]
+    if not all(isinstance(item, str | bytes) for item in items):
+        raise TypeError(f"expected a list of texts as {name}, got {texts!r:.80}.")
+    return items
 
 
 def to_json(values: Any) -> Any:

@@ -15,7 +15,7 @@ import runpy
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # Its files that import nothing are run by their paths, as a program. `predict` needs none of them.
@@ -49,10 +49,12 @@ def predict(
 
     Raises:
         ServerError: when the server does not answer or reports an error.
+        TypeError: for one text in place of a list, and for items that are not text.
 
     Example:
         predict("localhost:8501", "translator", {"text": ["twenty-one"]})
     """
+    inputs = {name: _texts(name, texts) for name, texts in inputs.items()}
     url = f"http://{server}/v1/models/{model}{_version_path(version)}:predict"
     rows = [
         dict(zip(inputs, map(_json_string, row), strict=True))
@@ -63,6 +65,15 @@ def predict(
     if not isinstance(predictions, list) or len(predictions) != len(rows):
         raise ServerError(f"expected {len(rows)} predictions from {url}, got {str(answer)[:80]}.")
     return predictions
+
+
+def _texts(name: str, texts: Iterable[str | bytes]) -> list[str | bytes]:
+    """A list of the texts of an input; one text would be a list of its characters."""
+    is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
+    items: list[Any] = list(texts) if is_list else [None]
+    if not all(isinstance(item, str | bytes) for item in items):
+        raise TypeError(f"expected a list of texts as {name}, got {texts!r:.80}.")
+    return items
 
 
 def _post(url: str, content: dict[str, Any], timeout: float) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
 from tf_transformer.config import DERIVED, DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.keras_settings import for_commands
 from tf_transformer.memory import keep_freed_memory
 from tf_transformer.run_folder import RunFolder, require_groups
 
@@ -43,6 +44,7 @@ def run(
         keep_freed_memory()  # before TensorFlow starts threads
         with without_notices():
             try:
+                for_commands()
                 main(*options.pop(_repeated(main), ()), **options)
             except InputError as error:
                 sys.exit(f"error: {as_typed(str(error), types_of(main))}")

@@ -15,6 +15,8 @@ from tf_transformer.export.micro_batches import (
 )
 from tf_transformer.export.parallel_search import ParallelSearch, SearchIds
 from tf_transformer.export.valid_text import WholeCharacters, clean, without_letters
+from tf_transformer.keras_settings import own_settings
+from tf_transformer.kernels.gradient import without_own_gradients
 from tf_transformer.search import Search, score_pairs, with_spare_hypotheses
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.tokenizer import Tokenizer
@@ -228,6 +230,7 @@ def _reached_limit(found: Hypotheses) -> tf.Tensor:
     return tf.logical_and(found.lengths[:, 0] > 0, tf.logical_not(has_end))
 
 
+@own_settings()
 def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:
     """Writes the graph with its signatures; variables are stored once."""
     archive = keras.export.ExportArchive()
@@ -235,7 +238,8 @@ def write_saved_model(graph: ServingGraph, path: str | os.PathLike) -> None:
     for signature, (function, inputs) in graph.endpoints().items():
         specs = [tf.TensorSpec((None,), tf.string, name=name) for name in inputs]
         archive.add_endpoint(signature, function, input_signature=specs)
-    archive.write_out(str(path), verbose=False)
+    with without_own_gradients():  # traces the functions
+        archive.write_out(str(path), verbose=False)
 
 
 def _lengths(ids: tf.RaggedTensor) -> tf.Tensor:

@@ -2,7 +2,7 @@
 
 import datetime
 import hashlib
-import importlib.metadata
+import importlib
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ from tf_transformer.run_folder import RunFolder
 from tf_transformer.saved_translator import METADATA
 from tf_transformer.weights import updates_of
 
-PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "sacrebleu", "numpy")
+PACKAGES = ("tensorflow", "keras", "tensorflow_text", "sentencepiece", "sacrebleu", "numpy")
 
 
 def write(saved_model: pathlib.Path, facts: Mapping[str, Any]) -> None:
@@ -54,11 +54,19 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
         },
         "training": training(run_dir, config, task.metrics, predictor),
         "decoding": asdict(predictor.config) | {"max_source_length": predictor.max_source_length},
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "packages": {name.replace("_", "-"): version(name) for name in PACKAGES},
     }
     for section, content in task.metadata(config).items():
         facts[section] = facts.get(section, {}) | content
     return facts
+
+
+def version(package: str) -> str:
+    """The version that a package itself states; distributions of TensorFlow have several names."""
+    try:
+        return str(importlib.import_module(package).__version__)
+    except (ImportError, AttributeError):
+        return "unknown"
 
 
 def training(

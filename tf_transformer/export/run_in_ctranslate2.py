@@ -29,13 +29,14 @@ import contextlib
 import itertools
 import json
 import math
+import os
 import pathlib
 import re
 import runpy
 import sys
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Model:
             model_proto=(path / "tokenizer.model").read_bytes()
         )
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
+        self.process = os.getpid()
 
     def __call__(self, texts: Sequence[str]) -> list[Translation]:
         """The best translation of each text."""
@@ -90,6 +92,7 @@ class Model:
 
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam, best first; of equal texts only the best is kept."""
+        texts = self.as_list("texts", texts)
         sources = self.pieces(texts)
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
@@ -108,6 +111,13 @@ class Model:
 
         A pair of two empty texts has the score 0.
         """
+        texts = self.as_list("texts", texts)
+        translations = self.as_list("translations", translations)
+        if len(texts) != len(translations):
+            raise ValueError(
+                f"expected as many translations as texts, got {len(translations)} translations and "
+                f"{len(texts)} texts."
+            )
         sources, targets = self.pieces(texts), self.pieces(translations)
         found = self.translator.score_batch(
             *(sources, targets),
@@ -124,6 +134,21 @@ class Model:
     def pieces(self, texts: Sequence[str]) -> list[list[str]]:
         """The pieces of texts, as `Tokenizer.encode_batch` of the project makes them."""
         return self.tokenizer.encode(list(map(clean, texts)), out_type=str)
+
+    def as_list(self, name: str, texts: Iterable[str]) -> list[str]:
+        """The texts.
+
+        Raises:
+            ValueError: for one text, whose items would be its characters, for items that are not
+                text, and in a fork of the process that has loaded the model.
+        """
+        if os.getpid() != self.process:
+            raise ValueError("CTranslate2 cannot compute in a fork. Load the model in each worker.")
+        is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
+        items: list[Any] = list(texts) if is_list else [None]
+        if not all(isinstance(item, str) for item in items):
+            raise ValueError(f"expected a list of {name}, got {texts!r:.80}.")
+        return items
 
     def by_length(self, sources: Sequence[Sequence[str]]) -> dict[int, list[int]]:
         """Indices of non-empty sources, grouped by length with the end token."""

@@ -15,7 +15,7 @@ import os
 import pathlib
 import runpy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ class SavedModel:
         with self._session.graph.as_default():
             loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], path)
         self._signatures = loaded.signature_def
+        self._process = os.getpid()
 
     def __call__(
         self, signature_name: str, inputs: Mapping[str, Sequence[str | bytes]]
@@ -58,8 +59,11 @@ class SavedModel:
         """The outputs of a signature, by name.
 
         Raises:
-            InputError: for an unknown signature, or inputs that are not its inputs.
+            InputError: for an unknown signature, inputs that are not its inputs, or in a fork of
+                the process that has loaded the model.
         """
+        if os.getpid() != self._process:
+            raise InputError("TensorFlow cannot compute in a fork. Load the model in each worker.")
         if signature_name not in self._signatures:
             raise InputError(
                 f"unknown signature {signature_name!r}; expected one of "
@@ -72,13 +76,32 @@ class SavedModel:
                 f"{sorted(inputs)}."
             )
         fetches = {name: tensor.name for name, tensor in signature.outputs.items()}
+        columns = {name: to_bytes(name, texts) for name, texts in inputs.items()}
+        if len(set(map(len, columns.values()))) > 1:
+            numbers = ", ".join(f"{len(texts)} of {name}" for name, texts in columns.items())
+            raise InputError(f"expected equally many texts for each input, got {numbers}.")
         feed = {
-            signature.inputs[name].name: np.array(
-                [text.encode() if isinstance(text, str) else text for text in texts], object
-            )
-            for name, texts in inputs.items()
+            signature.inputs[name].name: np.array(texts, object) for name, texts in columns.items()
         }
         return self._session.run(fetches, feed)
+
+
+def to_bytes(name: str, texts: Sequence[str | bytes]) -> list[bytes]:
+    """The texts of an input as UTF-8, with U+FFFD for a lone surrogate.
+
+    Raises:
+        InputError: for one text, whose items would be its characters, and for other items.
+    """
+    is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
+    items: list[Any] = list(texts) if is_list else [None]
+    if not all(isinstance(item, str | bytes) for item in items):
+        raise InputError(f"expected a list of texts as {name}, got {texts!r:.80}.")
+    return [
+        item.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        if isinstance(item, str)
+        else item
+        for item in items
+    ]
 
 
 def to_json(output: np.ndarray) -> list[Any]:
@@ -95,9 +118,11 @@ def answer_requests(model: SavedModel, lines: Sequence[bytes]) -> None:
         try:
             request = json.loads(line)
             name, inputs = request["signature_name"], request["inputs"]
-        except (ValueError, KeyError, TypeError) as error:
+            if not (isinstance(name, str) and isinstance(inputs, dict)):
+                raise TypeError
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             expected = '{"signature_name": "score", "inputs": {"source": ["one"], ...}}'
-            raise InputError(f"expected requests like {expected}, got {line!r}.") from error
+            raise InputError(f"expected requests like {expected}, got {line!r:.80}.") from error
         found = model(name, inputs)
         outputs = {name: to_json(output) for name, output in found.items()}
         write_json({"outputs": outputs})

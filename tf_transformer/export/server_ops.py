@@ -6,7 +6,6 @@ adds one server to the list: that of the installed TensorFlow and, if installed,
 To rebuild the list, delete the file and run this under each server's TensorFlow, oldest first.
 """
 
-import importlib.metadata
 import pathlib
 import re
 from collections.abc import Container, Iterable
@@ -162,9 +161,9 @@ def main() -> None:
 
     without_text = {op.name for op in registered_ops()}
     try:
-        import tensorflow_text  # noqa: F401  registers its ops
+        import tensorflow_text  # registers its ops
 
-        text = importlib.metadata.version("tensorflow-text")
+        text = tensorflow_text.__version__
     except ImportError:
         text = "-"
     ops = registered_ops()

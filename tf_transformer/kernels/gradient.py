@@ -1,9 +1,27 @@
 """Functions with a gradient of their own, where it is cheaper than the derived one."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import keras
 from keras import KerasTensor, ops, tree
+
+_are_in_use = True
+
+
+@contextlib.contextmanager
+def without_own_gradients() -> Iterator[None]:
+    """Traces functions with the values alone, in all threads, until the context ends.
+
+    TensorFlow marks a function with its own gradient by nodes that refer to code in this process.
+    A loaded SavedModel with such nodes cannot be saved again.
+    """
+    global _are_in_use
+    before, _are_in_use = _are_in_use, False
+    try:
+        yield
+    finally:
+        _are_in_use = before
 
 
 def with_gradient(function: Callable) -> Callable:
@@ -25,8 +43,12 @@ def with_gradient(function: Callable) -> Callable:
         >>> float(square(np.float32(3.0)))
         9.0
     """
+
+    def value(*arguments):
+        return function(*arguments)[0]
+
     if keras.backend.backend() == "torch":
-        return lambda *arguments: function(*arguments)[0]
+        return value
 
     def on_any_backend(*arguments):
         outputs, gradient = function(*arguments)
@@ -37,7 +59,13 @@ def with_gradient(function: Callable) -> Callable:
 
         return outputs, gradient_of
 
-    return ops.custom_gradient(on_any_backend)
+    with_own_gradient = ops.custom_gradient(on_any_backend)
+    return lambda *arguments: (with_own_gradient if _are_in_use else value)(*arguments)
+
+
+def silu(x: KerasTensor) -> KerasTensor:
+    """The product x σ(x); TensorFlow's own function has its own gradient."""
+    return ops.silu(x) if _are_in_use else x * ops.sigmoid(x)
 
 
 def plain_matmul_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:

@@ -5,6 +5,7 @@ from typing import Literal
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer.kernels.gradient import silu
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.initializers import ConcatenatedInitializer
@@ -69,7 +70,7 @@ class FeedForward(keras.layers.Layer):
         hidden = self.hidden(flatten_positions(x))  # (B·T, F), twice F with a gate
         if self.is_gated:
             hidden, factor = ops.split(hidden, 2, axis=-1)
-            hidden = ops.silu(hidden) * factor
+            hidden = silu(hidden) * factor
         hidden = self.dropout(hidden, training=training)
         return unflatten_positions(self.output_projection(hidden), like=x)  # (B, T, D)
 

@@ -15,6 +15,7 @@ from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.normalization import LayerNorm
 from tf_transformer.layers.stack import Encoder, StackOutput
+from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.transformer import make_position, stack_options
 from tf_transformer.models.word_masking import WordMasking
 from tf_transformer.special_ids import PAD_ID
@@ -30,7 +31,7 @@ class TextEncoder(keras.layers.Layer):
             of the encoder.
 
     Call arguments:
-        ids: int tensor (B, S), 0 = padding.
+        ids: int tensor (B, S), 0 = padding, anywhere.
         training: whether dropout is on.
 
     Returns:
@@ -67,16 +68,21 @@ class TextEncoder(keras.layers.Layer):
         self.stack.build(states)
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        return self.run(ids, training).output
+        ids, places = tokens_first(ids, self.vocabulary_size)
+        return put_back(self.run(ids, training).output, places)
 
     def run(self, ids: KerasTensor, training: bool | None = None) -> StackOutput:
-        """A call that returns the attention weights, too."""
+        """A call that returns the attention weights, too; rows must begin with their tokens."""
+        require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         return self.stack.run(x, attention_mask=padding_mask(ids), training=training)
 
     def mean(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        """The mean of the states of a row's tokens, float32 (B, D)."""
-        states = ops.cast(self(ids, training=training), "float32")
+        """The mean of the states of a row's tokens, float32 (B, D).
+
+        Rows must begin with their tokens.
+        """
+        states = ops.cast(self.run(ids, training).output, "float32")
         real = ops.cast(ops.not_equal(ids, PAD_ID), "float32")[:, :, None]  # (B, S, 1)
         count = ops.maximum(ops.sum(real, axis=1), 1.0)  # a row of padding has no token
         return ops.sum(states * real, axis=1) / count
@@ -99,7 +105,7 @@ class MaskedLanguageModel(keras.Model):
         config: as of `TextEncoder`.
 
     Call arguments:
-        ids: int tensor (B, S), 0 = padding, `MASK_ID` = masked.
+        ids: int tensor (B, S), 0 = padding, anywhere, `MASK_ID` = masked.
         training: whether dropout is on.
 
     Returns:
@@ -129,11 +135,12 @@ class MaskedLanguageModel(keras.Model):
         self.norm.build(states)
 
     def states(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        """A call without the product with the embedding matrix."""
-        return self.norm(self.hidden(self.encoder(ids, training=training)))
+        """A call without the product with the embedding matrix; rows begin with their tokens."""
+        return self.norm(self.hidden(self.encoder.run(ids, training).output))
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        return self.encoder.embedding.logits(self.states(ids, training))
+        ids, places = tokens_first(ids, self.vocabulary_size)
+        return self.encoder.embedding.logits(put_back(self.states(ids, training), places))
 
     def get_config(self):
         return super().get_config() | _config_of(self)
@@ -158,7 +165,7 @@ class Classifier(keras.Model):
             end-of-sentence id.
 
     Call arguments:
-        ids: int tensor (B, S), 0 = padding.
+        ids: int tensor (B, S), 0 = padding, anywhere.
         training: whether dropout is on.
 
     Returns:
@@ -196,6 +203,11 @@ class Classifier(keras.Model):
         self.head.build(mean)
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        ids, _ = tokens_first(ids, self.vocabulary_size)
+        return self.logits(ids, training)
+
+    def logits(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
+        """A call for rows that begin with their tokens."""
         mean = self.encoder.mean(ids, training)
         return self.head(self.dropout(mean, training=training))
 

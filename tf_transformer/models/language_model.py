@@ -10,6 +10,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.stack import Decoder
+from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.prompt_decoder import PromptDecoder
 from tf_transformer.models.transformer import make_position, stack_options
 
@@ -26,8 +27,8 @@ class LanguageModel(keras.Model):
     """p(text) = Π p(token | the tokens before it), as logits of each next token.
 
     The paper's decoder without cross-attention (Liu et al. 2018, Radford et al. 2018). Ids are
-    integers in [0, V); id 0 is padding, at the end of a row. Texts are shifted right: position t
-    predicts the token that follows it.
+    integers in [0, V); id 0 is padding, anywhere in a row; positions count tokens without it. Texts
+    are shifted right: position t predicts the token that follows it.
 
     Args:
         vocabulary_size: number of token ids, V.
@@ -39,10 +40,11 @@ class LanguageModel(keras.Model):
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, V) of logits. `run` has the same arguments and returns
-        `LanguageModelOutput`, with the attention weights of all layers and heads.
+        float tensor (B, T, V) of logits. `run` has the same arguments, with padding at the end
+        only, and returns `LanguageModelOutput`, with the attention weights of all layers and heads.
 
     Raises:
+        InputError: for values that are no ids.
         ValueError: for a vocabulary size that is not positive.
 
     Example:
@@ -91,10 +93,15 @@ class LanguageModel(keras.Model):
         self.decoder.build(states)
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        return self.output_embedding.logits(self.run(ids, training).states)
+        ids, places = tokens_first(ids, self.vocabulary_size)
+        return self.output_embedding.logits(put_back(self.run(ids, training).states, places))
 
     def run(self, ids: KerasTensor, training: bool | None = None) -> LanguageModelOutput:
-        """A call without the logits, which `output_embedding` makes of `states`."""
+        """A call without the logits, which `output_embedding` makes of `states`.
+
+        Rows must begin with their tokens.
+        """
+        require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         # Padding is at the end only, so the causal mask hides it from real tokens.
         causal = self.decoder.pattern.causal_mask(ops.shape(ids)[1])

@@ -7,6 +7,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding.hypotheses import StepState
+from tf_transformer.errors import InputError
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
@@ -16,6 +17,7 @@ from tf_transformer.layers.recurrent import (
     LuongDecoder,
     RecurrentDecoder,
 )
+from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.special_ids import PAD_ID
 
 DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
@@ -42,14 +44,15 @@ class RecurrentModel(keras.Model):
         config: sizes and variants; a `ModelConfig`, or its fields as a dict.
 
     Call arguments:
-        inputs: (source, target), int tensors (B, S) and (B, T); 0 is padding, at the end.
+        inputs: (source, target), int tensors (B, S) and (B, T); 0 is padding, anywhere.
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, V) of logits. `run` has the same arguments and returns
-        `RecurrentOutput`, with the attention weights.
+        float tensor (B, T, V) of logits. `run` has the same arguments, with padding at the end
+        only, and returns `RecurrentOutput`, with the attention weights.
 
     Raises:
+        InputError: for values that are no ids, and a source without positions.
         ValueError: for an architecture that is not recurrent, or an odd `encoder_d_model`.
 
     Example:
@@ -111,6 +114,9 @@ class RecurrentModel(keras.Model):
 
     def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Source ids (B, S) to memory (B, S, D'), 0 at padding."""
+        require_tokens_first(source, self.vocabulary_size)
+        if source.shape[1] == 0:
+            raise InputError("expected at least one position in a source, got none.")
         mask = ops.not_equal(source, PAD_ID)
         x = self.source_embedding(source)
         for layer in self.encoder_layers:
@@ -121,13 +127,20 @@ class RecurrentModel(keras.Model):
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        return self.output_embedding.logits(self.run(inputs, training=training).states)
+        source, _ = tokens_first(inputs[0], self.vocabulary_size)
+        target, places = tokens_first(inputs[1], self.vocabulary_size)
+        states = self.run((source, target), training=training).states
+        return self.output_embedding.logits(put_back(states, places))
 
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> RecurrentOutput:
-        """A call without the logits, which `output_embedding` makes of `states`."""
+        """A call without the logits, which `output_embedding` makes of `states`.
+
+        Rows must begin with their tokens.
+        """
         source, target = inputs
+        require_tokens_first(target, self.vocabulary_size)
         memory = self.encode(source, training)
         x = self.dropout(self.target_embedding(target), training=training)
         states, weights = self.decoder.run(x, memory, ops.not_equal(source, PAD_ID))

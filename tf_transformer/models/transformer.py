@@ -12,6 +12,7 @@ from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.position import ENCODINGS, PositionEncoding
 from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
 from tf_transformer.models.incremental_decoder import IncrementalDecoder
+from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 
 
 class TransformerOutput(NamedTuple):
@@ -28,8 +29,9 @@ class TransformerOutput(NamedTuple):
 class Transformer(keras.Model):
     """p(target | source), as logits of each next target token (paper section 3).
 
-    Ids are integers in [0, V); id 0 is padding, which nothing attends to. Targets are shifted
-    right: position t predicts the token that follows it.
+    Ids are integers in [0, V); id 0 is padding, which nothing attends to. It may stand anywhere
+    in a row, and positions count tokens without it. Targets are shifted right: position t predicts
+    the token that follows it.
 
     Args:
         vocabulary_size: number of token ids of the target, V, and of the source.
@@ -42,10 +44,11 @@ class Transformer(keras.Model):
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, V) of logits. `run` has the same arguments and returns
-        `TransformerOutput`, with the attention weights of all layers and heads.
+        float tensor (B, T, V) of logits. `run` has the same arguments, with padding at the end
+        only, and returns `TransformerOutput`, with the attention weights of all layers and heads.
 
     Raises:
+        InputError: for values that are no ids.
         ValueError: for vocabulary sizes that are not positive, or that differ while source and
             target share one embedding matrix.
 
@@ -154,12 +157,19 @@ class Transformer(keras.Model):
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        return self.output_embedding.logits(self.run(inputs, training=training).states)
+        source, target = inputs
+        source, _ = tokens_first(source, self.source_vocabulary_size)
+        target, places = tokens_first(target, self.vocabulary_size)
+        states = self.run((source, target), training=training).states
+        return self.output_embedding.logits(put_back(states, places))
 
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> TransformerOutput:
-        """A call without the logits, which `output_embedding` makes of `states`."""
+        """A call without the logits, which `output_embedding` makes of `states`.
+
+        Rows must begin with their tokens.
+        """
         source, target = inputs
         x, source_mask = self._embed_source(source, training)
         encoded = self.encoder.run(x, attention_mask=source_mask, training=training)
@@ -191,10 +201,12 @@ class Transformer(keras.Model):
         self, source: KerasTensor, training: bool | None
     ) -> tuple[KerasTensor, KerasTensor]:
         """The encoder's input (B, S, D) and its mask (B, 1, 1, S)."""
+        require_tokens_first(source, self.source_vocabulary_size)
         x = self.source_position(self.source_embedding(source))
         return self.source_dropout(x, training=training), padding_mask(source)
 
     def _decode(self, target, memory, memory_mask, training: bool | None) -> StackOutput:
+        require_tokens_first(target, self.vocabulary_size)
         x = self.target_position(self.target_embedding(target))
         x = self.target_dropout(x, training=training)
         memories = self.decoder.same_memory(memory)

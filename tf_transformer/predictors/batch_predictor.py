@@ -11,6 +11,7 @@ import tensorflow as tf
 from tf_transformer.attention_record import SPECIAL_IDS, AttentionMap, AttentionRecord, Tokens
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.predictors.predictor import Prediction, Progress, as_texts, no_progress
 from tf_transformer.special_ids import EOS_ID, PAD_ID
 from tf_transformer.threads import in_parallel, parallel_batches, require_threads
@@ -57,6 +58,7 @@ class BatchPredictor(ABC):
         """Ids of a text, the end-of-sentence id last."""
         return self.tokenizer.encode(text)
 
+    @own_settings()
     def with_dtype(self, dtype: str) -> Self:
         """This predictor with weights and computation in another type.
 
@@ -106,6 +108,7 @@ class BatchPredictor(ABC):
     ) -> list[list[Prediction]]:
         """All predictions for each text, best first, at least one."""
 
+    @own_settings()
     def attention(self, texts: Sequence[str], predictions: Sequence[str]) -> list[AttentionRecord]:
         """The attention weights with which the model computes each of `predictions` for its text.
 

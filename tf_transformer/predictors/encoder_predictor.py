@@ -12,6 +12,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import EncoderGraph, Outputs
 from tf_transformer.export.graph import write_saved_model
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.predictors.batch_predictor import BatchAttention, BatchPredictor, pad
 from tf_transformer.predictors.predictor import Progress, no_progress
 from tf_transformer.tokenizer import Tokenizer
@@ -36,7 +37,9 @@ class EncoderPredictor(BatchPredictor):
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
         super().__init__(model, tokenizer, config)
         ids = tf.TensorSpec((None, None), tf.int32)
-        self._outputs = tf.function(self.outputs, input_signature=[ids], autograph=False)
+        self._outputs = tf.function(
+            own_settings()(self.outputs), input_signature=[ids], autograph=False
+        )
 
     @abstractmethod
     def outputs(self, ids: tf.Tensor) -> Outputs:

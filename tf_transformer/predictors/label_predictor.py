@@ -68,7 +68,7 @@ class LabelPredictor(EncoderPredictor):
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
         """Ids (B, S) to `label` and `score` (B,) and `probabilities` (B, C)."""
-        logits = self.model(ids)
+        logits = self.model.logits(ids)
         names = tf.constant(self.model.labels)
         if not self.model.separator:
             log_p = ops.log_softmax(logits, axis=-1)

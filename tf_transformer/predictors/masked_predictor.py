@@ -10,6 +10,7 @@ from keras import ops
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.encoder_graph import Outputs
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.predictors.batch_predictor import pad
 from tf_transformer.predictors.encoder_predictor import EncoderPredictor
@@ -53,7 +54,9 @@ class MaskedPredictor(EncoderPredictor):
         super().__init__(model, tokenizer, config)
         self._words = WordNumbers(tokenizer)
         ids = tf.TensorSpec((None, None), tf.int32)
-        self._fill = tf.function(self._restore, input_signature=[ids, ids], autograph=False)
+        self._fill = tf.function(
+            own_settings()(self._restore), input_signature=[ids, ids], autograph=False
+        )
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
         """Ids (B, S) to `vector` (B, D)."""

@@ -11,7 +11,9 @@ import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
+from tf_transformer.errors import InputError
 from tf_transformer.export.graph import ServingGraph, write_saved_model
+from tf_transformer.memory import total_memory
 from tf_transformer.normalization import clean, has_letters, is_blank
 from tf_transformer.predictors.batch_predictor import BatchAttention, BatchPredictor, pad
 from tf_transformer.predictors.predictor import (
@@ -56,6 +58,12 @@ class TextPredictor(BatchPredictor):
         if not self.copies:
             config = replace(config, copy_without_letters=False)
         super().__init__(model, tokenizer, config)
+        for name in ("top_k",) if config.sampling else ("beam_size",):
+            if (value := getattr(config, name)) > tokenizer.vocabulary_size:
+                raise InputError(
+                    f"decode.{name} ({value:,}) must be at most the {tokenizer.vocabulary_size:,} "
+                    "tokens of the vocabulary."
+                )
         self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
@@ -160,8 +168,31 @@ class TextPredictor(BatchPredictor):
     def _search(self, source: np.ndarray, *prefix: np.ndarray) -> Hypotheses:
         """Searches in a graph of which only the part for batches of this kind is traced."""
         size, length = source.shape
+        self._require_memory(size, length)
         is_single = size == 1 and length <= self.model.absorbable_length
         return self._searches[is_single, 1 + len(prefix)](source, *prefix)
+
+    def _require_memory(self, rows: int, length: int) -> None:
+        """Raises an `InputError` for a batch whose search needs more memory than there is.
+
+        In a step, W tokens of a sentence attend to W · L cached ones, and each has V logits.
+        """
+        decoder, config = self.model.config.decoder, self.config
+        width = config.num_hypotheses if config.sampling else config.beam_size
+        longest = int(length * config.max_length_ratio) + config.max_extra_length
+        cached = width * min(longest, config.max_length or longest)
+        numbers = width * self.tokenizer.vocabulary_size
+        if self.model.config.architecture == "transformer":
+            per_token = 2 * decoder.num_key_value_heads * decoder.key_dim * decoder.num_layers
+            numbers += cached * (per_token + decoder.num_heads * width)
+        needed, total = 4 * rows * numbers, total_memory()  # float32
+        if needed > total:
+            raise InputError(
+                f"a search with {width:,} hypotheses of up to {cached // width:,} tokens for "
+                f"{rows:,} texts needs about {needed / 2**30:,.0f} GiB, and there are "
+                f"{total / 2**30:,.0f}. Give a smaller decode.beam_size, decode.num_hypotheses, "
+                "decode.max_length or decode.batch_size."
+            )
 
     def score(
         self,

@@ -123,7 +123,7 @@ class Classification(Task):
     ) -> TokenLosses:
         """Cross-entropy of the label, or of the decisions for each label."""
         losses = decision_losses if model.separator else label_losses
-        logits = model(batch["text"], training=training)
+        logits = model.logits(batch["text"], training=training)
         return losses(batch["labels"], logits, objective.label_smoothing)
 
     def predictor(

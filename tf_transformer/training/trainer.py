@@ -16,6 +16,7 @@ from tqdm import tqdm
 from tf_transformer import tasks
 from tf_transformer.config import Config, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.keras_settings import own_settings
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.tasks.task import Task
 from tf_transformer.tasks.translation_scores import ScoreOptions
@@ -68,6 +69,7 @@ class Result:
     seconds: float
 
 
+@own_settings()
 def train(
     config: Config,
     run_dir: str | os.PathLike,
