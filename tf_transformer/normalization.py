@@ -126,7 +126,7 @@ def rules() -> dict[str, str]:
     for character in characters:
         if not unicodedata.is_normalized("NFD", character):
             composed.setdefault(unicodedata.normalize("NFD", character), []).append(character)
-    table = {}
+    table: dict[str, str] = {}
     for decomposed in composed:
         target = unicodedata.normalize("NFC", decomposed)
         table |= dict.fromkeys(_spellings(decomposed, composed) - {target}, target)
