@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +19,9 @@ from tf_transformer.errors import InputError
 from tf_transformer.normalization import well_formed
 from tf_transformer.objectives import CrossEntropy
 from tf_transformer.predictors.batch_predictor import pad
+from tf_transformer.predictors.predictor import Prediction
 from tf_transformer.run_folder import RunFolder
-from tf_transformer.tasks import load_predictor
+from tf_transformer.tasks import TestSet, load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.translation_scores import ScoreOptions
 
@@ -201,6 +203,19 @@ def test_scores_of_single_labels_are_those_of_the_definitions(pairs):
     ]
     assert scores["f1_macro"] == pytest.approx(np.mean(f1) if names else 1, abs=1e-15)
     assert list(CLASSIFICATION.score(right, right).values()) == [1.0, 1.0, 1.0, len(right)]
+
+
+@pytest.mark.parametrize("labels", [["a,b", "", "b"], ["", ""], ["a"]])
+def test_labels_of_the_model_that_nothing_has_do_not_count(labels):
+    class Perfect:
+        model = SimpleNamespace(labels=("a", "b", "c"), separator=",")
+
+        def __call__(self, texts, progress):
+            return [Prediction(",".join(reversed(label.split(","))), 0.0) for label in labels]
+
+    test = TestSet(labels, labels)
+    scores = CLASSIFICATION.evaluate(Perfect(), test).scores
+    assert list(scores.values()) == [1.0, 1.0, 1.0, len(labels)]
 
 
 def test_given_labels_are_scored_as_sets_by_the_command(tmp_path, capsys):
