@@ -91,6 +91,7 @@ class EncoderPredictor(TextPredictor):
         Raises:
             InputError: with `jit_compile`.
         """
+        require_threads()
         if jit_compile:
             raise InputError(
                 "jit_compile compiles a search, and this model has none. Export it without."
