@@ -30,7 +30,9 @@ def test_a_loaded_export_can_be_exported_in_another_model(served, translator, tm
     assert nodes_with_gradients(served) == []
     texts = tf.constant(["one", "", "two hundred"])
     inputs = keras.Input((), dtype="string")
-    model = keras.Model(inputs, keras.layers.TFSMLayer(served)(inputs))
+    model = keras.Model(
+        inputs, keras.layers.TFSMLayer(served, call_endpoint="serving_default")(inputs)
+    )
     model.export(tmp_path / "again", verbose=False)
     found = tf.saved_model.load(str(tmp_path / "again")).serve(texts)["translation"].numpy()
     expected = [x.text for x in translator(texts)]

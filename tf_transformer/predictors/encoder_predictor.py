@@ -84,6 +84,7 @@ class EncoderPredictor(BatchPredictor):
         Raises:
             InputError: with `jit_compile`.
         """
+        require_threads()
         if jit_compile:
             raise InputError(
                 "jit_compile compiles a search, and this model has none. Export it without."

@@ -180,6 +180,7 @@ class TextPredictor(BatchPredictor):
         decoder, config = self.model.config.decoder, self.config
         width = config.num_hypotheses if config.sampling else config.beam_size
         longest = int(length * config.max_length_ratio) + config.max_extra_length
+        longest = min(longest, 2 * length + 50)  # caches grow, and most searches end by then
         cached = width * min(longest, config.max_length or longest)
         numbers = width * self.tokenizer.vocabulary_size
         if self.model.config.architecture == "transformer":
