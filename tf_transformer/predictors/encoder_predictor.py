@@ -15,6 +15,7 @@ from tf_transformer.export.graph import write_saved_model
 from tf_transformer.keras_settings import own_settings
 from tf_transformer.predictors.batch_predictor import BatchAttention, BatchPredictor, pad
 from tf_transformer.predictors.predictor import Progress, no_progress
+from tf_transformer.threads import require_threads
 from tf_transformer.tokenizer import Tokenizer
 
 
