@@ -76,13 +76,17 @@ def test_a_failure_after_the_first_checkpoint_keeps_the_run(tmp_path, half_start
     run = RunFolder(tmp_path)
     if half_started:
         run.mark_start()
-    with pytest.raises(RuntimeError), owned(tmp_path):
+
+    def fail_later():
         run.mark_start()
         run.save_config(small_config())
         run.resume.mkdir(parents=True)
         (run.resume / "checkpoint").touch()
         run.starting.unlink()
         raise RuntimeError
+
+    with pytest.raises(RuntimeError), owned(tmp_path):
+        fail_later()
     assert run.has_checkpoint
     assert run.load_config() == small_config()
 
