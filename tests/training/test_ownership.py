@@ -71,6 +71,26 @@ def test_a_failure_removes_only_files_of_the_run(tmp_path, monkeypatch):
     assert names(tmp_path) == {"log.txt"}
 
 
+@pytest.mark.parametrize("half_started", [False, True])
+def test_a_failure_after_the_first_checkpoint_keeps_the_run(tmp_path, half_started):
+    run = RunFolder(tmp_path)
+    if half_started:
+        run.mark_start()
+
+    def fail_later():
+        run.mark_start()
+        run.save_config(small_config())
+        run.resume.mkdir(parents=True)
+        (run.resume / "checkpoint").touch()
+        run.starting.unlink()
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), owned(tmp_path):
+        fail_later()
+    assert run.has_checkpoint
+    assert run.load_config() == small_config()
+
+
 @pytest.mark.parametrize("moment", ["make_updater", "interval"])
 def test_after_a_hard_kill_before_the_first_checkpoint_the_command_works_again(
     tmp_path, monkeypatch, moment

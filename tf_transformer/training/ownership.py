@@ -26,7 +26,7 @@ def owned(run_dir: str | os.PathLike) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if run.start_mark != before and not run.metrics.exists():
+        if run.start_mark not in ("", before) and not run.metrics.exists():
             run.clear()
             run.starting.unlink(missing_ok=True)
         raise
