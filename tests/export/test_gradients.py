@@ -14,6 +14,7 @@ from tf_transformer.predictors.label_predictor import LabelPredictor
 from tf_transformer.predictors.text_generator import TextGenerator
 from tf_transformer.tokenizer import BYTES, Tokenizer
 
+TEXTS = ["one", "", "two hundred"]
 SIZES = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2}
 
 
@@ -28,14 +29,14 @@ def nodes_with_gradients(path):
 
 def test_a_loaded_export_can_be_exported_in_another_model(served, translator, tmp_path):
     assert nodes_with_gradients(served) == []
-    texts = tf.constant(["one", "", "two hundred"])
     inputs = keras.Input((), dtype="string")
     model = keras.Model(
         inputs, keras.layers.TFSMLayer(served, call_endpoint="serving_default")(inputs)
     )
     model.export(tmp_path / "again", verbose=False)
-    found = tf.saved_model.load(str(tmp_path / "again")).serve(texts)["translation"].numpy()
-    expected = [x.text for x in translator(texts)]
+    loaded = tf.saved_model.load(str(tmp_path / "again"))  # holds the variables
+    found = loaded.serve(tf.constant(TEXTS))["translation"].numpy()
+    expected = [x.text for x in translator(TEXTS)]
     assert [text.decode() for text in found] == expected
 
 
