@@ -73,7 +73,7 @@ def score_translations(
     Args:
         hypotheses: translations.
         references: lists of references; each has an item for every translation. A blank item is a
-            missing reference.
+            missing reference, unless the translation and all its references are blank.
         options: how to score.
         baseline: translations of another system, to compare with.
 
@@ -96,10 +96,7 @@ def score_translations(
     _check_numbers(hypotheses, references, baseline)
     raw = hypotheses, *references
     hypotheses, *references = ([options.normalized(text) for text in texts] for texts in raw)
-    given: list[Any] = [
-        [None if is_blank(text) else text for text in texts] for texts in references
-    ]
-    _check_references(given)
+    given = _given(hypotheses, references)
     _warn(raw, (hypotheses, *references), options)
     bleu, chrf = bleu_of(options), sacrebleu.CHRF(lowercase=options.lowercase)
     found = bleu.corpus_score(hypotheses, given, n_bootstrap=options.resamples or 1)
@@ -178,13 +175,19 @@ def _check_numbers(hypotheses, references, baseline) -> None:
                 )
 
 
-def _check_references(references: Sequence[Sequence[str | None]]) -> None:
-    for line, texts in enumerate(zip(*references, strict=True), 1):
-        if not any(texts):
+def _given(hypotheses, references) -> list[Any]:
+    """The lists of references with None for a missing one, as sacreBLEU takes them."""
+    given = [[None if is_blank(text) else text for text in texts] for texts in references]
+    for line, (hypothesis, *texts) in enumerate(zip(hypotheses, *given, strict=True)):
+        if any(texts):
+            continue
+        if not is_blank(hypothesis):
             raise InputError(
-                f"line {line:,} has no reference: it is blank in every list of references. Write "
-                "its translation there, or remove the line from all files."
+                f"line {line + 1:,} has no reference: it is blank in every list of references. "
+                "Write its translation there, or remove the line from all files."
             )
+        given[0][line] = ""
+    return given
 
 
 def _warn(
