@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
+from tf_transformer.files import literal
 from tf_transformer.normalization import well_formed
 from tf_transformer.predictors.predictor import PairScore, Prediction, as_texts
 from tf_transformer.threads import require_threads
@@ -29,7 +30,8 @@ class SavedTranslator:
         path: the folder of one version, served/x/1.
 
     Raises:
-        InputError: when the folder has no SavedModel, or a signature is missing.
+        InputError: when the folder has no SavedModel, a file of it is broken or missing, or a
+            signature is missing.
 
     Example:
         >>> translator = SavedTranslator("served/demo/1")
@@ -47,7 +49,14 @@ class SavedTranslator:
                 f"{path} is not a SavedModel: it has no saved_model.pb. Give the folder of a "
                 "version, like served/x/1, that python -m export has written."
             )
-        self._model = tf.saved_model.load(str(path))  # holds the variables
+        try:
+            self._model = tf.saved_model.load(literal(self._path))  # holds the variables
+        except (tf.errors.OpError, OSError, LookupError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"the SavedModel {path} is broken: {reason:.300}. Copy it again from where it is "
+                "whole, or export the run again."
+            ) from error
         if missing := set(SIGNATURES) - set(self._model.signatures):
             raise InputError(
                 f"{path} has no signature {', '.join(sorted(missing))}. Export it again with this "

@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
 
 from export.serving import client_grpc, client_rest
+from tf_transformer.errors import InputError
 from tf_transformer.export import run_in_session, to_ctranslate2
+from tf_transformer.saved_translator import SavedTranslator
 
 NAME = "translator"
 OTHERS = ["abc", b"abc", None, 3, {"one": 1}, ["one", None], ["one", 2], [["one"]], [{"b64": "b"}]]
@@ -108,3 +111,19 @@ def test_a_fork_fails_at_once(model, folder):
                 errors.append("cannot compute in a fork" in str(error))
         os._exit(0 if errors == [True, True] else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("load", [run_in_session.SavedModel, SavedTranslator])
+@pytest.mark.parametrize(
+    "name", ["saved_model.pb", "variables/variables.index", "variables/variables.data*"]
+)
+def test_a_broken_saved_model_is_named(load, name, served, tmp_path):
+    copy = tmp_path / "1"
+    shutil.copytree(served, copy)
+    (file,) = copy.glob(name)
+    file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises((InputError, run_in_session.InputError), match=str(copy)):
+        load(str(copy))
+    file.unlink()
+    with pytest.raises((InputError, run_in_session.InputError), match=str(copy)):
+        load(str(copy))

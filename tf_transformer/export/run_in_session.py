@@ -37,7 +37,7 @@ class SavedModel:
         path: its folder.
 
     Raises:
-        InputError: when the folder holds no SavedModel.
+        InputError: when the folder holds no SavedModel, or a file of it is broken or missing.
     """
 
     def __init__(self, path: str):
@@ -48,8 +48,12 @@ class SavedModel:
 
         tf.get_logger().setLevel("ERROR")
         self._session = tf.compat.v1.Session(graph=tf.Graph())
-        with self._session.graph.as_default():
-            loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], path)
+        try:
+            with self._session.graph.as_default():
+                loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], path)
+        except (tf.errors.OpError, OSError, LookupError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"the SavedModel {path} is broken: {reason:.300}.") from error
         self._signatures = loaded.signature_def
         self._process = os.getpid()
 
