@@ -1,8 +1,11 @@
 """Metadata of exports; tests/commands/test_commands.py reads the metadata of an export."""
 
+import importlib.metadata
 import types
 
+import keras
 import pytest
+import tensorflow as tf
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig
 from tf_transformer.export import metadata
@@ -34,3 +37,16 @@ def test_a_run_that_logged_fewer_scores_is_described(monkeypatch, tmp_path):
     facts = metadata.training(tmp_path, Config(), ("bleu", "chrf"), predictor)
     assert (facts["validation_bleu"], facts["validation_bleu_update"]) == (7.0, 5)
     assert (facts["validation_chrf"], facts["validation_loss"]) == (None, 2.0)
+
+
+def test_versions_do_not_depend_on_the_names_of_distributions(monkeypatch):
+    """TensorFlow is also installed as tensorflow-cpu or tf-nightly."""
+
+    def unknown(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", unknown)
+    versions = {name: metadata.version(name) for name in metadata.PACKAGES}
+    assert (versions["tensorflow"], versions["keras"]) == (tf.__version__, keras.__version__)
+    assert "unknown" not in versions.values()
+    assert metadata.version("no_such_package") == "unknown"
