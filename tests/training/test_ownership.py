@@ -188,6 +188,16 @@ def test_a_run_of_an_earlier_version_goes_on_and_then_knows_its_text(text, tmp_p
     assert run.load_text() == stored
 
 
+def test_a_run_keeps_the_normalisation_of_its_vocabulary(tmp_path):
+    """An earlier version had another default, so the same command gives another one now."""
+    config = small_config(steps=1, validate_every=1)
+    data = dataclasses.replace(config.data, normalization="identity")
+    trainer.train(dataclasses.replace(config, data=data), tmp_path)
+    for steps in (2, 3):
+        trainer.train(small_config(steps=steps, validate_every=1), tmp_path)
+        assert RunFolder(tmp_path).load_config().data.normalization == "identity"
+
+
 def test_tokenised_text_is_found_by_its_content(text, tmp_path):
     """By another run, on files of other names."""
     data = dataclasses.replace(text.data, cache_dir=str(tmp_path / "cache"))

@@ -7,14 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import keras
 import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer import tasks
-from tf_transformer.config import Config, TrainConfig
+from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.keras_settings import own_settings
 from tf_transformer.run_folder import RunFolder
@@ -97,7 +97,7 @@ def train(
     require_threads()
     task = tasks.get(config.task).with_options(ScoreOptions(config.train.bleu_tokenize))
     check_metric(config.train, task)
-    config = _completed(config, task)
+    config = _completed(config, task, RunFolder(run_dir))
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
     strategy = _meet(config.train) if workers.is_multi_worker(config.train.strategy) else None
@@ -154,9 +154,16 @@ def _train(
             ) from e
 
 
-def _completed(given: Config, task: Task) -> Config:
-    """The configuration that the task completes; says which options it changes."""
+def _completed(given: Config, task: Task, run: RunFolder) -> Config:
+    """The configuration that the task and the run complete; says which options they change.
+
+    The vocabulary of a run keeps its normalisation, whose default was another one in earlier
+    versions.
+    """
     config = task.complete(given)
+    if run.has_checkpoint and config.data.normalization == DataConfig.normalization:
+        rules = run.load_config().data.normalization
+        config = replace(config, data=replace(config.data, normalization=rules))
     for name, (before, after) in given.differences(config).items():
         tqdm.write(f"{given.task} sets {name} to {reprlib.repr(after)}, not {before!r}")
     return config
