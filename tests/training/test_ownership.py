@@ -192,10 +192,12 @@ def test_a_run_keeps_the_normalisation_of_its_vocabulary(tmp_path):
     """An earlier version had another default, so the same command gives another one now."""
     config = small_config(steps=1, validate_every=1)
     data = dataclasses.replace(config.data, normalization="identity")
-    trainer.train(dataclasses.replace(config, data=data), tmp_path)
-    for steps in (2, 3):
-        trainer.train(small_config(steps=steps, validate_every=1), tmp_path)
-        assert RunFolder(tmp_path).load_config().data.normalization == "identity"
+    first, second = tmp_path / "first", tmp_path / "second"
+    trainer.train(dataclasses.replace(config, data=data), first)
+    trainer.train(small_config(steps=2, validate_every=1), first)
+    trainer.train(small_config(steps=1, init_from=str(first)), second)
+    for folder in (first, second):
+        assert RunFolder(folder).load_config().data.normalization == "identity"
 
 
 def test_tokenised_text_is_found_by_its_content(text, tmp_path):

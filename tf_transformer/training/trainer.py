@@ -157,12 +157,12 @@ def _train(
 def _completed(given: Config, task: Task, run: RunFolder) -> Config:
     """The configuration that the task and the run complete; says which options they change.
 
-    The vocabulary of a run keeps its normalisation, whose default was another one in earlier
-    versions.
+    A vocabulary keeps its normalisation, whose default was another one in earlier versions.
     """
     config = task.complete(given)
-    if run.has_checkpoint and config.data.normalization == DataConfig.normalization:
-        rules = run.load_config().data.normalization
+    origin = run if run.has_checkpoint else RunFolder(config.train.init_from or os.devnull)
+    if origin.config.is_file() and config.data.normalization == DataConfig.normalization:
+        rules = origin.load_config().data.normalization
         config = replace(config, data=replace(config.data, normalization=rules))
     for name, (before, after) in given.differences(config).items():
         tqdm.write(f"{given.task} sets {name} to {reprlib.repr(after)}, not {before!r}")
