@@ -17,7 +17,7 @@ from tf_transformer import text_lines
 from tf_transformer.errors import InputError
 
 _COPIES: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}  # of pipes, by path
-_PATTERN = set("*?[]\\")  # characters
+PATTERN = frozenset("*?[]\\")  # characters that TensorFlow takes as a pattern
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
@@ -188,7 +188,7 @@ def literal(folder: str | os.PathLike) -> str:
     """
     path = os.fspath(folder)
     is_utf8 = os.fsencode(path) == path.encode("utf-8", "replace")
-    plain = is_utf8 and not _PATTERN.intersection(path)
+    plain = is_utf8 and not PATTERN.intersection(path)
     return path if plain else _link_to(os.path.abspath(path))
 
 

@@ -560,6 +560,12 @@ def test_a_folder_without_a_run_is_an_error(name, tmp_path):
     assert "is not a run's folder: it has no config.yaml" in message
 
 
+def test_exporting_to_a_path_that_tensorflow_takes_as_a_pattern_is_an_error(run, tmp_path):
+    with pytest.raises(InputError, match=r"c\[1\]/1: TensorFlow takes .* as a pattern"):
+        export.main(str(run), str(tmp_path / "c[1]" / "1"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_exporting_a_folder_without_a_run_is_an_error(tmp_path):
     message = error_of("-m", "export", "--run_dir", tmp_path, "--to", tmp_path / "1")
     assert "is not a run's folder" in message

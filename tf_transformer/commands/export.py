@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.config import DType, Quantization
 from tf_transformer.errors import InputError
+from tf_transformer.files import PATTERN
 from tf_transformer.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def main(
         raise InputError("--quantization needs --format ctranslate2; the others have --dtype.")
     RunFolder(run_dir).load_decode_config(**decode_options)  # before TensorFlow is imported
     final = pathlib.Path(to)
+    if format == "saved_model" and PATTERN.intersection(to):
+        raise InputError(
+            f"--to {to}: TensorFlow takes *, ?, [, ] and \\ in the path of a SavedModel as a "
+            "pattern, so no program could load it. Give a path without them."
+        )
     partial = _partial_folder(final)
     try:
         if format == "ctranslate2":
