@@ -10,9 +10,10 @@ import sys
 import numpy as np
 import pytest
 
+from tf_transformer import normalization
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import check_ctranslate2, to_ctranslate2
+from tf_transformer.export import check_ctranslate2, run_in_ctranslate2, to_ctranslate2
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run_folder import RunFolder
 from tf_transformer.special_ids import EOS_ID
@@ -295,3 +296,28 @@ def test_a_folder_that_does_not_run_is_an_error(tmp_path):
     pytest.importorskip("ctranslate2")
     with pytest.raises(RuntimeError, match="the export does not run in CTranslate2:"):
         check_ctranslate2.run(tmp_path, ["one"])
+
+
+def test_text_is_cleaned_as_by_the_project():
+    """The program imports nothing of the project, so it has the rules again."""
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        text = f"{character}\t"
+        if not 0xD800 <= code < 0xE000:  # no text from a file has half of a surrogate pair
+            cleaned = "" if normalization.is_blank(text) else normalization.clean(text)
+            assert run_in_ctranslate2.clean(text) == cleaned, hex(code)
+        assert run_in_ctranslate2.has_letters(character) == normalization.has_letters(character)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tokens_decode_as_by_the_project(tokenizer, seed):
+    """Bytes of half a character are dropped."""
+    random = np.random.default_rng(seed)
+    ids = random.choice(sorted(tokenizer.byte_of), size=30).tolist()
+    for place in random.integers(30, size=5):
+        ids[place] = tokenizer.piece_to_id("▁")
+    kept = run_in_ctranslate2.whole_characters(list(map(tokenizer.piece, ids)))
+    assert tokenizer.decode(ids) == tokenizer.decode(list(map(tokenizer.piece_to_id, kept)))
+    text = "é😀".encode() + b"\xf0\x9f"
+    tokens = [f"<0x{byte:02X}>" for byte in text]
+    assert list(run_in_ctranslate2.whole_characters(tokens)) == tokens[:-2]
