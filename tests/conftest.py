@@ -5,8 +5,18 @@ import shutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import hypothesis
 import keras
 import pytest
+
+# The same examples in each run, however slow the machine is.
+hypothesis.settings.register_profile(
+    "fixed",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("fixed")
 
 if keras.backend.backend() == "tensorflow":
     import tensorflow as tf

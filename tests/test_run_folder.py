@@ -81,7 +81,7 @@ def values_of(hint):
     return (kinds | {str: st.sampled_from(HOSTILE) | st.text()})[hint]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_every_option_with_any_value_loads_as_it_was_saved(tmp_path_factory, data):
     """By both readers: that of all commands, and that of a training that goes on."""

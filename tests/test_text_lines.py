@@ -160,7 +160,7 @@ CHARACTERS = st.sampled_from("aß\r\u2028\x85\ufeff \t") | st.characters(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.text(CHARACTERS | st.just("\n"), max_size=30),
     st.booleans(),

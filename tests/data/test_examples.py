@@ -260,7 +260,7 @@ def earlier_choice(sources, count, seed):
     count=st.sampled_from([1, 3, 1000]),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_at_most_a_tenth_of_the_pairs_is_held_out(copies, count, seed):
     """Where a tenth of the distinct sources is no more than that, they are the choice."""
     sources = [str(number) for number, size in enumerate(copies) for _ in range(size)]

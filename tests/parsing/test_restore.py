@@ -26,7 +26,7 @@ each_form = pytest.mark.parametrize("form", LINEARIZATIONS)
 
 
 @each_form
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(tree=trees)
 def test_a_tree_comes_back_from_its_actions(form, tree):
     actions = small_actions(form)
@@ -39,7 +39,7 @@ def test_a_tree_comes_back_from_its_actions(form, tree):
 
 
 @each_form
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ids=st.lists(st.integers(0, 11), max_size=20), words=st.lists(st.just("a"), min_size=1))
 def test_any_ids_give_a_tree_over_the_words(form, ids, words):
     actions = small_actions(form)

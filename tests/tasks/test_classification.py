@@ -159,7 +159,7 @@ LABEL_SETS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_scores_of_sets_are_those_of_the_definitions(data):
     """Oracle: counts of Python sets in exact fractions, with the labels in any order and form."""
@@ -188,7 +188,7 @@ def test_scores_of_sets_are_those_of_the_definitions(data):
     assert list(scoring.score(*perfect).values()) == [1.0, 1.0, 1.0, len(right)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(*[st.sampled_from(["a", "b", "c d", "é", ""])] * 2), min_size=1))
 def test_scores_of_single_labels_are_those_of_the_definitions(pairs):
     predicted, right = map(list, zip(*pairs, strict=True))

@@ -79,7 +79,7 @@ def corpora(draw):
     return draw(text), draw(text), [list(column) for column in zip(*rows, strict=True)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     corpora(),
     st.sampled_from(["13a", "intl", "char", "zh", "none"]),
@@ -117,7 +117,7 @@ def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lower
     json.dumps(found, allow_nan=False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5),
     st.sampled_from(["NFD", "NFC"]),
