@@ -112,9 +112,8 @@ def main(
         step = aligning(predictor, step, alignment_unit)
     if attention:
         step = recording(predictor, step, attention)
-    report = TruncationReport(step, stream.done, predictor.max_source_length)
-    if not score_target and getattr(predictor, "output", "") == "translation":
-        report.watches_sentences = True
+    translates = not score_target and getattr(predictor, "output", "") == "translation"
+    report = LineReport(step, stream.done, predictor.max_source_length, translates)
     stream.run(report)
     sys.stderr.write(str(report) + (attention.write() if attention else ""))
 
@@ -217,54 +216,47 @@ class LineNumbers:
         return f"{self.count:,} line{'s' * (self.count > 1)} ({numbers})"
 
 
-class TruncationReport:
-    """A step that calls another and counts the lines that were cut or reached their length limit.
+class LineReport:
+    """A step that calls another and counts the lines that lost text, or may have lost some.
 
     Args:
         step: the other step.
         done: number of lines before the first call.
         longest: `max_source_length` of the predictor.
-
-    Attributes:
-        watches_sentences: whether to count inputs of several sentences, and empty outputs.
+        translates: whether to count inputs of several sentences, and empty outputs.
     """
 
-    watches_sentences = False
-
-    def __init__(self, step: Step, done: int, longest: int):
+    def __init__(self, step: Step, done: int, longest: int, translates: bool):
         self._step = step
         self._done = done
-        self._longest = longest
-        self._cut = LineNumbers()
-        self._at_limit = LineNumbers()
-        self._several = LineNumbers()
-        self._empty = LineNumbers()
-
-    def __call__(self, *columns: Sequence[str], progress: Progress) -> Sequence[Line]:
-        lines = self._step(*columns, progress=progress)
-        if self.watches_sentences:
-            for number, (text, line) in enumerate(zip(columns[0], lines, strict=True), self._done):
-                if has_several_sentences(text):
-                    self._several.add(number + 1)
-                if has_letters(text) and not line.n_best[0].text:
-                    self._empty.add(number + 1)
-        for line in lines:
-            self._done += 1
-            if line.n_best[0].cut:
-                self._cut.add(self._done)
-            elif line.n_best[0].truncated:
-                self._at_limit.add(self._done)
-        return lines
-
-    def __str__(self) -> str:
-        """A line for each kind that was found."""
-        found = {
-            f"cut to {self._longest:,} tokens (--max_source_length)": self._cut,
+        self._translates = translates
+        self._cut, self._at_limit = LineNumbers(), LineNumbers()
+        self._several, self._empty = LineNumbers(), LineNumbers()
+        self._kinds = {
+            f"cut to {longest:,} tokens (--max_source_length)": self._cut,
             "output ends at its length limit": self._at_limit,
             "several sentences, some of which may be lost (give one per line)": self._several,
             "empty output (try --min_length 1)": self._empty,
         }
-        return "".join(f"{text}: {lines}\n" for text, lines in found.items() if lines.count)
+
+    def __call__(self, *columns: Sequence[str], progress: Progress) -> Sequence[Line]:
+        lines = self._step(*columns, progress=progress)
+        for text, line in zip(columns[0], lines, strict=True):
+            self._done += 1
+            best = line.n_best[0]
+            if best.cut:
+                self._cut.add(self._done)
+            elif best.truncated:
+                self._at_limit.add(self._done)
+            if self._translates and has_several_sentences(text):
+                self._several.add(self._done)
+            if self._translates and not best.text and has_letters(text):
+                self._empty.add(self._done)
+        return lines
+
+    def __str__(self) -> str:
+        """A line for each kind that occurred."""
+        return "".join(f"{kind}: {lines}\n" for kind, lines in self._kinds.items() if lines.count)
 
 
 def _text(number: int, line: Line) -> list[str]:
