@@ -200,7 +200,7 @@ def decoding(batch: int, beam: int, steps: int, source: int, vocabulary: int) ->
 
     ids = np.random.default_rng(1).integers(4, vocabulary, (batch, source), np.int32)
     ids[:, -1] = EOS_ID
-    config = DecodeConfig(beam_size=beam, min_length=steps, max_length=steps)
+    config = DecodeConfig(beam_size=beam, min_length=steps - 1, max_length=steps)
     loop = loop_of(Search(make_model(vocabulary_size=vocabulary), config), ids, compiled=False)
     sizes = {"batch": batch, "beam": beam, "steps": steps, "source": source}
     return sizes | {"vocabulary": vocabulary, "seconds": _median_seconds(lambda: loop(1))}

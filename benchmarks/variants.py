@@ -206,7 +206,7 @@ def _search_speed(model, source, grammar: bool, beam_size: int, count: int) -> f
     from tf_transformer.search import Search
 
     length = source.shape[1]
-    limits = {"min_length": length, "max_length": length}
+    limits = {"min_length": length - 1, "max_length": length}
     if grammar:
         limits = {"max_extra_length": length}
     config = DecodeConfig(beam_size=beam_size, **limits)

@@ -449,7 +449,9 @@ def test_one_text_in_place_of_a_list_is_an_error(translator, method, text):
 
 @pytest.mark.parametrize("method", ["__call__", "n_best", "score", "align"])
 def test_lists_of_unequal_length_are_an_error(translator, method):
-    with pytest.raises(InputError, match=r"expected as many (prefixes|predictions) as texts"):
+    with pytest.raises(
+        InputError, match=r"expected as many (prefixes|predictions|translations) as texts"
+    ):
         getattr(translator, method)(["one", "two"], ["eins"])
 
 

@@ -28,15 +28,17 @@ BleuTokenizer = Literal[
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
-def require_types(config: Any) -> None:
+def require_types(config: Any, open_to: str = "") -> None:
     """Raises an `InputError` for the first field of a dataclass whose value is not of its type.
+
+    `open_to` is a field that takes other texts, too: names that a program has registered.
 
     NumPy's numbers become Python's, and a list of texts a tuple, so that a configuration can be
     written to a file and has a hash.
     """
     for name, hint in get_type_hints(type(config)).items():
         value = getattr(config, name)
-        accepted = _as_type(value, hint)
+        accepted = _as_type(value, str if name == open_to else hint)
         if accepted is None:
             raise InputError(f"{_path(config, name)} must be {in_words(hint)}, got {value!r:.80}.")
         object.__setattr__(config, name, accepted)
@@ -208,7 +210,7 @@ class ModelConfig:
     remat: bool = False
 
     def __post_init__(self):
-        require_types(self)
+        require_types(self, open_to="position")
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
         _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
         _require_not_negative(self, "encoder_d_ff", "encoder_num_heads", "key_dim", "value_dim")

@@ -9,9 +9,9 @@ import os
 import pathlib
 import re
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass, replace
+from typing import Any, get_type_hints
 
 from tf_transformer.config import DERIVED, Config, DecodeConfig
 from tf_transformer.errors import InputError
@@ -254,15 +254,20 @@ def _parse(content: bytes) -> Config:
         if not isinstance(options, dict):
             raise InputError(f"expected options like 'train: {{steps: 100}}', got {options!r}.")
         options = parser.parse_object(options)
-        require_groups(vars(options))
+        require_groups(vars(options), Config)
         return Config(**parser.instantiate(options).as_dict())
     except (jsonargparse.ArgumentError, yaml.YAMLError, UnicodeDecodeError) as error:
         quotes = " Write it in quotes: YAML does not read it as text." * ("'str'" in str(error))
         raise InputError(f"{error}{quotes}") from error
 
 
-def require_groups(options: Mapping[str, Any]) -> None:
-    """Raises an `InputError` for a value in place of a group, which jsonargparse lets through."""
-    for group in ("model", "data", "train", "decode"):
-        if group in options and not hasattr(options[group], "as_dict"):
-            raise InputError(f"{group} must be a group of options, got {options[group]!r}.")
+def require_groups(options: Mapping[str, Any], of: Callable) -> None:
+    """Raises an `InputError` for a value in place of a group, which jsonargparse lets through.
+
+    Args:
+        options: as jsonargparse has parsed them.
+        of: their function, or dataclass; a group is an argument that is a dataclass itself.
+    """
+    for name, hint in get_type_hints(of).items():
+        if is_dataclass(hint) and name in options and not hasattr(options[name], "as_dict"):
+            raise InputError(f"{name} must be a group of options, got {options[name]!r}.")

@@ -70,7 +70,7 @@ def search_for(cell: Cell) -> DecodeConfig:
     return DecodeConfig(
         beam_size=cell.beam,
         length_penalty=LENGTH_PENALTY,
-        min_length=cell.target_tokens,
+        min_length=cell.target_tokens - 1,  # and the end token
         max_length=cell.target_tokens,
         batch_size=cell.batch,
         batch_tokens=cell.batch * SOURCE_TOKENS,

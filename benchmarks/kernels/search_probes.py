@@ -33,7 +33,7 @@ def probes(small: bool = False) -> Iterator[Probe]:
 
 
 def make_model(small: bool = False, vocabulary_size: int = 8000) -> Transformer:
-    """Random weights of tiny with two layers; translations end at `min_length`."""
+    """Random weights of tiny with two layers; translations end after `min_length` tokens."""
     keras.utils.set_random_seed(1)
     small_sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}
     sizes = small_sizes if small else {"num_layers": 2}
@@ -52,7 +52,7 @@ def searches_of(model: Transformer) -> Searches:
     def of(shape: Shape, tokens: int, compiled: bool) -> MakeLoop:
         ids = np.random.default_rng(1).integers(4, model.vocabulary_size, shape, np.int32)
         ids[:, -1] = EOS_ID
-        config = DecodeConfig(beam_size=4, min_length=tokens)
+        config = DecodeConfig(beam_size=4, min_length=tokens - 1)
         return lambda: loop_of(Search(model, config, static_shapes=compiled), ids, compiled)
 
     return of

@@ -90,7 +90,7 @@ def test_a_threshold_of_kernels_is_timed(each):
 
 def test_the_model_of_the_search_ends_translations_as_early_as_it_may():
     model = search_probes.make_model(small=True)
-    search = Search(model, DecodeConfig(beam_size=4, min_length=3))
+    search = Search(model, DecodeConfig(beam_size=4, min_length=2))
     found = search(tf.constant([[5, 6, 7, 8, 2], [9, 10, 11, 12, 2]]))
     assert found.lengths[:, 0].numpy().tolist() == [3, 3]
 

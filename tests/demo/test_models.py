@@ -120,7 +120,8 @@ DATA = {
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_the_demo_starts_for_every_task(name, monkeypatch):
+def test_the_demo_starts_for_every_task(name, readers_folder, monkeypatch):
+    monkeypatch.chdir(readers_folder)
     task = tasks.get(name.partition(" ")[0])
     config = Config(
         model=ModelConfig(num_layers=1, d_model=8, d_ff=8, num_heads=2),
@@ -133,6 +134,6 @@ def test_the_demo_starts_for_every_task(name, monkeypatch):
     predictor = task.predictor(model, tokenizer, config.decode)
     monkeypatch.setattr(models, "load_predictor", lambda *options: predictor)
     with kernels.use(kernels.PLAIN):  # one search graph
-        loaded = demo.load("runs/x", "", "", "", "float32")
+        loaded = demo.load("runs/demo", "", "", "", "float32")
         assert len(loaded.n_best([loaded.example], ())[0]) >= 1
     assert bool(loaded.controls) == (name in ("language_modeling", "parsing"))

@@ -106,7 +106,10 @@ def test_scores_that_are_not_finite_are_null_in_json(
 ):
     scores = perplexities(["a b"], [TextScore(log_probability, 3)])
     monkeypatch.setattr(LANGUAGE_MODELING, "score_outputs", lambda *files: scores, raising=False)
-    evaluate.main(hypotheses="a", reference="b", task="language_modeling")
+    (tmp_path / "a").touch()
+    evaluate.main(
+        hypotheses=str(tmp_path / "a"), reference=str(tmp_path / "a"), task="language_modeling"
+    )
 
     def refuse(constant):
         raise AssertionError(constant)
@@ -174,7 +177,7 @@ def test_perplexity_does_not_depend_on_the_batch_size(run, tmp_path, capsys):
     found = []
     for size in (1, 8):
         files = {"reference": str(tmp_path / "text"), "output": str(tmp_path / "scores")}
-        evaluate.main(str(run), **files, batch_size=size)
+        evaluate.main(str(run), **files, overwrite=True, batch_size=size)
         found.append(json.loads(capsys.readouterr().out.splitlines()[-1]))
     for name, value in found[0].items():
         assert found[1][name] == pytest.approx(value, rel=1e-6)

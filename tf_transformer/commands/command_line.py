@@ -68,7 +68,7 @@ def read_options(
         if not files and (stored := _stored_config(options)):
             files = [stored]
             options = parser.parse_args(["--config", stored, *words])
-        require_groups(vars(options))
+        require_groups(vars(options), main)
         values = parser.instantiate(options).as_dict()
     except (jsonargparse.ArgumentError, InputError) as error:
         print(
@@ -188,7 +188,7 @@ def _explain(
     for file in files:
         try:
             options = parser.parse_args(["--config", file, *needed])
-            require_groups(vars(options))
+            require_groups(vars(options), main)
             parser.instantiate(options)
         except (jsonargparse.ArgumentError, InputError) as same:
             if str(same) == str(error) and os.path.isfile(file):

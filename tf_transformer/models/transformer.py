@@ -6,6 +6,7 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig, StackConfig
+from tf_transformer.errors import InputError
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.masks import padding_mask
@@ -267,6 +268,10 @@ def make_position(
         },
         "t5": {"num_heads": stack.num_heads, "is_causal": is_causal},
     }.get(config.position, {})
+    if config.position not in ENCODINGS:
+        raise InputError(
+            f"model.position must be one of {', '.join(ENCODINGS)}, got {config.position!r}."
+        )
     return ENCODINGS[config.position](max_length=config.max_length, **sizes, **layer_options)
 
 
