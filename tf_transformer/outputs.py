@@ -12,7 +12,7 @@ Path = str | os.PathLike
 
 def is_stream(path: Path) -> bool:
     """Whether a name stands for a device, a pipe or an open file: nothing there can be replaced."""
-    if str(path).startswith(("/dev/", "/proc/")):
+    if str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):  # perhaps of a file
         return True
     try:
         mode = os.stat(path).st_mode

@@ -3,12 +3,15 @@
 import os
 import pathlib
 import shutil
+import tempfile
 
 import pytest
 from conftest import small_config
 
 from tf_transformer.commands import command_line, evaluate, export, plot, train, translate
+from tf_transformer.errors import InputError
 from tf_transformer.locks import FileLock
+from tf_transformer.outputs import require_free
 from tf_transformer.run_folder import RunFolder
 
 
@@ -204,3 +207,13 @@ def test_an_output_may_be_empty_and_is_replaced_on_request(small, tmp_path, monk
     command_line.run(plot.main, ["run", "--output", "picture.png", "--overwrite"])
     assert pathlib.Path("picture.png").read_bytes().startswith(b"\x89PNG")
     assert not [path for path in pathlib.Path().glob("*.partial*") if path.read_text() != "mine\n"]
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="needs /dev/shm")
+def test_a_file_in_shared_memory_is_no_device():
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.write(b"mine\n")
+        file.flush()
+        with pytest.raises(InputError, match="exists already"):
+            require_free([file.name])
+    require_free(["/dev/null", "/dev/stdout", "/dev/fd/1"])
