@@ -146,7 +146,7 @@ class RunFolder:
             return dict(json.loads(self.execution.read_bytes()))
         except (ValueError, TypeError) as error:
             raise InputError(
-                f"{self.execution} is broken: {error}. Delete it: the training goes on, executed "
+                f"{self.execution} is broken: {error}. Delete it: the training resumes, executed "
                 "in the first form that is possible."
             ) from error
 

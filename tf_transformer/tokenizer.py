@@ -68,8 +68,10 @@ class Tokenizer:
     """
 
     def __init__(self, model: bytes):
-        self.model = _with_symbols_apart(model)
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self.model = _with_symbols_apart(model, self._processor)
+        if self.model != model:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         pieces = (self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self.byte_of = {piece: byte for byte, piece in enumerate(pieces) if piece != UNK_ID}
         self._ids_of_bytes = {byte: piece for piece, byte in self.byte_of.items()}
@@ -334,13 +336,12 @@ class Tokenizer:
         return token
 
 
-def _with_symbols_apart(model: bytes) -> bytes:
+def _with_symbols_apart(model: bytes, processor: sentencepiece.SentencePieceProcessor) -> bytes:
     """A SentencePiece model that finds no symbol in text: user-defined pieces as control pieces.
 
     Symbols follow the special ids. A piece is a protocol buffer: text, score, kind. The package's
     own module for these needs a newer protobuf than TensorFlow accepts.
     """
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     for token in range(UNK_ID + 1, processor.get_piece_size()):
         text = processor.id_to_piece(token).encode()
         score = struct.pack("<f", processor.get_score(token))

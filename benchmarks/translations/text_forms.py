@@ -55,8 +55,8 @@ def main(run_dir: str, before: str, source: str, reference: str, output: str = "
     for name, form in FORMS.items():
         row: dict[str, str | float] = {"form": name}
         for when, translator in (("before", old), ("now", now)):
-            found = [each.text for each in translator([form(text) for text in texts])]
-            row[f"bleu_{when}"] = round(metric.corpus_score(found, [references]).score, 2)
+            translations = [best.text for best in translator([form(text) for text in texts])]
+            row[f"bleu_{when}"] = round(metric.corpus_score(translations, [references]).score, 2)
         rows.append(row)
     print(of_rows(rows))
     summary = {"sentences": len(texts), "signature": str(metric.get_signature())}

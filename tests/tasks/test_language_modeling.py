@@ -143,7 +143,7 @@ def run(tmp_path_factory):
 
 
 def test_options_that_the_task_changes_are_printed(run, capsys):
-    """The run was made with the defaults, 1,024 and 200; it goes on with its own options."""
+    """The run was made with the defaults, 1,024 and 200; then it resumes with its own options."""
     config = RunFolder(run).load_config()
     trainer.train(config, run)
     assert " sets " not in capsys.readouterr().out

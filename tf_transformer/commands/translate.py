@@ -52,8 +52,8 @@ def main(
         input: file to translate, plain or compressed; stdin when not given.
         output: file for the translations; stdout when not given. Files are written as
             <name>.partial and get their names when they are complete.
-        resume: go on with the partial files of an interrupted run that had the same inputs, model
-            and options. Another one is refused.
+        resume: continue the partial files of an interrupted run. It must have had the same inputs,
+            model and options.
         overwrite: whether outputs replace existing files, when they are complete.
         window: most lines read, sorted by length and translated together; memory grows with it.
         prefixes: file of the beginnings of the translations, line by line; lines may be empty.
@@ -91,7 +91,7 @@ def main(
     if attention_output and resume:
         raise InputError("--attention_output shows the first lines: give it without --resume.")
     attention = AttentionFile(attention_output, overwrite) if attention_output else None
-    names = filter(None, [*(each.path for each in outputs), attention_output])
+    names = filter(None, [*(file.path for file in outputs), attention_output])
     require_free(list(names), [*filter(None, inputs), *run.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
     decode = run.load_decode_config(**decode_options)
@@ -144,8 +144,8 @@ def scoring(predictor: "Predictor") -> Step:
     def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
         scores = predictor.score(inputs, targets, progress)
         return [
-            Line([Prediction(target, found.score, cut=found.cut)], found.log_probability)
-            for target, found in zip(targets, scores, strict=True)
+            Line([Prediction(target, pair.score, cut=pair.cut)], pair.log_probability)
+            for target, pair in zip(targets, scores, strict=True)
         ]
 
     return step

@@ -220,7 +220,7 @@ def _tfds_builder(name: str, data_dir: str):
 
 
 def _tfds_error(name: str, split: str, error: Exception) -> InputError:
-    reason = str(error).strip().split("\n")[0]  # TFDS goes on with a list of all corpora
+    reason = str(error).strip().split("\n")[0]  # a list of all corpora follows
     advice = " Give a folder as data.tfds_dir." if isinstance(error, OSError) else ""
     return InputError(f"data.tfds={name}: TFDS cannot load split {split!r}: {reason}{advice}")
 

@@ -97,7 +97,7 @@ class BatchPredictor(ABC):
                 word follows.
             progress: called after each batch.
         """
-        return [found[0] for found in self.n_best(texts, prefixes, progress)]
+        return [n_best[0] for n_best in self.n_best(texts, prefixes, progress)]
 
     @abstractmethod
     def n_best(
@@ -131,8 +131,8 @@ class BatchPredictor(ABC):
                     matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]
                     maps[i].append(AttentionMap(kind, query, key, matrix))
         return [
-            AttentionRecord(text, prediction, found)
-            for text, prediction, found in zip(texts, predictions, maps, strict=True)
+            AttentionRecord(text, prediction, of_text)
+            for text, prediction, of_text in zip(texts, predictions, maps, strict=True)
         ]
 
     @abstractmethod

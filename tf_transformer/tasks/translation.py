@@ -147,7 +147,7 @@ class Translation(Task):
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
     ) -> Evaluation:
         """Translates a test set and scores it against all its references."""
-        predictions = [found.text for found in predictor(test.inputs, progress=progress)]
+        predictions = [best.text for best in predictor(test.inputs, progress=progress)]
         return Evaluation(
             predictions, self.score(predictions, test.references, *test.more_references)
         )

@@ -99,10 +99,10 @@ def score_translations(
     given = _given(hypotheses, references)
     _warn(raw, (hypotheses, *references), options)
     bleu, chrf = bleu_of(options), sacrebleu.CHRF(lowercase=options.lowercase)
-    found = bleu.corpus_score(hypotheses, given, n_bootstrap=options.resamples or 1)
+    bleu_score = bleu.corpus_score(hypotheses, given, n_bootstrap=options.resamples or 1)
     matches = _matches(hypotheses, given, options.lowercase)
     scores: dict[str, Any] = {
-        "bleu": _percent(found.score),
+        "bleu": _percent(bleu_score.score),
         "signature": str(bleu.get_signature()),
         "chrf": _percent(chrf.corpus_score(hypotheses, given).score),
         "exact_match": 100.0 * matches / len(hypotheses),
@@ -112,7 +112,7 @@ def score_translations(
         ter = sacrebleu.TER(case_sensitive=not options.lowercase)
         scores["ter"] = ter.corpus_score(hypotheses, given).score
     if options.resamples:
-        limits = found._mean - found._ci, found._mean + found._ci
+        limits = bleu_score._mean - bleu_score._ci, bleu_score._mean + bleu_score._ci
         scores["bleu_interval"] = list(map(_percent, limits))
     if baseline is not None:
         baseline = list(map(options.normalized, baseline))
@@ -150,15 +150,15 @@ def _percent(score: float) -> float:
 def _compared(hypotheses, references, baseline, bleu, resamples: int) -> dict[str, float]:
     """The score of a baseline, and the test of the difference."""
     score = bleu.corpus_score(baseline, references).score
-    found = {"baseline_bleu": _percent(score)}
+    scores = {"baseline_bleu": _percent(score)}
     if resamples:
         systems = [("baseline", baseline), ("system", hypotheses)]
         test = PairedTest(systems, {"BLEU": bleu}, references, "bs", resamples)
         _, results = test()
         of_system: Any = results["BLEU"][1]
         is_equal = of_system.score == score  # sacreBLEU may give these the smallest value
-        found["p_value"] = 1.0 if is_equal else of_system.p_value
-    return found
+        scores["p_value"] = 1.0 if is_equal else of_system.p_value
+    return scores
 
 
 def _check_numbers(hypotheses, references, baseline) -> None:

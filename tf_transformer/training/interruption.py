@@ -29,7 +29,7 @@ class InterruptionError(Exception):
 class StopRequest:
     """Within `with`, catches the first of `SIGNALS`; a second one has its usual effect.
 
-    A process that was started with nohup goes on ignoring SIGHUP. Outside the main thread Python
+    A process that was started with nohup ignores SIGHUP. Outside the main thread Python
     allows no signal handlers, and nothing is caught.
 
     Attributes:

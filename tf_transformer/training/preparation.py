@@ -99,9 +99,9 @@ def prepare(
 def require_trainable(run: RunFolder, config: Config) -> None:
     """Raises an `InputError` for a folder in which this configuration cannot be trained.
 
-    A folder whose training can go on needs the same configuration, except for `MAY_CHANGE`, the
-    options of the search, and paths of texts whose identity is known. Another folder may hold no
-    file of a run, unless a training without a checkpoint made it.
+    A training resumes with the same configuration, except for `MAY_CHANGE`, the options of the
+    search, and paths of texts whose identity is known. Another folder may hold no file of a run,
+    unless a training without a checkpoint made it.
     """
     start = config.train.init_from
     if start and run.path.resolve() == pathlib.Path(start).resolve() and not run.has_checkpoint:
@@ -136,7 +136,7 @@ def _require_same_options(run: RunFolder, config: Config) -> None:
         listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
         raise InputError(
             f"{run.path} holds a run of another configuration: {listed}. Give --run_dir alone "
-            "to go on with it, or another --run_dir."
+            "to resume it, or another --run_dir."
         )
 
 
@@ -150,7 +150,7 @@ def _require_same_direction(run: RunFolder, data: DataConfig) -> None:
         source, target = languages
         raise InputError(
             f"{run.path} was trained from {target} to {source}, because an earlier version took "
-            f"the languages of {data.tfds} in the order of the alphabet. This version would go on "
+            f"the languages of {data.tfds} in the order of the alphabet. This version would train "
             f"from {source} to {target}. Give another --run_dir."
         )
 

@@ -140,7 +140,7 @@ def _train(
         *(early_stopping, checkpoints, on_best),
     )
     if workers.is_chief(strategy):
-        run.save_config(config)  # `MAY_CHANGE` is the new one, now that the run can go on
+        run.save_config(config)  # `MAY_CHANGE` is the new one, now that the run can be resumed
     with StopRequest() as stop:
         try:
             return trainer.run(run_dir, stop)
