@@ -13,7 +13,7 @@ SYSTEM_PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3;
     && echo $$python && break; done)
 PYTHON := .venv/bin/python
 KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
-    tests/test_losses.py tests/test_objectives.py tests/training/test_metrics.py tests/training/test_schedule.py \
+    tests/losses tests/training/test_metrics.py tests/training/test_schedule.py \
     tests/benchmarks/test_layer_complexity.py tests/benchmarks/test_gpu.py
 # Most of a test is Python code that traces a small graph on one core, so two processes share the files.
 # Without the last option, pytest-xdist 3.8 never ends after one of them has crashed.

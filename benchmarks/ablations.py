@@ -26,7 +26,7 @@ from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 
 CONFIG = "configs/multi30k_quick.yaml"
 PACKAGES = ("tensorflow", "keras", "sacrebleu")

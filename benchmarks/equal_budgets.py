@@ -118,7 +118,7 @@ def measured(
         limits: the largest length of each bucket but the last; empty buckets are left out.
         average: newest checkpoints to average; 0: as the run configures.
     """
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     translator = Translator.from_run(run, average=average or None)
     for warm_up in (texts[:_WARM_UP], texts[:1]):  # a single sentence has a graph of its own

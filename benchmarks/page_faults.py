@@ -3,8 +3,8 @@
     python -m benchmarks.page_faults --train_config configs/multi30k_quick.yaml \
         --run_dir runs/multi30k --saved_model served/multi30k/1 --source test_2016_flickr.en
 
-See `tf_transformer.memory`. The commands run one after the other, each in a process of its own; the
-two settings take turns. A server has the same options in its environment.
+See `tf_transformer.machine.heap`. The commands run one after the other, each in a process of its
+own; the two settings take turns. A server has the same options in its environment.
 """
 
 import os

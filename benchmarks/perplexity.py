@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
-from tf_transformer.files import read_texts
+from tf_transformer.files.reading import read_texts
 
 
 def main(run_dirs: list[str], train_file: str, reference: str, output: str = "") -> None:

@@ -27,8 +27,8 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig,
 from tf_transformer.data.shard_sampler import ShardSampler
 from tf_transformer.data.tokens import Batch, IdRows, TokenExamples
 from tf_transformer.errors import InputError
-from tf_transformer.files import decode, read_lines
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.files.reading import decode, read_lines
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.training import trainer
 from tf_transformer.training.execution import Execution

@@ -195,8 +195,8 @@ def decoding(batch: int, beam: int, steps: int, source: int, vocabulary: int) ->
     """Seconds of a search by a model of two layers; for a process of its own."""
     from benchmarks.kernels.search_probes import loop_of, make_model
     from tf_transformer.config import DecodeConfig
-    from tf_transformer.search import Search
-    from tf_transformer.special_ids import EOS_ID
+    from tf_transformer.inference.search import Search
+    from tf_transformer.text.special_ids import EOS_ID
 
     ids = np.random.default_rng(1).integers(4, vocabulary, (batch, source), np.int32)
     ids[:, -1] = EOS_ID

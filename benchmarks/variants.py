@@ -165,7 +165,7 @@ def _updates(task, model, ids, count: int) -> list:
     import numpy as np
     import tensorflow as tf
 
-    from tf_transformer.objectives import CrossEntropy
+    from tf_transformer.losses.consistency import CrossEntropy
     from tf_transformer.training.update import Updater, make_optimizer
 
     updater = Updater(task, model, make_optimizer(model, 1e-4), CrossEntropy(0.1))
@@ -202,8 +202,8 @@ def _search_speed(model, source, grammar: bool, beam_size: int, count: int) -> f
     """Tokens per second of searches that find as many tokens as the source has, or trees."""
     import tensorflow as tf
 
+    from tf_transformer.inference.search import Search
     from tf_transformer.parsing.grammar import TreeGrammar
-    from tf_transformer.search import Search
 
     length = source.shape[1]
     limits = {"min_length": length - 1, "max_length": length}
@@ -223,7 +223,7 @@ def _search_speed(model, source, grammar: bool, beam_size: int, count: int) -> f
 def _actions():
     """Actions of trees among the ids: brackets last, and first pieces of words before them."""
     from tf_transformer.parsing.linearization import Actions, symbols
-    from tf_transformer.special_ids import BLANK
+    from tf_transformer.text.special_ids import BLANK
 
     names = symbols(BRACKETS, "lexical_in_order")
     words = [f"{BLANK}{i}" for i in range(VOCABULARY - FIRST_ID - len(names))]

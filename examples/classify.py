@@ -22,9 +22,9 @@ import numpy as np
 from tf_transformer import Transformer
 from tf_transformer.data.generated import NUMBERS, number_in_words
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_lines
-from tf_transformer.special_ids import PAD_ID
-from tf_transformer.translator import Translator
+from tf_transformer.files.reading import read_lines
+from tf_transformer.inference.translator import Translator
+from tf_transformer.text.special_ids import PAD_ID
 
 
 def read_examples(path: str) -> list[list[str]]:

@@ -19,7 +19,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the SentencePiece ops of the SavedModel
 
-TEXT_LINES = pathlib.Path(__file__).parents[1] / "tf_transformer" / "text_lines.py"
+TEXT_LINES = pathlib.Path(__file__).parents[1] / "tf_transformer" / "files" / "text_lines.py"
 
 
 def pipeline(saved_model: str, at_least: float) -> keras.Model:

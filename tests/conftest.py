@@ -56,7 +56,7 @@ def small_config(**train_options):
 @pytest.fixture(scope="session")
 def readers_folder(run, tmp_path_factory):
     """A folder with the run and the export that the examples of pages and docstrings name."""
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     folder = tmp_path_factory.mktemp("reader")
     for kind in ("runs", "served"):
@@ -93,8 +93,8 @@ def weights_of(run, average=1):
     """The weights that the commands load, as arrays in the model's order."""
     import numpy as np
 
+    from tf_transformer.run.weights import load_model
     from tf_transformer.tasks.translation import TRANSLATION
-    from tf_transformer.weights import load_model
 
     model = load_model(run, TRANSLATION.build_model, average=average).model
     return [np.asarray(weight) for weight in model.weights]

@@ -14,35 +14,22 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
-    {"errors", "special_ids", "text_lines"},
-    {"arriving_lines", "files", "keras_settings", "locks", "memory", "normalization", "programs"}
-    | {
-        "progress_bar",
-        "registration",
-        "sentences",
-        "sequences",
-        "threads",
-        "thresholds",
-        "word_alignment",
-    },
-    {"kernels", "outputs", "start_record"},
-    {"config", "layers", "decoding", "tokenizer"},
-    {"models", "data", "parsing", "losses", "predictors.predictor", "attention_record"}
-    | {"export.micro_batches", "export.parallel_search", "export.valid_text"},
-    {"objectives", "heads", "run_folder", "search", "saved_translator", "visualization"},
-    {"weights", "export.graph"},
-    {"predictors.batch_predictor"},
-    {"predictors.text_predictor", "export.generation", "export.encoder_graph"},
-    {"translator"},
-    {"predictors"},
+    {"errors", "registration", "text.special_ids"},
+    {"files", "machine"},
+    {"kernels"},
+    {"text", "config", "layers", "decoding"},
+    {"models", "losses", "data", "parsing"},
+    {"heads", "run"},
+    {"inference"},
+    {"visualization"},
     {"tasks"},
-    {"training", "streaming", "export", "demo"},
+    {"training", "export", "demo"},
     {"commands"},
 ]
 KERAS_ONLY = {
-    *("errors", "special_ids", "files", "config", "sequences", "thresholds"),
-    *("kernels", "layers", "models", "decoding"),
-    *("heads", "losses", "objectives", "training.metrics", "training.schedule"),
+    *("errors", "config", "machine.thresholds", "text.special_ids", "text.sequences"),
+    *("kernels", "layers", "models", "decoding", "losses"),
+    *("heads", "training.metrics", "training.schedule"),
 }
 # Run by path in fresh processes, and the packages that they may not import.
 PROGRAMS = {
@@ -104,7 +91,7 @@ def test_inference_imports_no_training_code(path):
 
 
 def test_inference_loads_no_training_code():
-    program = "import sys, tf_transformer.tasks.translation, tf_transformer.translator\n"
+    program = "import sys, tf_transformer.tasks.translation, tf_transformer.inference.translator\n"
     program += (
         "print(*(name for name in sys.modules if name.startswith('tf_transformer.training')))"
     )
@@ -115,7 +102,7 @@ def test_inference_loads_no_training_code():
 
 
 @pytest.mark.parametrize(
-    "name", ["decoding", "kernels", "layers", "models", "search", "export.check"]
+    "name", ["decoding", "kernels", "layers", "models", "inference.search", "export.check"]
 )
 def test_a_part_can_be_imported_first(name):
     """The import of Keras registers the models, which need a part that is half imported then."""
@@ -143,17 +130,22 @@ def test_only_programs_read_the_command_line():
 
 # Files that read other things than a user's text: their own JSON, YAML, models and pages.
 READS_NO_TEXT = {
-    *("tokenizer.py", "run_folder.py", "training/autotuning.py", "export/compilation.py"),
+    *("text/tokenizer.py", "run/folder.py", "training/autotuning.py", "export/compilation.py"),
     *("export/warm_up.py", "export/manifest.py", "export/server_ops.py", "data/store.py"),
-    *("saved_translator.py", "visualization/attention_page.py", "demo/app.py"),
+    *("inference/saved_translator.py", "visualization/attention_page.py", "demo/app.py"),
     *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
-    *("commands/standard_streams.py", "commands/option_errors.py", "memory.py", "locks.py"),
-    *("outputs.py", "start_record.py"),
+    *(
+        "commands/standard_streams.py",
+        "commands/option_errors.py",
+        "machine/heap.py",
+        "files/locks.py",
+    ),
+    *("files/outputs.py", "files/start_record.py"),
 }
-READER = {"text_lines.py", "files.py"}
+READER = {"files/text_lines.py", "files/reading.py"}
 # Names that stand elsewhere: a file that is given to the reader, or another method `open`.
 ALLOWED = {
-    "streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
+    "inference/streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
     "export/run_in_session.py": {"stdin"},
     "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
     "export/serving/client_rest.py": {"stdin"},

@@ -7,7 +7,7 @@ import yaml
 
 from tf_transformer.commands import command_line, train
 from tf_transformer.data.generated import generate
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 
 tf = pytest.importorskip("tensorflow")
 tfds = pytest.importorskip("tensorflow_datasets")

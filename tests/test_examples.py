@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tf_transformer.data.generated import FIRST_DAY, date_in_words, number_in_words
-from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import Translator
+from tf_transformer.inference.translator import Translator
+from tf_transformer.text.tokenizer import Tokenizer
 
 ROOT = pathlib.Path(__file__).parents[1]
 LINES = ["one", "", "a\rb", "two\u2028three\x85four", "  ", "broken \ufffd", "last " * 30]

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("nbclient")
 
 from docs import notebooks
-from tf_transformer.translator import Translator
+from tf_transformer.inference.translator import Translator
 
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL_MODEL = (

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.translator import Translator
+from tf_transformer.inference.translator import Translator
 
 LONGEST = 40  # source tokens
 ALPHABETS = [

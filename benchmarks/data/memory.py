@@ -27,7 +27,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import ExampleStream, Texts
 from tf_transformer.data.generated import number_in_words
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 _DRAWN_AT_ONCE = 10_000  # pairs
 

@@ -13,7 +13,7 @@ from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.tasks.translation import TRANSLATION
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training.shards import shard_batches
 
 

@@ -20,7 +20,7 @@ from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.generated import generate
 from tf_transformer.data.readers import stream_files
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 
 def main(

@@ -10,10 +10,10 @@ from benchmarks.decode.sentences import generated_lines, sentences_of
 from benchmarks.decode.workload import LENGTH_PENALTY, SOURCE_TOKENS, Cell, check_lengths
 from benchmarks.harness.tasks import Setting, Task
 from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.inference.search import Search
+from tf_transformer.inference.translator import Translator
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.search import Search
-from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import Translator
+from tf_transformer.text.tokenizer import Tokenizer
 
 
 def build(

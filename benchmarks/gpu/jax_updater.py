@@ -22,9 +22,9 @@ from benchmarks.train.workload import (
 )
 from tf_transformer import kernels
 from tf_transformer.config import ModelConfig
+from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.objectives import CrossEntropy
-from tf_transformer.sequences import shift_right
+from tf_transformer.text.sequences import shift_right
 
 State = tuple[Any, Any, Any]  # trainable variables, other variables, variables of the optimizer
 

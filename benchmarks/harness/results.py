@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.harness.environment import circumstances
-from tf_transformer.files import write_whole
+from tf_transformer.files.reading import write_whole
 
 FOLDER = pathlib.Path(__file__).parents[2] / "results"
 

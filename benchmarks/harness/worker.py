@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Callable
 
-from tf_transformer.memory import keep_freed_memory
+from tf_transformer.machine.heap import keep_freed_memory
 
 MARK = "result "  # libraries print other lines
 

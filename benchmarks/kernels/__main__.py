@@ -2,8 +2,9 @@
 
     python -m benchmarks.kernels --parts pairs,kernels --output results/kernels_avx512.json
 
-A threshold of `tf_transformer.thresholds` was measured on one machine. `chosen_over_fastest` shows
-what the code's choice costs on this one: 1 is the best choice, 1.1 loses a tenth. To see the
+A threshold of `tf_transformer.machine.thresholds` was measured on one machine.
+`chosen_over_fastest` shows what the code's choice costs on this one: 1 is the best choice, 1.1
+loses a tenth. To see the
 kernels of an older processor, set ONEDNN_MAX_CPU_ISA=AVX2. All parts take about ten minutes,
 --parts search most of them.
 """

@@ -9,8 +9,9 @@ import tensorflow as tf
 from benchmarks.kernels.pairs import normal
 from benchmarks.kernels.probe import ALWAYS, NEVER, MakeLoop, Probe, forced
 from benchmarks.kernels.timing import Loop, looped
-from tf_transformer import kernels, thresholds
+from tf_transformer import kernels
 from tf_transformer.kernels import top_k
+from tf_transformer.machine import thresholds
 
 _K = 8
 _HEADS, _SIZE = 8, 64  # of base

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.harness.results import Row
 from benchmarks.kernels.timing import Loop, measured
-from tf_transformer import thresholds
+from tf_transformer.machine import thresholds
 
 ALWAYS, NEVER = 2**62, 0  # values of a limit
 
@@ -23,7 +23,7 @@ class Probe(NamedTuple):
     """The sides of a threshold at one size.
 
     Attributes:
-        threshold: its name in `tf_transformer.thresholds`.
+        threshold: its name in `tf_transformer.machine.thresholds`.
         size: the size, in words.
         chosen: the side that the code chooses at this size.
         sides: makes the loop of each side.

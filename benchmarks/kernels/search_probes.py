@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from benchmarks.kernels.probe import MakeLoop, Probe, forced
 from benchmarks.kernels.timing import Loop
-from tf_transformer import thresholds
 from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.inference.search import Search
+from tf_transformer.machine import thresholds
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.search import Search
-from tf_transformer.special_ids import EOS_ID, PAD_ID
+from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 Shape = tuple[int, int]  # of a batch of sources: (B, S)
 Searches = Callable[[Shape, int, bool], MakeLoop]  # shape, target tokens, compiled

@@ -26,7 +26,7 @@ from benchmarks.serving.batching import Batcher, BatchingOptions
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
 from tf_transformer.export.run_in_session import SavedModel
-from tf_transformer.files import read_lines
+from tf_transformer.files.reading import read_lines
 
 ODD = [b"", b" \t ", b"\xff\xfe\x00", "שלום 日本語 👍🏽".encode(), b"word " * 60, b"x" * 100]
 ODD_SHARE = 0.05

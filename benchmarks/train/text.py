@@ -9,7 +9,7 @@ from benchmarks.harness.shapes import SHAPES
 from benchmarks.train.workload import TEXT_BATCHES, Cell, write_batches
 from tf_transformer.config import DataConfig
 from tf_transformer.data.readers import stream_files
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 
 def write(folder: str, shape: str, source: str, target: str) -> Cell:

@@ -27,7 +27,7 @@ from tf_transformer.config import Quantization
 
 if TYPE_CHECKING:
     from tf_transformer.export.run_in_ctranslate2 import Model
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
 TIE = 1e-3
 FORMS: tuple[Quantization, ...] = ("float32", "int8", "bfloat16")
@@ -72,7 +72,7 @@ def main(
         beam_size: hypotheses kept for each sentence.
         output: result file to write, for example results/agreement.json.
     """
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     texts = first_lines(source, sentences)
     references = first_lines(reference, sentences) if reference else []

@@ -15,10 +15,10 @@ from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.generated import generate_links
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.inference.translator import Translator
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks.translation import TEST_PAIRS, generated_splits
-from tf_transformer.translator import Translator
-from tf_transformer.word_alignment import GoldLinks, agreement
+from tf_transformer.text.word_alignment import GoldLinks, agreement
 
 
 def main(run_dir: str, output: str = "") -> None:

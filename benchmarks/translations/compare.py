@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from tf_transformer.files import read_lines
+from tf_transformer.files.reading import read_lines
 
 
 class Scored(Protocol):

@@ -24,8 +24,8 @@ from benchmarks.translations.compare import Comparison
 from tf_transformer.commands import command_line
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.check import in_session
-from tf_transformer.files import read_lines
-from tf_transformer.translator import Translator
+from tf_transformer.files.reading import read_lines
+from tf_transformer.inference.translator import Translator
 
 ROOT = pathlib.Path(__file__).parents[2]
 PADDING = 5  # empty rows added to each batch of 7

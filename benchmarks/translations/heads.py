@@ -17,7 +17,7 @@ from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import bleu, first_lines
 from tf_transformer.commands import command_line
 from tf_transformer.heads import Head, all_heads, without
-from tf_transformer.translator import Translator
+from tf_transformer.inference.translator import Translator
 
 STEPS = 10  # numbers of heads that are removed together: tenths of all
 

@@ -17,7 +17,7 @@ from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import compare, first_lines
 from tf_transformer.commands import command_line
-from tf_transformer.translator import Translation, Translator
+from tf_transformer.inference.translator import Translation, Translator
 
 SHUFFLED = np.random.default_rng(1)
 BFLOAT16 = "bfloat16"

@@ -13,7 +13,7 @@ from benchmarks.harness.shapes import END_ID, PAD_ID, START_ID, Shape
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
 _POSITIONS = "positions.npy"
 _EPSILON = 1e-6  # of our layer norms; Marian's configuration has no such field

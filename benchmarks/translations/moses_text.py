@@ -19,7 +19,7 @@ import sacremoses
 
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_texts, write_whole
+from tf_transformer.files.reading import read_texts, write_whole
 
 
 def main(

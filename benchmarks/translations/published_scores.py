@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
-from tf_transformer.files import read_texts
+from tf_transformer.files.reading import read_texts
 from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
 
 _EMPTY = "<empty>"

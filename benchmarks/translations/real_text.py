@@ -126,7 +126,7 @@ def compared(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def export(run_dir: str, folder: str, beam_size: int) -> None:
     """Writes the SavedModels and the CTranslate2 model of a run."""
     from tf_transformer.export import to_ctranslate2
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
     for jit_compile in (False, True):
@@ -141,7 +141,7 @@ def export_marian(run_dir: str, folder: str, beam_size: int) -> None:
     a segmentation fault.
     """
     from benchmarks.translations import marian_run
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
     if marian_run.is_supported(translator):
@@ -198,8 +198,8 @@ def _command(run_dir: str, folder: str, beam_size: int) -> Translate:
 
 def _translator(run_dir: str, folder: str, beam_size: int) -> Translate:
     """`Translator` in Python."""
-    from tf_transformer.threads import use_one_thread_per_batch
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
+    from tf_transformer.machine.threads import use_one_thread_per_batch
 
     use_one_thread_per_batch(THREADS)
     translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)

@@ -73,7 +73,7 @@ def main(
 
 
 def _translator(run_dir: str, dtype: str, **options: Any):
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     return Translator.from_run(run_dir, dtype, **options)
 

@@ -44,8 +44,8 @@ def main(run_dir: str, before: str, source: str, reference: str, output: str = "
     """
     import sacrebleu
 
-    from tf_transformer.tokenizer import Tokenizer
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
+    from tf_transformer.text.tokenizer import Tokenizer
 
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
     now = Translator.from_run(run_dir)

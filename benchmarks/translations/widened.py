@@ -17,7 +17,7 @@ import numpy as np
 from tf_transformer.commands import command_line
 from tf_transformer.config import PRESETS, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 
 
 def main(run_dir: str, to: str, preset: str = "base") -> None:
@@ -28,8 +28,8 @@ def main(run_dir: str, to: str, preset: str = "base") -> None:
         to: the folder to write.
         preset: sizes of the large model.
     """
-    from tf_transformer import weights
-    from tf_transformer.translator import Translator, build_model
+    from tf_transformer.inference.translator import Translator, build_model
+    from tf_transformer.run import weights
 
     small, large = RunFolder(run_dir), RunFolder(to)
     config = small.load_config()

@@ -130,7 +130,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Translates stdin, one batch of lines at a time."""
     options = parser().parse_args()
-    text = runpy.run_path(str(PACKAGE / "text_lines.py"))
+    text = runpy.run_path(str(PACKAGE / "files" / "text_lines.py"))
     lines = text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"])
     try:
         while batch := list(itertools.islice(lines, options.batch_size)):

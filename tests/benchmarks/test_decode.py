@@ -15,7 +15,7 @@ from benchmarks.harness.tasks import Setting
 from benchmarks.harness.usage import Usage
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 
 @pytest.mark.parametrize("vocabulary_size", [600, 8000])

@@ -6,10 +6,11 @@ import tensorflow as tf
 from benchmarks.harness.usage import Usage
 from benchmarks.kernels import attention_weights, kernel_probes, pairs, probe, search_probes, timing
 from benchmarks.kernels.timing import looped, with_gradients
-from tf_transformer import kernels, thresholds
+from tf_transformer import kernels
 from tf_transformer.config import DecodeConfig
+from tf_transformer.inference.search import Search
 from tf_transformer.kernels import attention
-from tf_transformer.search import Search
+from tf_transformer.machine import thresholds
 
 KERNELS = [*pairs.works(small=True)]
 PROBES = [*kernel_probes.probes(small=True)]

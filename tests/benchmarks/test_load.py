@@ -8,7 +8,7 @@ import pytest
 from benchmarks.serving.batching import Batcher, BatchingOptions
 from benchmarks.serving.load import ODD, Record, main, under_load
 from tf_transformer.errors import InputError
-from tf_transformer.translator import Translator
+from tf_transformer.inference.translator import Translator
 
 
 class Doubling:

@@ -8,9 +8,9 @@ import pytest
 from benchmarks import perplexity
 from tf_transformer import tasks
 from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.inference.text_generator import TextGenerator
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.predictors.text_generator import TextGenerator
-from tf_transformer.tokenizer import BYTES, Tokenizer
+from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
 
 def test_text_that_was_seen_costs_nothing_and_new_text_costs_bits():

@@ -11,7 +11,7 @@ from benchmarks.figures import blocks, plots
 from benchmarks.translations import agreement, contract, demo, heads, scores
 from benchmarks.translations.compare import bleu, compare, first_lines
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.translator import Translation
+from tf_transformer.inference.translator import Translation
 
 
 def test_translations_that_differ_are_counted_and_scores_of_the_others_compared():

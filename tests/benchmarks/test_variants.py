@@ -8,8 +8,8 @@ from benchmarks import equal_budgets, variants
 from benchmarks.figures import blocks
 from tf_transformer.config import PRESETS, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
-from tf_transformer.translator import Translator
+from tf_transformer.inference.translator import Translator
+from tf_transformer.run.folder import RunFolder
 
 TINY = {"preset": "tiny", "sentences": 3, "tokens": 5, "updates": 1, "searches": 1}
 

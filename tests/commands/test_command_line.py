@@ -16,7 +16,7 @@ from tf_transformer.commands.main import COMMANDS
 from tf_transformer.commands.option_errors import as_typed
 from tf_transformer.config import Config, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 
 FIELDS = [field.name for field in dataclasses.fields(DecodeConfig)]
 

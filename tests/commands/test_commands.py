@@ -217,7 +217,7 @@ def test_truncated_lines_are_reported(run, tmp_path, capsys):
 
 def test_lines_of_several_sentences_and_empty_outputs_are_reported(run, tmp_path, capsys):
     """The first translations can be spaces only."""
-    from tf_transformer.tokenizer import Tokenizer
+    from tf_transformer.text.tokenizer import Tokenizer
 
     lines = ["one", "One. Two.", "", "17", "Mr. Smith", "two"]
     (tmp_path / "in").write_text("\n".join(lines) + "\n", "utf-8")
@@ -287,7 +287,7 @@ def test_links_are_positions_of_words(outputs):
 
 
 def test_links_are_positions_of_pieces_on_request(run, outputs, tmp_path):
-    from tf_transformer.tokenizer import Tokenizer
+    from tf_transformer.text.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.load(run / "tokenizer.model")
     sources, texts, files = ["one", "", "twenty-one"], outputs["output"], {}
@@ -316,7 +316,7 @@ def test_prefixes_start_the_translations(run, tmp_path):
 
 
 def test_given_translations_are_scored(run, tmp_path):
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     (tmp_path / "in").write_text("one\ntwo\n", "utf-8")
     (tmp_path / "target").write_text("eins\nzwei drei\n", "utf-8")
@@ -391,7 +391,7 @@ def test_run_in_session_refuses_a_wrong_request(saved_model, monkeypatch, reques
 
 
 def test_run_in_session_answers_requests_to_all_signatures(run, saved_model):
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     requests = [
         {"signature_name": "n_best", "inputs": {"text": ["one", ""]}},
@@ -463,7 +463,7 @@ def test_an_export_has_warm_up_requests_that_it_answers(saved_model):
 def test_metadata_describe_tokenizer_weights_and_search(run, saved_model):
     import hashlib
 
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     facts = Translator.load(saved_model).metadata
     tokenizer = (run / "tokenizer.model").read_bytes()
@@ -485,7 +485,7 @@ def test_metadata_describe_tokenizer_weights_and_search(run, saved_model):
 
 
 def test_variables_are_stored_once(run, saved_model):
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     parameters = Translator.from_run(run).model.count_params()
     stored = sum(f.stat().st_size for f in (saved_model / "variables").iterdir())
@@ -523,7 +523,7 @@ def test_ctranslate2_needs_a_translator(run, tmp_path, monkeypatch):
 
 
 def test_an_export_in_bfloat16_is_checked_in_float32_first(run):
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     translator = Translator.from_run(run, "bfloat16")
     assert [each.model.compute_dtype for each in export.stages(translator)] == [

@@ -10,9 +10,9 @@ from conftest import small_config
 
 from tf_transformer.commands import command_line, evaluate, export, plot, train, translate
 from tf_transformer.errors import InputError
-from tf_transformer.locks import FileLock
-from tf_transformer.outputs import require_free
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.files.locks import FileLock
+from tf_transformer.files.outputs import require_free
+from tf_transformer.run.folder import RunFolder
 
 
 def snapshot(folder: pathlib.Path) -> dict:

@@ -13,8 +13,8 @@ from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.bpe_dropout import BpeDropout
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
-from tf_transformer.special_ids import BLANK, EOS_ID
-from tf_transformer.tokenizer import BYTES, Tokenizer
+from tf_transformer.text.special_ids import BLANK, EOS_ID
+from tf_transformer.text.tokenizer import BYTES, Tokenizer
 from tf_transformer.training.preparation import prepare
 
 TEXTS = ["a little house stands here", "the house", "little houses are standing there", "日本 is é"]

@@ -18,7 +18,7 @@ from tf_transformer.data.readers import (
     tfds_languages,
 )
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_lines
+from tf_transformer.files.reading import read_lines
 
 
 def pairs_of(sources, targets, skipped=()) -> Examples:

@@ -14,7 +14,7 @@ from tf_transformer.data.readers import stream_files
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 
 def pairs_of(sources, targets) -> Examples:

@@ -8,7 +8,7 @@ import pytest
 from tf_transformer.data import tokens
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.tokens import Encoder, IdRows, tokenise
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tf_transformer.decoding import (
     greedy_search,
     sample,
 )
-from tf_transformer.thresholds import SHARE_TO_REMOVE
+from tf_transformer.machine.thresholds import SHARE_TO_REMOVE
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="only TensorFlow drops finished sentences"

@@ -11,7 +11,7 @@ import pytest
 from tf_transformer.demo import app
 from tf_transformer.demo.models import Control
 from tf_transformer.errors import InputError
-from tf_transformer.predictors.predictor import Prediction
+from tf_transformer.inference.predictor import Prediction
 
 SCRIPT = "<script>alert(1)</script> & <b>"
 

@@ -10,9 +10,9 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
 from tf_transformer.demo import models
 from tf_transformer.demo.models import SavedModel, ServedModel
 from tf_transformer.errors import InputError
+from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
-from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import Translator
+from tf_transformer.text.tokenizer import Tokenizer
 
 TEXTS = ["twenty-one", "", "two hundred and two", "June twelfth"]
 

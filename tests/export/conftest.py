@@ -13,7 +13,7 @@ LONGEST = 64  # tokens of a source; longer ones are cut
 @pytest.fixture(scope="session")
 def translator(run):
     """The oracle: the translator that is exported."""
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
     return Translator.from_run(run, num_hypotheses=2, max_source_length=LONGEST)
 

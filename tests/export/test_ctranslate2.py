@@ -10,15 +10,15 @@ import sys
 import numpy as np
 import pytest
 
-from tf_transformer import normalization
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export import check_ctranslate2, run_in_ctranslate2, to_ctranslate2
+from tf_transformer.inference.translator import Translator
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.run_folder import RunFolder
-from tf_transformer.special_ids import EOS_ID
-from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import Translator
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.text import normalization
+from tf_transformer.text.special_ids import EOS_ID
+from tf_transformer.text.tokenizer import Tokenizer
 
 ROOT = pathlib.Path(__file__).parents[2]
 SIZES = {"num_layers": 1, "d_model": 16, "d_ff": 24, "num_heads": 2}

@@ -8,11 +8,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.inference.label_predictor import LabelPredictor
+from tf_transformer.inference.text_generator import TextGenerator
 from tf_transformer.models.encoder_only import Classifier
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.predictors.label_predictor import LabelPredictor
-from tf_transformer.predictors.text_generator import TextGenerator
-from tf_transformer.tokenizer import BYTES, Tokenizer
+from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
 TEXTS = ["one", "", "two hundred"]
 SIZES = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2}

@@ -10,7 +10,7 @@ import pytest
 from export.serving import client_grpc, client_rest
 from tf_transformer.errors import InputError
 from tf_transformer.export import run_in_session, to_ctranslate2
-from tf_transformer.saved_translator import SavedTranslator
+from tf_transformer.inference.saved_translator import SavedTranslator
 
 NAME = "translator"
 OTHERS = ["abc", b"abc", None, 3, {"one": 1}, ["one", None], ["one", 2], [["one"]], [{"b64": "b"}]]

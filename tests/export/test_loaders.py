@@ -22,7 +22,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from export.serving import client_grpc, client_rest
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.translator import Translation
+from tf_transformer.inference.translator import Translation
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tf_transformer.export import manifest, server_ops
-from tf_transformer.translator import Translator
+from tf_transformer.inference.translator import Translator
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from conftest import small_config, weights_of
 
 from tf_transformer.commands import export
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.inference.translator import Translator
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.training import trainer
-from tf_transformer.translator import Translator
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

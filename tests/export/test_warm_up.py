@@ -6,7 +6,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis import prediction_log_pb2
 
 from tf_transformer.export import warm_up
-from tf_transformer.export.micro_batches import compiled_shapes, max_compiled_rows
+from tf_transformer.inference.micro_batches import compiled_shapes, max_compiled_rows
 
 
 def words(text: str) -> list[int]:

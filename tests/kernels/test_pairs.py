@@ -23,7 +23,7 @@ from tf_transformer.kernels.attention import (
 from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.kernels.linear_attention import CHUNK
 from tf_transformer.kernels.local_attention import Window
-from tf_transformer.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
+from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
 
 ON_JAX = keras.backend.backend() == "jax"
 

@@ -11,9 +11,9 @@ from keras import ops
 
 from tf_transformer import kernels
 from tf_transformer.config import ModelConfig
-from tf_transformer.losses import token_losses
+from tf_transformer.losses.cross_entropy import token_losses
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.sequences import shift_right
+from tf_transformer.text.sequences import shift_right
 
 SOURCE = np.array([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]], "int32")
 LABELS = np.array([[4, 5, 6, 2], [7, 2, 0, 0]], "int32")

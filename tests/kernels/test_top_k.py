@@ -9,7 +9,7 @@ from keras import ops
 from tf_transformer.decoding.hypotheses import NEG_INF
 from tf_transformer.kernels import PLAIN, TUNED, XLA
 from tf_transformer.kernels.top_k import rank_tokens, top_k, xla_top_k
-from tf_transformer.thresholds import LARGEST_BLOCK, SMALLEST_BLOCK
+from tf_transformer.machine.thresholds import LARGEST_BLOCK, SMALLEST_BLOCK
 
 # Rows that are cut into blocks, whose size must divide the row's, and two that are not.
 SIZES = [8000, 7000, 2096, 640, 37, 131]

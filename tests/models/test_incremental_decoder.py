@@ -14,6 +14,7 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.decoding import StepState
 from tf_transformer.layers import PositionEncoding, position
 from tf_transformer.layers.cache import AbsorbedKeyValue
+from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 from tf_transformer.models.incremental_decoder import (
     IncrementalDecoder,
     PerHypothesis,
@@ -21,7 +22,6 @@ from tf_transformer.models.incremental_decoder import (
     coverage_penalty,
 )
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.thresholds import COMPACTION_INTERVAL
 
 cache_module = importlib.import_module("tf_transformer.layers.cache")
 VOCABULARY = 23

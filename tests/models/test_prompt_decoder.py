@@ -11,8 +11,8 @@ from models.test_incremental_decoder import reordered, take_step
 from models.test_language_model import VOCABULARY, make_model
 
 from tf_transformer.decoding import Constraints, SpecialIds, beam_search
+from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 from tf_transformer.models.prompt_decoder import PromptDecoder
-from tf_transformer.thresholds import COMPACTION_INTERVAL
 
 # As a search gets them: the end id, then padding. The third is the empty prompt.
 PROMPTS = np.array([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0], [2, 0, 0, 0, 0]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from tf_transformer.losses import token_losses
+from tf_transformer.losses.cross_entropy import token_losses
 from tf_transformer.models.word_masking import MASK_ID, WordMasking, at_masks
 
 VOCABULARY = 500

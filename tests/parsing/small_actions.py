@@ -1,7 +1,7 @@
 """Actions of a tiny vocabulary, without a tokenizer."""
 
 from tf_transformer.parsing.linearization import Actions, symbols
-from tf_transformer.special_ids import EOS_ID, PAD_ID
+from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 LINEARIZATIONS = ("brackets", "in_order", "lexical_brackets", "lexical_in_order")
 LABELS = ("NP", "S")

@@ -10,7 +10,7 @@ from parsing.small_actions import LINEARIZATIONS, small_actions, source_of
 from tf_transformer.decoding import Constraints, SpecialIds, StepState, beam_search
 from tf_transformer.parsing.grammar import MAX_OPENED, MAX_UNARY, TreeGrammar
 from tf_transformer.parsing.linearization import CLOSE, OPEN, WORD
-from tf_transformer.special_ids import BOS_ID, EOS_ID, PAD_ID
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
 each_form = pytest.mark.parametrize("form", LINEARIZATIONS)

@@ -12,7 +12,7 @@ from tf_transformer.parsing.grammar import MAX_OPENED
 from tf_transformer.parsing.linearization import WORD, WORD_PIECE, linearize
 from tf_transformer.parsing.restore import restore, restore_in_graph
 from tf_transformer.parsing.trees import is_word, one_line
-from tf_transformer.special_ids import EOS_ID
+from tf_transformer.text.special_ids import EOS_ID
 
 
 def node(children):

@@ -7,9 +7,9 @@ import numpy as np
 
 from tf_transformer import tasks
 from tf_transformer.data.examples import Examples
-from tf_transformer.sequences import shift_right
+from tf_transformer.inference.translator import Translator, build_model
 from tf_transformer.tasks import Splits, Task, TestSet
-from tf_transformer.translator import Translator, build_model
+from tf_transformer.text.sequences import shift_right
 
 
 class Reversal(Task):

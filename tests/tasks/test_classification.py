@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
-from tf_transformer.normalization import well_formed
-from tf_transformer.objectives import CrossEntropy
-from tf_transformer.predictors.batch_predictor import pad
-from tf_transformer.predictors.predictor import Prediction
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.inference.batch_predictor import pad
+from tf_transformer.inference.predictor import Prediction
+from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks import TestSet, load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.translation_scores import ScoreOptions
+from tf_transformer.text.normalization import well_formed
 
 MODEL = ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout_rate=0.0)
 SIZES = {"vocabulary_size": 320, "batch_tokens": 500, "max_length": 40}

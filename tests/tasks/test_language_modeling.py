@@ -11,13 +11,13 @@ from tf_transformer import tasks
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.inference.text_generator import TextGenerator, TextScore
+from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.objectives import CrossEntropy
-from tf_transformer.predictors.text_generator import TextGenerator, TextScore
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks import TestSet
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING, perplexities
-from tf_transformer.tokenizer import BYTES, Tokenizer
+from tf_transformer.text.tokenizer import BYTES, Tokenizer
 from tf_transformer.training import trainer
 
 NAMES = ("tom", "mary", "ann", "the old man", "a dog")

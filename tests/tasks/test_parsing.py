@@ -13,12 +13,12 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig,
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
 from tf_transformer.export import manifest
+from tf_transformer.inference.parser import Parser
 from tf_transformer.parsing.linearization import WORD, Actions, linearization_of
 from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import parse
-from tf_transformer.predictors.parser import Parser
-from tf_transformer.special_ids import UNK_ID
 from tf_transformer.tasks.parsing import PARSING
+from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training import trainer
 
 SENTENCES = ["an old dog (saw) a cat .", "", " a\tcat  saw\u00a0the dog", "日本 ▁words", "."]

@@ -10,7 +10,7 @@ from tf_transformer import tasks
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.training import trainer
 
@@ -96,7 +96,7 @@ def test_prediction_reverses_digits(reversal_run, tmp_path):
 
 
 def test_the_export_reverses_digits(reversal_run, tmp_path):
-    from tf_transformer.saved_translator import SavedTranslator
+    from tf_transformer.inference.saved_translator import SavedTranslator
 
     export.main(str(reversal_run), str(tmp_path / "1"))
     saved = SavedTranslator(tmp_path / "1")

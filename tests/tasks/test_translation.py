@@ -10,7 +10,7 @@ from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
-from tf_transformer.predictors.predictor import Prediction
+from tf_transformer.inference.predictor import Prediction
 from tf_transformer.tasks.translation import TEST_PAIRS, TRANSLATION, generated_splits
 from tf_transformer.tasks.translation_scores import ScoreOptions
 

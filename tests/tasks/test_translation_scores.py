@@ -14,9 +14,9 @@ from sacrebleu.significance import PairedTest
 from tf_transformer.commands import evaluate
 from tf_transformer.config import BleuTokenizer
 from tf_transformer.errors import InputError
-from tf_transformer.normalization import comparable
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
+from tf_transformer.text.normalization import comparable
 
 TEXT = "the old man and a small dog walk along the river on a warm day in spring"
 WORDS = TEXT.split()

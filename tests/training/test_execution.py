@@ -9,7 +9,7 @@ import tensorflow as tf
 from conftest import small_config
 
 from tf_transformer import kernels, tasks
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.training import autotuning, execution, preparation
 from tf_transformer.training.execution import Execution, possible_executions
 

@@ -2,7 +2,7 @@
 
 import math
 
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.training.metrics_log import MetricsLog
 
 

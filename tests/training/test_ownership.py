@@ -11,8 +11,8 @@ from conftest import small_config
 
 from tf_transformer import tasks
 from tf_transformer.errors import InputError
-from tf_transformer.locks import FileLock
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.files.locks import FileLock
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.training import ownership, preparation, trainer
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.ownership import owned
@@ -25,7 +25,7 @@ def names(folder):
 
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path):
-    program = "import os, sys; from tf_transformer.locks import FileLock\n"
+    program = "import os, sys; from tf_transformer.files.locks import FileLock\n"
     program += "lock = FileLock(sys.argv[1]); os.kill(os.getpid(), 9)"
     done = subprocess.run([sys.executable, "-c", program, tmp_path / "lock"], check=False)
     assert done.returncode == -9

@@ -12,16 +12,16 @@ import tensorflow as tf
 from conftest import small_config
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.weights import load_model
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 from tf_transformer.tasks.masked_language_modeling import MASKED_LANGUAGE_MODELING
 from tf_transformer.tasks.task import TestSet
 from tf_transformer.tasks.translation import TRANSLATION
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training import samples
 from tf_transformer.visualization.attention_picture import last_layer_picture
-from tf_transformer.weights import load_model
 
 TEXTS = [
     "a | b",

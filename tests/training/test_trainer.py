@@ -13,7 +13,7 @@ from conftest import small_config, stored_weights, weights_of
 
 from tf_transformer.config import DataConfig
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks.translation import TRANSLATION, Translation
 from tf_transformer.training import preparation, trainer
 from tf_transformer.training.checkpoint import Checkpoints, _manager

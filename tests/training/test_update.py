@@ -9,10 +9,10 @@ import pytest
 import tensorflow as tf
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.losses.consistency import CrossEntropy, SimCut, WordDropout
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.objectives import CrossEntropy, SimCut, WordDropout
-from tf_transformer.sequences import shift_right
 from tf_transformer.tasks.translation import TRANSLATION
+from tf_transformer.text.sequences import shift_right
 from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.strategy import make_strategy
 from tf_transformer.training.update import Updater, make_optimizer

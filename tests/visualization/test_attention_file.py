@@ -7,9 +7,9 @@ import sys
 import matplotlib.image
 import pytest
 
-from tf_transformer.attention_record import read_json
 from tf_transformer.commands import translate
 from tf_transformer.errors import InputError
+from tf_transformer.inference.attention_record import read_json
 from tf_transformer.visualization import attention_file
 
 LINES = ["twenty-one", "", "two hundred"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from html_checker import HtmlChecker
 
-from tf_transformer.attention_record import AttentionMap, AttentionRecord, Tokens
+from tf_transformer.inference.attention_record import AttentionMap, AttentionRecord, Tokens
 from tf_transformer.visualization.attention_page import attention_page
 
 selenium = pytest.importorskip("selenium", reason="needs selenium")

@@ -16,9 +16,9 @@ from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
 from tf_transformer.config import DERIVED, DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.keras_settings import for_commands
-from tf_transformer.memory import keep_freed_memory
-from tf_transformer.run_folder import RunFolder, require_groups
+from tf_transformer.machine.heap import keep_freed_memory
+from tf_transformer.machine.keras_settings import for_commands
+from tf_transformer.run.folder import RunFolder, require_groups
 
 
 class _Parser(jsonargparse.ArgumentParser):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
 
 if TYPE_CHECKING:
     from tf_transformer.demo.models import DemoModel

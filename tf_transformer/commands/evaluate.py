@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import BleuTokenizer, DType
 from tf_transformer.errors import InputError
-from tf_transformer.files import one_line, split_paths
-from tf_transformer.outputs import require_free, write_output
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.files.outputs import require_free, write_output
+from tf_transformer.files.reading import one_line, split_paths
+from tf_transformer.run.folder import RunFolder
 
 if TYPE_CHECKING:
     from tf_transformer.tasks import Evaluation, Task, TestSet
@@ -77,8 +77,8 @@ def main(
     check_files(task, source, hypotheses, baseline, *split_paths(reference))
 
     from tf_transformer import tasks
+    from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks.translation_scores import ScoreOptions
-    from tf_transformer.threads import use_one_thread_per_batch
 
     if run_dir:
         use_one_thread_per_batch(decode.parallel_batches)
@@ -118,7 +118,7 @@ def _check_given(source: str, reference: str, output: str) -> None:
 def _evaluate(
     task: "Task", run_dir: str, test: "TestSet", dtype: DType, decode_options: dict[str, Any]
 ) -> "Evaluation":
-    from tf_transformer.streaming import SentenceProgress
+    from tf_transformer.inference.streaming import SentenceProgress
     from tf_transformer.tasks import load_predictor
 
     predictor = load_predictor(run_dir, dtype, **decode_options)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.config import DType, Quantization
 from tf_transformer.errors import InputError
-from tf_transformer.files import PATTERN
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.files.reading import PATTERN
+from tf_transformer.run.folder import RunFolder
 
 if TYPE_CHECKING:
-    from tf_transformer.predictors.predictor import Predictor
+    from tf_transformer.inference.predictor import Predictor
 
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
 
@@ -105,7 +105,7 @@ def _write_saved_model(
     """Writes and checks a SavedModel; returns a summary."""
     from tf_transformer.export import manifest, metadata, warm_up
     from tf_transformer.export.check import check
-    from tf_transformer.export.micro_batches import compiled_shapes
+    from tf_transformer.inference.micro_batches import compiled_shapes
     from tf_transformer.tasks import load_predictor
 
     loaded = load_predictor(run_dir, dtype, **decode_options)
@@ -148,8 +148,8 @@ def _write_ctranslate2(
 ) -> str:
     """Writes and checks a folder for CTranslate2; returns a summary."""
     from tf_transformer.export import check_ctranslate2, to_ctranslate2
+    from tf_transformer.inference.translator import Translator
     from tf_transformer.tasks import load_predictor
-    from tf_transformer.translator import Translator
 
     to_ctranslate2.require_package()
     translator = load_predictor(run_dir, **decode_options)

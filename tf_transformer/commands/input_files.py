@@ -1,6 +1,6 @@
 """Checks the files that options name, before TensorFlow is imported."""
 
-from tf_transformer.files import check_file
+from tf_transformer.files.reading import check_file
 from tf_transformer.parsing.trees import tree_files
 
 

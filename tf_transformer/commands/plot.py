@@ -3,8 +3,8 @@
 import pathlib
 
 from tf_transformer.errors import InputError
-from tf_transformer.outputs import require_free, write_output
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.files.outputs import require_free, write_output
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.visualization.curves import FORMATS, draw_curves
 
 

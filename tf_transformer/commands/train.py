@@ -9,8 +9,8 @@ from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.data.readers import check_pairs
 from tf_transformer.errors import InputError
-from tf_transformer.memory import keep_freed_memory
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.machine.heap import keep_freed_memory
+from tf_transformer.run.folder import RunFolder
 
 if TYPE_CHECKING:
     from tf_transformer.training.trainer import Result

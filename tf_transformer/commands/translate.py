@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
-from tf_transformer.files import one_line
-from tf_transformer.normalization import has_letters
-from tf_transformer.outputs import require_free
-from tf_transformer.run_folder import RunFolder
-from tf_transformer.sentences import has_several_sentences
-from tf_transformer.streaming import WINDOW, Output, Progress, Step, Stream
+from tf_transformer.files.outputs import require_free
+from tf_transformer.files.reading import one_line
+from tf_transformer.inference.streaming import WINDOW, Output, Progress, Step, Stream
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.text.normalization import has_letters
+from tf_transformer.text.sentences import has_several_sentences
+from tf_transformer.text.word_alignment import Unit
 from tf_transformer.visualization.attention_file import AttentionFile
-from tf_transformer.word_alignment import Unit
 
 if TYPE_CHECKING:
-    from tf_transformer.predictors.predictor import Prediction, Predictor
+    from tf_transformer.inference.predictor import Prediction, Predictor
 
 LISTED = 10  # line numbers in a report
 SPEED = ("batch_size", "batch_tokens", "parallel_batches")  # options that change no translation
@@ -102,8 +102,8 @@ def main(
         run.identities(decode.average),
     )
 
+    from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
-    from tf_transformer.threads import use_one_thread_per_batch
 
     use_one_thread_per_batch(decode.parallel_batches)
     predictor = load_predictor(run_dir, dtype, **decode_options)
@@ -139,7 +139,7 @@ def predicting(predictor: "Predictor") -> Step:
 
 def scoring(predictor: "Predictor") -> Step:
     """A step from inputs and given predictions to the scores of these."""
-    from tf_transformer.predictors.predictor import Prediction
+    from tf_transformer.inference.predictor import Prediction
 
     def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
         scores = predictor.score(inputs, targets, progress)

@@ -15,7 +15,7 @@ from num2words import num2words
 
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
-from tf_transformer.word_alignment import GoldLinks
+from tf_transformer.text.word_alignment import GoldLinks
 
 NUMBERS = 1_000_000  # 0 … 999,999
 FIRST_DAY = datetime.date(1900, 1, 1)

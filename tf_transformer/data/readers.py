@@ -12,7 +12,7 @@ from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
 from tf_transformer.errors import InputError
-from tf_transformer.files import check_file, read_aligned, read_lines
+from tf_transformer.files.reading import check_file, read_aligned, read_lines
 
 FIELDS = ("source", "target")
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from tf_transformer.data.examples import ExampleStream
-from tf_transformer.special_ids import PAD_ID
+from tf_transformer.text.special_ids import PAD_ID
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from keras import KerasTensor, ops, tree
 
 from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import CacheSchedule, Hypotheses
-from tf_transformer.thresholds import SHARE_TO_REMOVE
+from tf_transformer.machine.thresholds import SHARE_TO_REMOVE
 
 State = TypeVar("State", bound=Any)  # a NamedTuple with `state` and the scalar `index`
 

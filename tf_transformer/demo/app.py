@@ -16,9 +16,9 @@ from starlette.routing import Route
 from tf_transformer.demo.batches import Batches, FullError
 from tf_transformer.demo.models import DemoModel, Options
 from tf_transformer.errors import InputError
-from tf_transformer.files import one_line
-from tf_transformer.normalization import well_formed
-from tf_transformer.sentences import has_several_sentences
+from tf_transformer.files.reading import one_line
+from tf_transformer.text.normalization import well_formed
+from tf_transformer.text.sentences import has_several_sentences
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
 LIMITS = {"bytes": 2**18, "lines": 128, "characters": 2000, "text": 20_000, "upload": 2**22}

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from tf_transformer.attention_record import join_pieces
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
-from tf_transformer.predictors.predictor import Prediction
-from tf_transformer.predictors.text_predictor import TextPredictor
-from tf_transformer.run_folder import RunFolder
-from tf_transformer.saved_translator import SavedTranslator
+from tf_transformer.inference.attention_record import join_pieces
+from tf_transformer.inference.predictor import Prediction
+from tf_transformer.inference.saved_translator import SavedTranslator
+from tf_transformer.inference.text_predictor import TextPredictor
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks import load_predictor
 
 CACHED_SEARCHES = 8  # each is a traced graph

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.predictors.predictor import Predictor
+from tf_transformer.inference.predictor import Predictor
 
 # The SavedModel pads batches differently, which changes rounding. Scores change by less than this:
 SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tf_transformer.config import Quantization
-from tf_transformer.files import one_line
-from tf_transformer.translator import Translator
+from tf_transformer.files.reading import one_line
+from tf_transformer.inference.translator import Translator
 
 # Largest relative difference of a given translation's score. In float32 only the order of sums
 # differs; the other types round the weights.

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
-from tf_transformer.memory import keep_freed_memory
-from tf_transformer.programs import run_program
+from tf_transformer.machine.heap import keep_freed_memory
+from tf_transformer.machine.programs import run_program
 from tf_transformer.tasks import load_predictor
 
 SINGLE_TEXTS = 8

@@ -13,11 +13,11 @@ from typing import Any
 import tf_transformer
 from tf_transformer import tasks
 from tf_transformer.config import Config
-from tf_transformer.files import write_whole
-from tf_transformer.predictors.predictor import Predictor
-from tf_transformer.run_folder import RunFolder
-from tf_transformer.saved_translator import METADATA
-from tf_transformer.weights import updates_of
+from tf_transformer.files.reading import write_whole
+from tf_transformer.inference.predictor import Predictor
+from tf_transformer.inference.saved_translator import METADATA
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.weights import updates_of
 
 PACKAGES = ("tensorflow", "keras", "tensorflow_text", "sentencepiece", "sacrebleu", "numpy")
 

@@ -267,7 +267,7 @@ def main(folder: str, translations: str = "") -> None:
         )
     if translations and not pathlib.Path(translations).exists():
         sys.exit(f"error: {translations} is not a file. Check the path.")
-    text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "text_lines.py"))
+    text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "files" / "text_lines.py"))
 
     def texts_of(path: str) -> list[str]:
         with open(path, "rb") if path else contextlib.nullcontext(sys.stdin.buffer) as file:

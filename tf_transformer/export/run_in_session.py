@@ -156,7 +156,7 @@ def main(*words: str) -> None:
         print(USAGE, file=sys.stderr)
         sys.exit(2)
     answer = answer_requests if "--requests" in words else answer_lines
-    text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "text_lines.py"))
+    text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "files" / "text_lines.py"))
     try:
         model = SavedModel(folders[0])
         answer(model, list(text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"])))

@@ -25,6 +25,7 @@ import numpy as np
 
 from tf_transformer.config import DecodeConfig, ModelConfig, Quantization, StackConfig
 from tf_transformer.errors import InputError
+from tf_transformer.inference.search import max_target_lengths
 from tf_transformer.layers import (
     LayerNorm,
     MultiHeadAttention,
@@ -34,14 +35,13 @@ from tf_transformer.layers import (
     T5Position,
 )
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.search import max_target_lengths
-from tf_transformer.special_ids import BOS_ID, EOS_ID, UNK_ID
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID, UNK_ID
+from tf_transformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
-    from tf_transformer.translator import Translator
+    from tf_transformer.inference.translator import Translator
 
 # The fields of `DecodeConfig` that run_in_ctranslate2.py uses.
 SEARCH_OPTIONS = (

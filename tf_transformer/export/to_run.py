@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer import tasks, weights
+from tf_transformer import tasks
 from tf_transformer.config import DType
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run import weights
+from tf_transformer.run.folder import RunFolder
 
 
 def write(

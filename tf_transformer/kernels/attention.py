@@ -7,7 +7,7 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.gradient import matmul_transposed
-from tf_transformer.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
+from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
 # nothing to attend to gets the mean of the values, not NaN.

@@ -1,7 +1,7 @@
 """Losses of two predictions, p and q, for each token: cross-entropies and divergences.
 
 With weights for each term, this is the loss of R-Drop (Liang et al. 2021) and of SimCut (Gao et al.
-2022); see `tf_transformer.objectives`.
+2022); see `tf_transformer.losses.consistency`.
 """
 
 from typing import NamedTuple

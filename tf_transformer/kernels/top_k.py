@@ -6,7 +6,7 @@ from typing import NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.thresholds import (
+from tf_transformer.machine.thresholds import (
     BLOCKS_PER_RESULT,
     LARGEST_BLOCK,
     SMALLEST_BLOCK,

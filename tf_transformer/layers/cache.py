@@ -37,7 +37,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.kernels.attention import HeadOutput, absorbed_attention
-from tf_transformer.thresholds import COMPACTION_INTERVAL
+from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 
 if TYPE_CHECKING:
     from tf_transformer.layers.attention import MultiHeadAttention

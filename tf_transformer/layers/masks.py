@@ -7,7 +7,7 @@ because layers that rewrite them can lose them without a warning.
 
 from keras import KerasTensor, ops
 
-from tf_transformer.special_ids import PAD_ID
+from tf_transformer.text.special_ids import PAD_ID
 
 
 def padding_mask(ids: KerasTensor, pad_id: int = PAD_ID) -> KerasTensor:

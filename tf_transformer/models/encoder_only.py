@@ -18,7 +18,7 @@ from tf_transformer.layers.stack import Encoder, StackOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.transformer import make_position, stack_options
 from tf_transformer.models.word_masking import WordMasking
-from tf_transformer.special_ids import PAD_ID
+from tf_transformer.text.special_ids import PAD_ID
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")

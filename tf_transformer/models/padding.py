@@ -10,7 +10,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.errors import InputError
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
-from tf_transformer.special_ids import PAD_ID
+from tf_transformer.text.special_ids import PAD_ID
 
 
 def tokens_first(ids: KerasTensor, vocabulary_size: int) -> tuple[KerasTensor, KerasTensor]:

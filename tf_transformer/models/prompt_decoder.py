@@ -12,8 +12,8 @@ from tf_transformer.layers.cache import GrowingCache, KeyValue, StaticCache
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.linear_cache import LinearCache
 from tf_transformer.layers.masks import combine_masks, padding_mask
-from tf_transformer.sequences import shift_right, token_counts
-from tf_transformer.special_ids import PAD_ID
+from tf_transformer.text.sequences import shift_right, token_counts
+from tf_transformer.text.special_ids import PAD_ID
 
 if TYPE_CHECKING:
     from tf_transformer.models.language_model import LanguageModel

@@ -18,7 +18,7 @@ from tf_transformer.layers.recurrent import (
     RecurrentDecoder,
 )
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
-from tf_transformer.special_ids import PAD_ID
+from tf_transformer.text.special_ids import PAD_ID
 
 DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
 

@@ -6,7 +6,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.layers.flatten import flatten_positions
-from tf_transformer.special_ids import PAD_ID, UNK_ID
+from tf_transformer.text.special_ids import PAD_ID, UNK_ID
 
 MASK_ID = UNK_ID  # in no text: bytes spell what the vocabulary lacks, also the characters <unk>
 CHOSEN = 0.15  # of the words

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tf_transformer.errors import InputError
-from tf_transformer.normalization import comparable
 from tf_transformer.parsing.trees import Tree, clean, is_word, parse, without_function
+from tf_transformer.text.normalization import comparable
 
 DELETED_TAGS = {",", ":", "``", "''", "."}
 DELETED_LABELS = {"TOP", "-NONE-"}

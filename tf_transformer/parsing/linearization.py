@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tf_transformer.parsing.trees import Tree, is_word
-from tf_transformer.special_ids import BLANK, EOS_ID
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.special_ids import BLANK, EOS_ID
+from tf_transformer.text.tokenizer import Tokenizer
 
 WORD_PIECE = "<word>"
 UNNAMED_CLOSING = "<)>"

@@ -13,7 +13,7 @@ from tf_transformer.decoding.hypotheses import set_column
 from tf_transformer.parsing.grammar import FIRST, START, UNLIMITED, State, allowed
 from tf_transformer.parsing.linearization import CLOSE, OPEN, OTHER, WORD, Actions
 from tf_transformer.parsing.words import leaf, leaf_in_graph
-from tf_transformer.special_ids import EOS_ID
+from tf_transformer.text.special_ids import EOS_ID
 
 
 def restore(ids: Sequence[int], words: Sequence[str], actions: Actions) -> str:

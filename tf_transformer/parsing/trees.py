@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tf_transformer.errors import InputError
-from tf_transformer.files import decode, read_lines, split_paths
+from tf_transformer.files.reading import decode, read_lines, split_paths
 
 Tree = Any  # nltk.Tree, which is imported when trees are read
 

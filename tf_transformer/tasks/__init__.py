@@ -5,9 +5,9 @@ import os
 from typing import Any
 
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.weights import load_model
 from tf_transformer.tasks.task import Evaluation, Prediction, Predictor, Splits, Task, TestSet
-from tf_transformer.weights import load_model
 
 __all__ = [
     "Evaluation",

@@ -14,15 +14,15 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.readers import stream_table
 from tf_transformer.errors import InputError
-from tf_transformer.losses import TokenLosses, decision_losses, label_losses
+from tf_transformer.inference.label_predictor import LabelPredictor, names_in, targets_of
+from tf_transformer.inference.predictor import Predictor, Progress, no_progress
+from tf_transformer.losses.consistency import CrossEntropy, require_cross_entropy
+from tf_transformer.losses.cross_entropy import TokenLosses, decision_losses, label_losses
 from tf_transformer.models.encoder_only import Classifier
-from tf_transformer.normalization import comparable
-from tf_transformer.objectives import CrossEntropy, require_cross_entropy
-from tf_transformer.predictors.label_predictor import LabelPredictor, names_in, targets_of
-from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.tasks.translation_scores import ScoreOptions
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.normalization import comparable
+from tf_transformer.text.tokenizer import Tokenizer
 
 
 class Classification(Task):

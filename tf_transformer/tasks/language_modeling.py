@@ -13,14 +13,14 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses
-from tf_transformer.objectives import CrossEntropy
-from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
-from tf_transformer.predictors.text_generator import TextGenerator, TextScore, build_language_model
-from tf_transformer.special_ids import BOS_ID
+from tf_transformer.files.reading import read_texts
+from tf_transformer.inference.predictor import Predictor, Progress, no_progress
+from tf_transformer.inference.text_generator import TextGenerator, TextScore, build_language_model
+from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.special_ids import BOS_ID
+from tf_transformer.text.tokenizer import Tokenizer
 
 _CHARACTERS = 1000  # SentencePiece learns from lines of at most 4,192 bytes
 

@@ -10,17 +10,17 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses, token_losses
+from tf_transformer.files.reading import read_texts
+from tf_transformer.inference.masked_predictor import MaskedPredictor
+from tf_transformer.inference.predictor import Predictor, Progress, no_progress
+from tf_transformer.inference.word_numbers import WordNumbers
+from tf_transformer.losses.consistency import CrossEntropy, require_cross_entropy
+from tf_transformer.losses.cross_entropy import TokenLosses, token_losses
 from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.models.word_masking import at_masks
-from tf_transformer.objectives import CrossEntropy, require_cross_entropy
-from tf_transformer.predictors.masked_predictor import MaskedPredictor
-from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
-from tf_transformer.predictors.word_numbers import WordNumbers
 from tf_transformer.tasks.language_modeling import perplexity
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 
 class MaskedLanguageModeling(Task):

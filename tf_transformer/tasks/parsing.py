@@ -12,17 +12,17 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.readers import content
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses
-from tf_transformer.objectives import CrossEntropy
+from tf_transformer.files.reading import read_texts
+from tf_transformer.inference.parser import Parser, encode_tree
+from tf_transformer.inference.translator import build_model
+from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import Actions, linearization_of, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
-from tf_transformer.predictors.parser import Parser, encode_tree
-from tf_transformer.sequences import shift_right
 from tf_transformer.tasks.task import Splits, Task, TestSet
-from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import build_model
+from tf_transformer.text.sequences import shift_right
+from tf_transformer.text.tokenizer import Tokenizer
 
 _LABEL = re.compile(r"\((\S+) (?=\()")  # in a tree as one line
 

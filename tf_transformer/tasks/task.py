@@ -15,12 +15,12 @@ from keras import KerasTensor
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_texts
-from tf_transformer.losses import TokenLosses
-from tf_transformer.objectives import CrossEntropy
-from tf_transformer.predictors.predictor import Prediction, Predictor, Progress, no_progress
+from tf_transformer.files.reading import read_texts
+from tf_transformer.inference.predictor import Prediction, Predictor, Progress, no_progress
+from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.tasks.translation_scores import ScoreOptions
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
 

@@ -21,20 +21,20 @@ from tf_transformer.data.readers import (
     tfds_languages,
 )
 from tf_transformer.errors import InputError
-from tf_transformer.files import read_texts, split_paths
-from tf_transformer.losses import TokenLosses
-from tf_transformer.normalization import is_blank
-from tf_transformer.objectives import CrossEntropy
-from tf_transformer.predictors.predictor import Predictor, Progress, no_progress
-from tf_transformer.sequences import shift_right
+from tf_transformer.files.reading import read_texts, split_paths
+from tf_transformer.inference.predictor import Predictor, Progress, no_progress
+from tf_transformer.inference.translator import Translator, build_model
+from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.tasks.translation_scores import (
     ScoreOptions,
     bleu_of,
     score_translations,
 )
-from tf_transformer.tokenizer import Tokenizer
-from tf_transformer.translator import Translator, build_model
+from tf_transformer.text.normalization import is_blank
+from tf_transformer.text.sequences import shift_right
+from tf_transformer.text.tokenizer import Tokenizer
 
 _COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 TEST_PAIRS = 1000  # of the generated corpus; disjoint from training and validation

@@ -14,7 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from tf_transformer.config import BleuTokenizer
 from tf_transformer.errors import InputError
-from tf_transformer.normalization import comparable, is_blank
+from tf_transformer.text.normalization import comparable, is_blank
 
 FEWEST_RESAMPLES = 40  # a limit of 95 percent leaves out one sample of 40 on either side
 # Scripts without spaces between words, as names of characters begin.

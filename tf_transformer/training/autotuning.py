@@ -30,12 +30,12 @@ from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.shard_sampler import BatchIndices
-from tf_transformer.files import write_whole
-from tf_transformer.memory import keep_freed_memory
-from tf_transformer.programs import run_program
-from tf_transformer.run_folder import RunFolder
-from tf_transformer.special_ids import UNK_ID
-from tf_transformer.threads import available_cores
+from tf_transformer.files.reading import write_whole
+from tf_transformer.machine.heap import keep_freed_memory
+from tf_transformer.machine.programs import run_program
+from tf_transformer.machine.threads import available_cores
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.setup import make_updater
 

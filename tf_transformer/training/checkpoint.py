@@ -10,17 +10,17 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.errors import InputError
-from tf_transformer.files import literal
-from tf_transformer.run_folder import RunFolder
-from tf_transformer.training.early_stopping import EarlyStopping
-from tf_transformer.training.update import Updater
-from tf_transformer.weights import (
+from tf_transformer.files.reading import literal
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.weights import (
     broken_as_input_error,
     checkpoints_in,
     require_finite,
     tensors,
     update_of,
 )
+from tf_transformer.training.early_stopping import EarlyStopping
+from tf_transformer.training.update import Updater
 
 
 class Checkpoints:

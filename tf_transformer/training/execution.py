@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from tf_transformer import kernels
 from tf_transformer.config import TrainConfig
-from tf_transformer.threads import available_cores, set_threads
-from tf_transformer.thresholds import MAX_MICRO_BATCHES
+from tf_transformer.machine.threads import available_cores, set_threads
+from tf_transformer.machine.thresholds import MAX_MICRO_BATCHES
 
 
 class Execution(NamedTuple):

@@ -9,8 +9,8 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.errors import InputError
-from tf_transformer.files import literal, write_whole
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.files.reading import literal, write_whole
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.training.samples import Samples
 
 

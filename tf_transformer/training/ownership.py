@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator
 
 from tf_transformer.errors import InputError
-from tf_transformer.locks import FileLock
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.files.locks import FileLock
+from tf_transformer.run.folder import RunFolder
 
 
 @contextlib.contextmanager

@@ -18,10 +18,10 @@ from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
-from tf_transformer.run_folder import RunFolder
-from tf_transformer.special_ids import BLANK
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks.task import Splits, Task, TestSet
-from tf_transformer.tokenizer import Tokenizer
+from tf_transformer.text.special_ids import BLANK
+from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SAMPLES = 32  # validation inputs kept in the run's folder, to check an export with

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 
-from tf_transformer.progress_bar import ProgressBar
+from tf_transformer.machine.progress_bar import ProgressBar
 from tf_transformer.training.update import Updater
 
 REFRESH = 2.0  # seconds; reading the loss makes a GPU wait, so not more often

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tf_transformer.attention_record import AttentionMap, Tokens
-from tf_transformer.predictors.predictor import Predictor
+from tf_transformer.inference.attention_record import AttentionMap, Tokens
+from tf_transformer.inference.predictor import Predictor
 from tf_transformer.tasks.task import Task, TestSet
 from tf_transformer.visualization.attention_picture import last_layer_picture
 

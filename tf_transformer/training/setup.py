@@ -8,13 +8,13 @@ import tensorflow as tf
 from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
-from tf_transformer.objectives import make_objective
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.losses.consistency import make_objective
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.weights import load_weights
 from tf_transformer.tasks.task import Task
 from tf_transformer.training.execution import Execution
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
-from tf_transformer.weights import load_weights
 
 # Options of the model that a run may have other than the run whose weights it starts with.
 MAY_DIFFER = {

@@ -16,11 +16,11 @@ from tqdm import tqdm
 from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.errors import InputError
-from tf_transformer.keras_settings import own_settings
-from tf_transformer.run_folder import RunFolder
+from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.machine.threads import require_threads
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks.task import Task
 from tf_transformer.tasks.translation_scores import ScoreOptions
-from tf_transformer.threads import require_threads
 from tf_transformer.training import strategy as workers
 from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints

@@ -4,9 +4,9 @@ import importlib.util
 import pathlib
 from collections.abc import Sequence
 
-from tf_transformer.attention_record import AttentionRecord, write_json
 from tf_transformer.errors import InputError
-from tf_transformer.outputs import require_free, write_output
+from tf_transformer.files.outputs import require_free, write_output
+from tf_transformer.inference.attention_record import AttentionRecord, write_json
 from tf_transformer.visualization.attention_page import attention_page
 from tf_transformer.visualization.attention_picture import attention_picture
 

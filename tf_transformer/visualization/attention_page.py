@@ -5,7 +5,7 @@ import importlib.resources
 import json
 from collections.abc import Sequence
 
-from tf_transformer.attention_record import AttentionRecord
+from tf_transformer.inference.attention_record import AttentionRecord
 
 _RECORDS = "<!-- records -->"
 _DIGITS = 3  # of weights

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tf_transformer.attention_record import AttentionRecord
+from tf_transformer.inference.attention_record import AttentionRecord
 
 _NAMES = {
     "encoder": "encoder",

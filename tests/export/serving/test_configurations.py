@@ -13,7 +13,7 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from export.serving import client_grpc, client_rest
 from tf_transformer.export import warm_up
-from tf_transformer.thresholds import BATCH_BUCKETS
+from tf_transformer.machine.thresholds import BATCH_BUCKETS
 
 KIT = pathlib.Path(__file__).parents[3] / "export" / "serving"
 NAME = "translator"

@@ -1,0 +1,1 @@
+"""Files: reads lines of text, writes whole outputs, and loses none."""

@@ -1,0 +1,72 @@
+"""The lines of standard input, read as they arrive."""
+
+import collections
+import os
+import select
+import time
+from collections.abc import Iterator
+
+from tf_transformer.errors import InputError
+from tf_transformer.files.text_lines import STDIN, TextError, groups, plain
+
+CHUNK = 2**16  # bytes
+# Python handles a signal that comes just before a blocking call only after it, so no call blocks
+# for longer.
+LONGEST_WAIT = 1.0  # seconds
+
+
+class ArrivingLines:
+    """Iterates over the lines of a text without their newlines; only newlines end lines.
+
+    A buffered file blocks until a line is complete. This one can also report, after a limited
+    time, that no line has arrived. The text may be compressed; see `text_lines.plain`.
+
+    Args:
+        descriptor: of the open file, which nothing else reads.
+
+    Raises:
+        InputError: when it cannot be read, or is not text in UTF-8.
+    """
+
+    def __init__(self, descriptor: int):
+        self._descriptor = descriptor
+        self._lines: collections.deque[bytes] = collections.deque()
+        self._groups = groups(plain(self._chunks(), STDIN))  # one for each chunk
+        self._ended = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        self.next_arrives_within(None)
+        if not self._lines:
+            raise StopIteration
+        return self._lines.popleft()
+
+    def next_arrives_within(self, seconds: float | None) -> bool:
+        """Whether the next line, or the end of the file, arrives in this time; None: no limit."""
+        start = time.monotonic()
+        while not self._lines and not self._ended:
+            left = LONGEST_WAIT
+            if seconds is not None:
+                left = min(left, max(0.0, start + seconds - time.monotonic()))
+            if select.select([self._descriptor], [], [], left)[0]:
+                self._read()
+            elif seconds is not None and time.monotonic() >= start + seconds:
+                return False
+        return True
+
+    def _read(self) -> None:
+        """Takes what has arrived; the file is ready to be read."""
+        try:
+            lines = next(self._groups, None)
+        except TextError as error:
+            raise InputError(str(error)) from error
+        except OSError as error:
+            raise InputError(f"{STDIN} cannot be read: {error.strerror}.") from error
+        self._ended = lines is None
+        self._lines.extend(lines or [])
+
+    def _chunks(self) -> Iterator[bytes]:
+        while chunk := os.read(self._descriptor, CHUNK):
+            yield chunk

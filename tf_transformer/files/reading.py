@@ -1,0 +1,220 @@
+"""Reads lines of text from files and pipes; writes complete files."""
+
+import atexit
+import functools
+import itertools
+import os
+import pathlib
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import AnyStr, BinaryIO
+
+from tf_transformer.errors import InputError
+from tf_transformer.files import text_lines
+
+_COPIES: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}  # of pipes, by path
+PATTERN = frozenset("*?[]\\")  # characters that TensorFlow takes as a pattern
+
+
+def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
+    """The lines of a text file or a pipe, plain or compressed; see `text_lines`.
+
+    A pipe is copied when it is read first, so that it can be read again.
+
+    Raises:
+        InputError: when the file cannot be read, or is not text in UTF-8.
+    """
+    try:
+        yield from lines_of(_chunks(path), path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes]:
+    """The lines of a text that arrives in chunks; see `text_lines`.
+
+    Raises:
+        InputError: when it is not text in UTF-8.
+    """
+    try:
+        yield from text_lines.lines_of(chunks, name)
+    except text_lines.TextError as error:
+        raise InputError(str(error)) from error
+
+
+def check_file(path: str | os.PathLike) -> None:
+    """Opens a file as `read_lines` will, but no pipe.
+
+    Raises:
+        InputError: when the file cannot be read.
+    """
+    try:
+        if not _is_pipe(path):
+            open(path, "rb").close()
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def split_paths(paths: str) -> list[str]:
+    """The paths that an option names, with commas between them; the name of a file is one path."""
+    if os.path.exists(paths):
+        return [paths]
+    return [path for path in map(str.strip, paths.split(",")) if path]
+
+
+def _chunks(path: str | os.PathLike) -> Iterator[bytes]:
+    if _is_pipe(path):
+        yield from _chunks_of_copy(_copy(os.path.abspath(path)))
+    else:
+        with open(path, "rb") as file:
+            yield from text_lines.chunks_of(file)
+
+
+def _is_pipe(path: str | os.PathLike) -> bool:
+    """Whether a path is a pipe or a device, which can be read only once."""
+    mode = os.stat(path).st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _copy(path: str) -> BinaryIO:
+    """A copy of a pipe, which is made when the pipe is read first."""
+    if path not in _COPIES or _COPIES[path][0] != _identity(path):
+        copy = tempfile.TemporaryFile()  # noqa: SIM115  open until the process ends
+        with open(path, "rb") as pipe:
+            shutil.copyfileobj(pipe, copy)
+        copy.flush()
+        _COPIES[path] = _identity(path), copy
+    return _COPIES[path][1]
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    """Tells a pipe from an earlier one of this name; its time is that of the last write."""
+    state = os.stat(path)
+    return state.st_dev, state.st_ino, state.st_mtime_ns
+
+
+def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:
+    """The bytes from the start; several readers may read the copy at the same time."""
+    place = 0
+    while chunk := os.pread(copy.fileno(), text_lines.CHUNK, place):
+        place += len(chunk)
+        yield chunk
+
+
+def unreadable(path: str | os.PathLike, error: OSError) -> InputError:
+    """The error of a file that the system does not give."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+        return InputError(f"{path} is not a file. Check the path.")
+    return InputError(f"{path} cannot be read: {error.strerror}.")
+
+
+def decode(lines: Iterable[bytes], name: str | os.PathLike) -> Iterator[str]:
+    """The lines of a file as texts, one for each line.
+
+    Bytes that are not UTF-8 become U+FFFD; the first line with such bytes gives a warning on
+    stderr.
+    """
+    warned = False
+    for number, line in enumerate(lines, 1):
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            text = line.decode("utf-8", "replace")
+            if not warned:
+                print(
+                    f"warning: {name} is not UTF-8: line {number:,} has the byte "
+                    f"0x{line[error.start]:02x}. Bytes that are not UTF-8 are read as U+FFFD. "
+                    "Convert the file to UTF-8, for example with iconv -f LATIN1 -t UTF-8.",
+                    file=sys.stderr,
+                )
+                warned = True
+        yield text
+
+
+def read_texts(*paths: str | os.PathLike) -> list[list[str]]:
+    """All lines of files as texts: a list for each file; see `decode`.
+
+    Raises:
+        InputError: as `read_aligned`, and when there is no line.
+    """
+    rows = list(align(paths, [decode(read_lines(path), path) for path in paths]))
+    if not rows:
+        files = " and ".join(map(str, paths))
+        raise InputError(f"expected at least one line, but nothing is in {files}.")
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def read_aligned(*paths: str | os.PathLike) -> Iterator[tuple[bytes, ...]]:
+    """Line n of each file, together; see `read_lines`.
+
+    Raises:
+        InputError: as `read_lines`, and when the files have different numbers of lines.
+    """
+    return align(paths, [read_lines(path) for path in paths])
+
+
+def align(
+    names: Sequence[str | os.PathLike], files: Sequence[Iterable[AnyStr]]
+) -> Iterator[tuple[AnyStr, ...]]:
+    """Line n of each iterable, together.
+
+    Args:
+        names: of the files, for the error.
+        files: the lines of each.
+
+    Raises:
+        InputError: when the files have different numbers of lines.
+    """
+    for number, lines in enumerate(itertools.zip_longest(*files)):
+        if None in lines:
+            shorter = names[lines.index(None)]
+            longer = next(name for name, line in zip(names, lines, strict=True) if line is not None)
+            ends = f"ends after line {number:,}" if number else "is empty"
+            raise InputError(
+                f"{shorter} {ends} but {longer} goes on: line n of one must "
+                "belong to line n of the other. Give files of equal length."
+            )
+        yield lines
+
+
+def literal(folder: str | os.PathLike) -> str:
+    """A path of a folder that TensorFlow reads as it is; of a link when its own is not.
+
+    TensorFlow takes the paths of checkpoints as patterns, which cannot be escaped, and as UTF-8.
+    """
+    path = os.fspath(folder)
+    is_utf8 = os.fsencode(path) == path.encode("utf-8", "replace")
+    plain = is_utf8 and not PATTERN.intersection(path)
+    return path if plain else _link_to(os.path.abspath(path))
+
+
+@functools.cache
+def _link_to(path: str) -> str:
+    folder = tempfile.TemporaryDirectory(prefix="tf_transformer-")
+    atexit.register(folder.cleanup)  # it would be removed without this reference
+    link = os.path.join(folder.name, "folder")
+    os.symlink(path, link)
+    return link
+
+
+def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
+    """Writes a file and creates its folder; the file gets its name when it is complete."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")  # not another's
+    try:
+        with partial.open("xb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def one_line(text: str) -> str:
+    """Replaces newlines, which a model can produce, so that the text is one line of a file."""
+    return text.replace("\n", " ")

@@ -1,0 +1,100 @@
+"""What partial outputs depend on, in a file beside them: only the same work continues them."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from tf_transformer.errors import InputError
+from tf_transformer.files.locks import FileLock
+
+_NAME = "tf_transformer"  # in each record, with the version of its form
+_VERSION = 1
+
+
+class StartRecord:
+    """The options of a work, and identities of the contents that it reads.
+
+    The record is a file `<output>.partial.json`, which is locked while the work writes its outputs
+    and removed at its end.
+
+    Args:
+        partial: the partial output.
+
+    Attributes:
+        options: by name.
+        contents: by name, something that differs for different contents.
+    """
+
+    def __init__(self, partial: pathlib.Path):
+        self.path = partial.with_name(f"{partial.name}.json")
+        self.options: dict[str, Any] = {}
+        self.contents: dict[str, str] = {}
+        self._partial = partial
+        self._lock: FileLock | None = None
+
+    def exists(self) -> bool:
+        """Whether an earlier start has left a whole record."""
+        return self._read() is not None
+
+    def require_same(self) -> None:
+        """Raises an `InputError` when the earlier start had other options or contents."""
+        stored = self._read()
+        if stored is None:
+            raise InputError(
+                f"{self._partial} cannot be continued, because {self.path} does not say which "
+                "options and texts it belongs to; an earlier version wrote none. Move the file "
+                "away and start again without --resume."
+            )
+        options, contents = json.loads(self._json())["options"], self.contents
+        changed = [f"another {name}" for name in _changed(stored["contents"], contents)]
+        for name in _changed(stored["options"], options):
+            old, new = stored["options"].get(name), options.get(name)
+            changed.append(f"{name} was {old!r}, now {new!r}")
+        if changed:
+            raise InputError(
+                f"{self._partial} belongs to a start with another input, model or search: "
+                f"{'; '.join(changed)}. Give the options of that start, or move the file away."
+            )
+
+    def begin(self) -> None:
+        """Locks and writes the record.
+
+        Raises:
+            InputError: when another process holds it, it cannot be written, or the file is not a
+                record.
+        """
+        if self.path.is_file() and self.path.stat().st_size and not self.exists():
+            raise InputError(f"{self.path} is needed for a record of this start. Move it away.")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(self.path)
+        except BlockingIOError as error:
+            raise InputError(
+                f"another process is writing {self._partial}. Wait for its end, or give another "
+                "output."
+            ) from error
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be written: {error}.") from error
+        self._lock.write(self._json().encode())
+
+    def end(self, remove: bool) -> None:
+        """Unlocks the record, and removes it when nothing is left to resume."""
+        if self._lock:
+            self._lock.release(remove)
+
+    def _json(self) -> str:
+        record = {_NAME: _VERSION, "options": self.options, "contents": self.contents}
+        return json.dumps(record, indent=1) + "\n"
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            record = json.loads(self.path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        is_record = isinstance(record, dict) and record.get(_NAME) == _VERSION
+        return record if is_record else None
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return [name for name in {**old, **new} if old.get(name) != new.get(name)]

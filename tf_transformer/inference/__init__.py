@@ -1,0 +1,1 @@
+"""Texts to predictions: search, predictors, and the same as a graph."""

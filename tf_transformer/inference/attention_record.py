@@ -1,0 +1,134 @@
+"""Attention weights with the tokens on both axes, as pieces and as words, and as JSON."""
+
+import json
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tf_transformer.text.special_ids import BLANK, UNK_ID
+from tf_transformer.text.tokenizer import Tokenizer
+
+SPECIAL_IDS = range(UNK_ID + 1)
+DIGITS = 6  # of weights in JSON
+
+
+class Tokens(NamedTuple):
+    """The pieces of a text, and the words that they form."""
+
+    pieces: list[str]
+    words: list[str]
+    word_of: list[int]  # the index of the word of each piece
+
+    @classmethod
+    def of(
+        cls, ids: Iterable[int], tokenizer: Tokenizer, symbols: Container[int] = SPECIAL_IDS
+    ) -> "Tokens":
+        """The tokens of a row of ids.
+
+        Blanks separate words, so word n of a text is `text.split(" ")[n]` if it has single blanks.
+
+        Args:
+            ids: without padding.
+            tokenizer: of the ids.
+            symbols: ids that are words of their own, such as the end-of-sentence id.
+
+        Example:
+            >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
+            >>> Tokens.of(tokenizer.encode("a house"), tokenizer).words
+            ['a', 'house', '</s>']
+        """
+        ids = [int(token) for token in ids]
+        pieces = [tokenizer.piece(token) for token in ids]
+        groups: list[list[int]] = []
+        word_of = []
+        for place, (token, piece) in enumerate(zip(ids, pieces, strict=True)):
+            is_symbol, before = token in symbols, pieces[place - 1]
+            starts = piece.startswith(BLANK) and before != BLANK
+            if not place or is_symbol or starts or ids[place - 1] in symbols:
+                groups.append([])
+            groups[-1].append(token)
+            word_of.append(len(groups) - 1)
+        words = [
+            tokenizer.piece(group[0])
+            if group[0] in symbols
+            else tokenizer.decode(group).strip(" ") or BLANK
+            for group in groups
+        ]
+        return cls(pieces, words, word_of)
+
+
+def join_pieces(weights: np.ndarray, queries: Tokens, keys: Tokens) -> np.ndarray:
+    """Weights of words: the mean over the pieces of a query, the sum over those of a key.
+
+    Rows of words sum to 1 as rows of pieces do; a word without pieces has zeros.
+
+    Args:
+        weights: float array (..., T, S) of pieces.
+        queries: the tokens of the T rows.
+        keys: the tokens of the S columns.
+
+    Returns:
+        float array (..., words of queries, words of keys).
+    """
+    rows = np.eye(len(queries.words))[:, queries.word_of]  # (words, T)
+    rows /= np.maximum(rows.sum(axis=1, keepdims=True), 1)
+    return rows @ weights @ np.eye(len(keys.words))[keys.word_of]
+
+
+class AttentionMap(NamedTuple):
+    """The weights of all layers and heads of one kind of attention."""
+
+    kind: str  # encoder (self-attention), decoder (self-attention) or cross
+    queries: Tokens  # T; of a decoder: the tokens that are predicted
+    keys: Tokens  # S; of a decoder's self-attention: the tokens that are read, the start first
+    weights: np.ndarray  # float (layers, H, T, S), rows sum to 1
+
+    def by_words(self) -> np.ndarray:
+        """The weights of words; see `join_pieces`."""
+        return join_pieces(self.weights, self.queries, self.keys)
+
+
+class AttentionRecord(NamedTuple):
+    """A text, the output for it, and the attention with which a model computes the output."""
+
+    text: str
+    output: str
+    maps: list[AttentionMap]
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "AttentionRecord":
+        """The inverse of `to_json`."""
+        maps = [
+            AttentionMap(
+                each["kind"],
+                Tokens(**each["queries"]),
+                Tokens(**each["keys"]),
+                np.array(each["weights"], np.float32),
+            )
+            for each in value["attention"]
+        ]
+        return cls(value["text"], value["output"], maps)
+
+    def to_json(self, digits: int = DIGITS) -> dict[str, Any]:
+        """The record as dicts and lists, weights rounded to `digits` decimals."""
+        maps = [
+            {
+                "kind": each.kind,
+                "queries": each.queries._asdict(),
+                "keys": each.keys._asdict(),
+                "weights": np.round(each.weights.astype(np.float64), digits).tolist(),
+            }
+            for each in self.maps
+        ]
+        return {"text": self.text, "output": self.output, "attention": maps}
+
+
+def write_json(records: Sequence[AttentionRecord]) -> str:
+    """The text of a JSON file: a list of records."""
+    return json.dumps([record.to_json() for record in records], ensure_ascii=False) + "\n"
+
+
+def read_json(text: str) -> list[AttentionRecord]:
+    """The inverse of `write_json`."""
+    return [AttentionRecord.from_json(value) for value in json.loads(text)]

@@ -1,0 +1,101 @@
+"""Outputs of an encoder for texts: the part that classifiers and masked language models share."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer.config import DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.inference.batch_predictor import BatchAttention, BatchPredictor, pad
+from tf_transformer.inference.encoder_graph import EncoderGraph, Outputs
+from tf_transformer.inference.predictor import Progress, no_progress
+from tf_transformer.inference.text_graph import write_saved_model
+from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.machine.threads import require_threads
+from tf_transformer.text.tokenizer import Tokenizer
+
+
+class EncoderPredictor(BatchPredictor):
+    """A predictor without a search: one forward pass for each text.
+
+    A subclass has `outputs`, `n_best`, `score` and `signatures`.
+
+    Args:
+        model: the built model; it has an `encoder`.
+        tokenizer: its tokenizer.
+        config: the sizes of batches, and how long texts may be.
+
+    Attributes:
+        inputs: names of the texts of a row, in the signature of the SavedModel.
+    """
+
+    inputs: tuple[str, ...] = ("text",)
+
+    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+        super().__init__(model, tokenizer, config)
+        ids = tf.TensorSpec((None, None), tf.int32)
+        self._outputs = tf.function(
+            own_settings()(self.outputs), input_signature=[ids], autograph=False
+        )
+
+    @abstractmethod
+    def outputs(self, ids: tf.Tensor) -> Outputs:
+        """Ids (B, S) to outputs (B, ...) by name, those of the SavedModel."""
+
+    def arrays(
+        self, rows: Sequence[list[int]], progress: Progress = no_progress
+    ) -> dict[str, np.ndarray]:
+        """The outputs for rows of ids, in their order."""
+        specs = self._outputs.get_concrete_function().structured_outputs
+        found = {
+            name: np.zeros((len(rows), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
+            for name, spec in specs.items()
+        }
+        for indices, of_batch in self._in_parallel(
+            lambda indices: self._outputs(pad([rows[i] for i in indices])),
+            self._batches([len(row) for row in rows]),
+        ):
+            for name, values in of_batch.items():
+                found[name][indices] = values.numpy()
+            progress(len(indices), sum(len(rows[i]) for i in indices))
+        return found
+
+    def attention_batches(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
+        """Batches of texts: their indices, and the encoder's attention; it reads no prediction."""
+        rows, _ = self._cut(map(self.encode, texts))
+        encoder = self.model.encoder
+        for indices in self._batches(list(map(len, rows))):
+            ids = pad([rows[i] for i in indices])
+            weights = encoder.stack.by_position(encoder.run(ids).attention)
+            yield indices, [BatchAttention("encoder", ids, ids, weights)]
+
+    def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
+        """Writes a SavedModel that takes strings, tokenizer included; see `EncoderGraph`.
+
+        Args:
+            path: the folder to make.
+            jit_compile: not possible; XLA pays for searches of many steps.
+
+        Raises:
+            InputError: with `jit_compile`.
+        """
+        require_threads()
+        if jit_compile:
+            raise InputError(
+                "jit_compile compiles a search, and this model has none. Export it without."
+            )
+        specs = self._outputs.get_concrete_function().structured_outputs
+        nothing = {name: tf.TensorSpec(x.shape[1:], x.dtype) for name, x in specs.items()}
+        write_saved_model(
+            EncoderGraph(
+                *(self.model, self.outputs, nothing, self.tokenizer, self.config),
+                *(self.max_source_length, list(self.inputs)),
+            ),
+            path,
+        )

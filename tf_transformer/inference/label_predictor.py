@@ -1,0 +1,212 @@
+"""Texts in, labels out: a tokenizer and a classifier in one."""
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from tf_transformer.config import DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.inference.encoder_graph import Outputs
+from tf_transformer.inference.encoder_predictor import EncoderPredictor
+from tf_transformer.inference.predictor import (
+    PairScore,
+    Prediction,
+    Progress,
+    SignatureCase,
+    as_texts,
+    no_progress,
+)
+from tf_transformer.models.encoder_only import Classifier
+from tf_transformer.text.normalization import comparable
+from tf_transformer.text.tokenizer import Tokenizer
+
+SMALLEST = 1e-38  # probability, so that every score is finite
+THRESHOLD = 0.5  # a label of several is predicted above this probability
+_comparable = functools.lru_cache(1 << 16)(comparable)  # a file has few labels in many rows
+
+
+class LabelPredictor(EncoderPredictor):
+    """Classifies texts, or pairs of texts that a tab separates.
+
+    The score of a label is its log-probability. With several labels per text, a prediction is the
+    labels with a probability above 0.5, joined by the separator; its score is the log-probability
+    of these labels and no others.
+
+    Args:
+        model: a built `Classifier`.
+        tokenizer: its tokenizer.
+        config: the sizes of batches; `num_hypotheses` is the number of labels of an n-best list.
+
+    Example:
+        >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
+        >>> model = Classifier(tokenizer.vocabulary_size, ["de", "en"])
+        >>> model.build()
+        >>> LabelPredictor(model, tokenizer, DecodeConfig()).probabilities(["a house"]).shape
+        (1, 2)
+    """
+
+    def __init__(self, model: Classifier, tokenizer: Tokenizer, config: DecodeConfig):
+        super().__init__(model, tokenizer, config)
+        self.inputs = ("text", "text_pair")[: model.texts]
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, or of the two texts of a pair; each ends with the end-of-sentence id.
+
+        Raises:
+            InputError: for a pair without a tab.
+        """
+        if self.model.texts == 1:
+            return self.tokenizer.encode(text)
+        first, tab, second = text.partition("\t")
+        if not tab:
+            raise InputError(f"expected two texts separated by a tab, got {text!r}.")
+        return self.tokenizer.encode(first) + self.tokenizer.encode(second)
+
+    def outputs(self, ids: tf.Tensor) -> Outputs:
+        """Ids (B, S) to `label` and `score` (B,) and `probabilities` (B, C)."""
+        logits = self.model.logits(ids)
+        names = tf.constant(self.model.labels)
+        if not self.model.separator:
+            log_p = ops.log_softmax(logits, axis=-1)
+            label = tf.gather(names, tf.argmax(log_p, axis=-1))
+            return {
+                "label": label,
+                "score": tf.reduce_max(log_p, axis=-1),
+                "probabilities": tf.exp(log_p),
+            }
+        probabilities = ops.sigmoid(logits)
+        taken = probabilities > THRESHOLD
+        chosen = tf.ragged.boolean_mask(tf.broadcast_to(names, tf.shape(taken)), taken)
+        return {
+            "label": tf.strings.reduce_join(chosen, axis=1, separator=self.model.separator),
+            "score": tf.reduce_sum(ops.log_sigmoid(tf.abs(logits)), axis=-1),
+            "probabilities": probabilities,
+        }
+
+    def probabilities(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
+        """The probability of each label for each text, float32 (N, C)."""
+        texts = as_texts(texts)
+        rows, _ = self._cut(map(self.encode, texts))
+        return self.arrays(rows, progress)["probabilities"]
+
+    def n_best(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        progress: Progress = no_progress,
+    ) -> list[list[Prediction]]:
+        """The `config.num_hypotheses` likeliest labels of each text, best first.
+
+        With several labels per text, the list has one item, the prediction.
+
+        Raises:
+            InputError: for prefixes, which labels do not have, and pairs without a tab.
+        """
+        if prefixes is not None:
+            raise InputError("a label has no prefix; leave out --prefixes.")
+        texts = as_texts(texts)
+        rows, cut = self._cut(map(self.encode, texts))
+        found = self.arrays(rows, progress)
+        if self.model.separator:
+            pairs = zip(found["label"], found["score"], cut, strict=True)
+            return [
+                [Prediction(_text(label), float(score), cut=is_cut)]
+                for label, score, is_cut in pairs
+            ]
+        count = self.config.num_hypotheses
+        result = []
+        for p, is_cut in zip(found["probabilities"], cut, strict=True):
+            order = np.argsort(-p, kind="stable")[:count]
+            labels = self.model.labels
+            result.append([Prediction(labels[i], _log(p[i]), cut=is_cut) for i in order])
+        return result
+
+    def score(
+        self,
+        texts: Sequence[str],
+        predictions: Sequence[str],
+        progress: Progress = no_progress,
+    ) -> list[PairScore]:
+        """The log-probability of a given label, or of the given labels and no others.
+
+        Raises:
+            InputError: for a label that the model does not have.
+        """
+        texts = as_texts(texts)
+        predictions = as_texts(predictions, "predictions", texts)
+        targets = np.array([self.target(label) for label in predictions]).reshape(len(texts), -1)
+        rows, cut = self._cut(map(self.encode, texts))
+        p = self.arrays(rows, progress)["probabilities"]
+        if self.model.separator:
+            totals = [sum(map(_log, row)) for row in np.where(targets, p, 1 - p)]
+        else:
+            totals = [_log(row) for row in (p * targets).sum(axis=1)]
+        return [PairScore(total, total, is_cut) for total, is_cut in zip(totals, cut, strict=True)]
+
+    def target(self, label: str) -> list[int]:
+        """1 for the given labels, 0 for the others.
+
+        Raises:
+            InputError: for a label that the model does not have.
+        """
+        names = self.model.labels
+        return targets_of(label, names, self.model.separator)
+
+    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """The signature of the SavedModel, with inputs made from `texts` and its outputs."""
+        texts = as_texts(texts)
+        pairs = self.model.texts == 2
+        columns = [text.partition("\t")[::2] if pairs else [text] for text in texts]
+        rows, cut = self._cut(self.encode("\t".join(column)) for column in columns)
+        found = self.arrays(rows)
+        return {
+            "serving_default": SignatureCase(
+                dict(zip(self.inputs, map(list, zip(*columns, strict=True)), strict=True)),
+                {
+                    "label": list(map(_text, found["label"])),
+                    "score": found["score"].tolist(),
+                    "probabilities": found["probabilities"].tolist(),
+                    "truncated": cut,
+                },
+            )
+        }
+
+
+def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
+    """1 for the names that a label of a file holds, 0 for the others.
+
+    Args:
+        label: a name, or several joined by the separator, in any order and Unicode form; spaces
+            around them do not count.
+        names: all labels.
+        separator: empty for exactly one name.
+
+    Raises:
+        InputError: for a name that is not among these.
+    """
+    found = names_in(label, separator)
+    known = list(map(_comparable, names))
+    if unknown := set(found) - set(known):
+        raise InputError(
+            f"the label {min(unknown)!r} is not in the training file, which has "
+            f"{', '.join(map(repr, names))}."
+        )
+    return [int(name in found) for name in known]
+
+
+def names_in(label: str, separator: str) -> list[str]:
+    """The names that a label of a file holds, as `comparable` texts."""
+    names = label.split(separator) if separator else [label]
+    return list(filter(None, map(_comparable, names)))
+
+
+def _log(p: float) -> float:
+    return math.log(max(float(p), SMALLEST))
+
+
+def _text(label: bytes) -> str:
+    return label.decode("utf-8")

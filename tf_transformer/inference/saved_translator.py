@@ -1,0 +1,110 @@
+"""Loads an exported translator into Python."""
+
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tf_transformer.decoding import NEG_INF
+from tf_transformer.errors import InputError
+from tf_transformer.files.reading import literal
+from tf_transformer.inference.predictor import PairScore, Prediction, as_texts
+from tf_transformer.machine.threads import require_threads
+from tf_transformer.text.normalization import well_formed
+
+METADATA = pathlib.PurePath("assets.extra", "metadata.json")
+SIGNATURES = ("serving_default", "n_best", "score")
+Translation = Prediction
+
+
+class SavedTranslator:
+    """Translates lists of strings with a SavedModel that `python -m export` wrote.
+
+    The options of the search are those of the export; `metadata` lists them. Lists may have any
+    length: the model splits them into micro-batches.
+
+    Args:
+        path: the folder of one version, served/x/1.
+
+    Raises:
+        InputError: when the folder has no SavedModel, a file of it is broken or missing, or a
+            signature is missing.
+
+    Example:
+        >>> translator = SavedTranslator("served/demo/1")
+        >>> translator(["twenty-one"])[0].text
+        'einundzwanzig'
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
+
+        require_threads()
+        self._path = pathlib.Path(path)
+        if not (self._path / "saved_model.pb").is_file():
+            raise InputError(
+                f"{path} is not a SavedModel: it has no saved_model.pb. Give the folder of a "
+                "version, like served/x/1, that python -m export has written."
+            )
+        try:
+            self._model = tf.saved_model.load(literal(self._path))  # holds the variables
+        except (tf.errors.OpError, OSError, LookupError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"the SavedModel {path} is broken: {reason:.300}. Copy it again from where it is "
+                "whole, or export the run again."
+            ) from error
+        if missing := set(SIGNATURES) - set(self._model.signatures):
+            raise InputError(
+                f"{path} has no signature {', '.join(sorted(missing))}. Export it again with this "
+                "version of the project."
+            )
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Origin of the model and options of its search; empty if the export has no metadata."""
+        path = self._path / METADATA
+        return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+    def __call__(self, texts: Sequence[str]) -> list[Prediction]:
+        """Translates `texts`; item n of the result is the translation of item n."""
+        texts = as_texts(texts)
+        found = self._call("serving_default", text=texts)
+        return list(map(_prediction, found["translation"], found["score"], found["truncated"]))
+
+    def n_best(self, texts: Sequence[str]) -> list[list[Prediction]]:
+        """The translations of each text that the search found, best first, at least one."""
+        texts = as_texts(texts)
+        found = self._call("n_best", text=texts)
+        rows = zip(found["translations"], found["scores"], found["truncated"], strict=True)
+        return [
+            [
+                _prediction(text, score, truncated)
+                for place, (text, score) in enumerate(zip(texts, scores, strict=True))
+                if score != NEG_INF or place == 0
+            ]
+            for texts, scores, truncated in rows
+        ]
+
+    def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
+        """The model's score of each of `translations` as a translation of its text."""
+        texts = as_texts(texts)
+        translations = as_texts(translations, "translations", texts)
+        found = self._call("score", source=texts, target=translations)
+        pairs = zip(found["score"], found["log_probability"], found["truncated"], strict=True)
+        return [PairScore(float(score), float(total), bool(cut)) for score, total, cut in pairs]
+
+    def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
+        inputs = {
+            name: tf.constant([well_formed(text).encode() for text in strings], tf.string)
+            for name, strings in texts.items()
+        }
+        found = self._model.signatures[signature](**inputs)
+        return {name: output.numpy() for name, output in found.items()}
+
+
+def _prediction(text: bytes, score: float, truncated: bool) -> Prediction:
+    return Prediction(text.decode("utf-8", "replace"), float(score), bool(truncated))

@@ -1,0 +1,322 @@
+"""The search that a `DecodeConfig` describes, for a model and a batch of ids."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import tensorflow as tf
+from keras import ops
+
+from tf_transformer import kernels
+from tf_transformer.config import DecodeConfig
+from tf_transformer.decoding import (
+    CacheSchedule,
+    Constraints,
+    Hypotheses,
+    Sampling,
+    SpecialIds,
+    StepState,
+    beam_search,
+    greedy_search,
+    length_penalty,
+    sample,
+)
+from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.machine.thresholds import INITIAL_CAPACITY_DIVISOR
+from tf_transformer.models.incremental_decoder import coverage_penalty
+from tf_transformer.text.sequences import shift_right, token_counts
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
+
+ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32 and must become 53
+_WEYL = 0x9E3779B97F4A7C15  # odd, 2⁶⁴ over the golden ratio: the step of SplitMix64
+SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
+
+
+class Score(NamedTuple):
+    """The score of a translation under a model."""
+
+    score: tf.Tensor  # float32 (B,): log-probability over length penalty
+    log_probability: tf.Tensor  # float32 (B,), nats
+
+
+class ModelStep(Protocol):
+    """A model's step function for a batch of sources (`decoding.StepFunction`).
+
+    Attributes:
+        start: its first state.
+        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
+    """
+
+    start: StepState
+    cache_schedule: CacheSchedule | None
+
+    def __call__(self, ids, state: StepState, index) -> tuple[Any, StepState]:
+        """The logits of the next tokens, and the new state."""
+
+
+class SearchModel(Protocol):
+    """A model that can be searched: `Transformer` is one.
+
+    Attributes:
+        vocabulary_size: V.
+        output_embedding: the `TokenEmbedding` whose `projection` makes logits.
+        shortest_source: the fewest tokens of a source, with the end token, that has predictions.
+            The search spends one step on shorter ones.
+        absorbable_length: the most tokens of a single source for which `step_function` is called
+            with `absorb_memory`; 0: never.
+    """
+
+    vocabulary_size: int
+    output_embedding: Any
+    shortest_source: int
+    absorbable_length: int
+
+    def max_target_length(self, source_length):
+        """The most tokens that can be predicted for sources of this length; None: any number.
+
+        Args:
+            source_length: int or int tensor, tokens with the end token, at least 1.
+        """
+
+    def step_function(self, source, beam_size: int, max_length, **options: Any) -> ModelStep:
+        """The step function for sources (B, S) and at most `max_length` steps.
+
+        Args:
+            source: int32 tensor (B, S), each row ending with the end id, then padding.
+            beam_size: hypotheses per source, W.
+            max_length: the largest number of steps.
+            **options: those of `IncrementalDecoder`, as keywords.
+        """
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search for translations of ids that a `DecodeConfig` describes.
+
+    Args:
+        model: the built model.
+        config: options of the search.
+        excluded: ids that no translation contains, besides padding and start.
+        static_shapes: whether every tensor keeps its shape from step to step, as XLA needs it.
+        grammar: the tokens that may follow others, with the method `facts`, from sources (B, S) and
+            limits (B,) to the facts of each sentence; None: all may.
+        absorb_memory: whether the source is a single one of at most `model.absorbable_length`
+            tokens; None: not known before the graph runs, so it holds a search for both cases.
+        word_starts: ids of the pieces that begin a word; see `Constraints.prefix`.
+
+    Call arguments:
+        source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
+            end id alone, or of padding, cost one step (see `SearchModel.shortest_source`).
+        prefix: int32 tensor (B, P), the first ids of each translation, then padding; P may be 0.
+            The start id stands for any of `word_starts`. Cut where the model's positions end.
+        output_projection: `TokenEmbedding.projection` of the output embedding, (D, V), if the
+            caller has it; else each call computes it.
+
+    Returns:
+        `Hypotheses`, `config.num_hypotheses` per sentence.
+    """
+
+    model: SearchModel
+    config: DecodeConfig
+    excluded: tuple[int, ...] = ()
+    static_shapes: bool = False
+    grammar: Any = None
+    absorb_memory: bool | None = None
+    word_starts: tuple[int, ...] = ()
+
+    @own_settings()
+    def __call__(
+        self,
+        source: tf.Tensor,
+        prefix: tf.Tensor | None = None,
+        output_projection: tf.Tensor | None = None,
+    ) -> Hypotheses:
+        config, model = self.config, self.model
+        lengths = token_counts(source)
+        limits = max_target_lengths(lengths, config, model.max_target_length(lengths))
+        limits = ops.where(lengths >= model.shortest_source, limits, 1)
+        longest = model.max_target_length(1)  # for any source
+        max_length = max_target_lengths(ops.shape(source)[1], config, longest)
+        if prefix is not None:  # the prefix and at least one token more
+            if longest is not None:
+                prefix = prefix[:, : longest - 1]
+            limits = ops.maximum(limits, token_counts(prefix) + 1)
+            max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
+        constraints = Constraints(
+            min_lengths=min_target_lengths(lengths, limits, config),
+            prefix=prefix,
+            word_starts=self.word_starts,
+            excluded=self.excluded,
+            no_repeat_ngram_size=config.no_repeat_ngram_size,
+            repetition_penalty=config.repetition_penalty,
+            grammar=self.grammar,
+            facts=None if self.grammar is None else self.grammar.facts(source, limits),
+        )
+
+        def run(absorb_memory: bool) -> Hypotheses:
+            return self._run(
+                source, limits, max_length, constraints, absorb_memory, output_projection
+            )
+
+        with kernels.use(kernels.for_xla() if self.static_shapes else kernels.current()):
+            if not (kernels.current().absorbs_memory and model.absorbable_length):
+                return run(absorb_memory=False)
+            if self.absorb_memory is not None:
+                return run(self.absorb_memory)
+            rows, length = ops.shape(source)
+            is_short = ops.less_equal(length, model.absorbable_length)
+            is_single_and_short = ops.logical_and(ops.equal(rows, 1), is_short)
+            return ops.cond(is_single_and_short, lambda: run(True), lambda: run(False))
+
+    def _run(
+        self,
+        source,
+        limits,
+        max_length,
+        constraints: Constraints,
+        absorb_memory: bool,
+        output_projection,
+    ) -> Hypotheses:
+        config = self.config
+        rows = config.num_hypotheses if config.sampling else config.beam_size
+        step = self.model.step_function(
+            *(source, rows, max_length),
+            static_shapes=self.static_shapes,
+            track_coverage=config.coverage_penalty > 0,
+            absorb_memory=absorb_memory,
+            capacity=(max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR,
+            output_projection=output_projection,
+        )
+        common = (step, step.start, limits, max_length, SPECIAL)
+        options: dict[str, Any] = {
+            "alpha": config.length_penalty,
+            "constraints": constraints,
+            # A graph with a known batch size cannot change it.
+            "drop_finished": not (self.static_shapes or absorb_memory) and source.shape[0] is None,
+            "cache_schedule": step.cache_schedule,
+        }
+        if config.sampling:
+            numbers = random_numbers(source, rows, max_length, config.seed)
+            sampling = Sampling(config.temperature, config.top_k, config.top_p)
+            return sample(*common, numbers, self.model.vocabulary_size, sampling, **options)
+        if rows == 1 and not config.coverage_penalty:
+            return greedy_search(*common, **options)
+        return beam_search(
+            *common,
+            beam_size=rows,
+            num_hypotheses=config.num_hypotheses,
+            bonus=self._coverage if config.coverage_penalty else None,
+            **options,
+        )
+
+    def _coverage(self, state: StepState) -> tf.Tensor:
+        return coverage_penalty(state, self.config.coverage_penalty)
+
+
+@own_settings()
+def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) -> Score:
+    """Scores given translations.
+
+    A pair of two empty sentences, of the end token alone, has the score 0: the score of the empty
+    translation that `Translator` gives for an empty text.
+
+    Args:
+        model: from (source, target shifted right) to logits, like the Transformer.
+        source: int32 tensor (B, S), each row ending with the end id, then padding.
+        target: int32 tensor (B, T), in the same form.
+        alpha: exponent of the length penalty.
+    """
+    logits = model((source, shift_right(target)))  # (B, T, V)
+    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    of_tokens = tf.gather(log_p, target, batch_dims=2)  # (B, T)
+    has_text = ops.maximum(token_counts(source), token_counts(target)) > 1  # (B,)
+    counted = ops.logical_and(ops.not_equal(target, PAD_ID), has_text[:, None])
+    total = ops.sum(ops.where(counted, of_tokens, 0.0), axis=1)
+    return Score(total / length_penalty(token_counts(target), alpha), total)
+
+
+@own_settings()
+def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
+    """Log-probabilities of rows of ids under a language model, each summed from an index on.
+
+    Args:
+        model: from ids (B, T) to logits of the next ids.
+        before: int32 tensor (B,), the id before each row.
+        ids: int32 tensor (B, T), padded at the end.
+        start: int32 tensor (B,), the index of the first id that counts.
+
+    Returns:
+        float64 tensor (B,), nats.
+    """
+    logits = model(ops.concatenate([before[:, None], ids[:, :-1]], axis=1))  # (B, T, V)
+    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    of_tokens = ops.cast(tf.gather(log_p, ids, batch_dims=2), "float64")  # (B, T)
+    counted = ops.arange(ops.shape(ids)[1], dtype="int32")[None] >= start[:, None]
+    counted = ops.logical_and(counted, ops.not_equal(ids, PAD_ID))
+    return ops.sum(ops.where(counted, of_tokens, 0.0), axis=1)
+
+
+def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
+    """Options of a search that finds `num_hypotheses` distinct texts if its beam holds so many."""
+    if config.distinct and config.num_hypotheses > 1 and not config.sampling:
+        return replace(config, num_hypotheses=config.beam_size)
+    return config
+
+
+def max_target_lengths(lengths, config: DecodeConfig, limit=None):
+    """Largest number of target tokens for sources of `lengths` tokens (section 6.1: 50 more).
+
+    Args:
+        lengths: int, or int tensor (B,).
+        config: options of the search.
+        limit: the model's own, `SearchModel.max_target_length`.
+    """
+    most = lengths
+    if config.max_length_ratio != 1:
+        scaled = ops.cast(lengths, "float32") * config.max_length_ratio
+        most = ops.cast(scaled + ROUNDING, "int32")
+    most = most + config.max_extra_length
+    if config.max_length:
+        most = ops.minimum(most, config.max_length)
+    if limit is not None:
+        most = ops.minimum(most, limit)
+    return ops.maximum(most, 1)
+
+
+def min_target_lengths(lengths, limits, config: DecodeConfig):
+    """Smallest number of target tokens, at most the limit; None without a minimum.
+
+    The options count tokens of text; these numbers, like `lengths`, count the end token.
+    """
+    if not config.min_length and not config.min_length_ratio:
+        return None
+    scaled = ops.cast(lengths - 1, "float32") * config.min_length_ratio
+    fewest = ops.cast(ops.ceil(scaled - ROUNDING), "int32")
+    return ops.minimum(ops.maximum(fewest, config.min_length) + 1, limits)
+
+
+def random_numbers(source: tf.Tensor, rows: int, length: tf.Tensor, seed: int) -> tf.Tensor:
+    """Numbers (B, N, L), uniform in [0, 1), that depend on the seed and the ids of the sentence.
+
+    A sentence draws the same numbers in every batch, with any padding, and under XLA, where
+    TensorFlow's own generators draw others.
+    """
+    ids = tf.cast(source, tf.uint64)
+    powers = tf.math.cumprod(tf.fill(tf.shape(ids)[1:], _unsigned(_WEYL)), exclusive=True)
+    sentences = _mix(tf.reduce_sum(ids * powers, axis=1))  # (B,): padding has id 0 and adds 0
+    starts = _mix(sentences + _unsigned(seed % 2**64))
+    steps = tf.cast(tf.range(length), tf.uint64)
+    places = tf.cast(tf.range(rows), tf.uint64)[:, None] * _unsigned(2**32) + steps  # (N, L)
+    bits = _mix(starts[:, None, None] + places * _unsigned(_WEYL))
+    return tf.cast(tf.bitwise.right_shift(bits, _unsigned(40)), tf.float32) / 2**24
+
+
+def _mix(x: tf.Tensor) -> tf.Tensor:
+    """SplitMix64's bijection of uint64 (Steele et al. 2014): every bit changes every other."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        shifted = tf.bitwise.right_shift(x, _unsigned(shift))
+        x = tf.bitwise.bitwise_xor(x, shifted) * _unsigned(factor)
+    return x
+
+
+def _unsigned(number: int) -> tf.Tensor:
+    return tf.constant(number, tf.uint64)

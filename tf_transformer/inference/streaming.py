@@ -1,0 +1,348 @@
+"""Applies a function to the lines of files of any length; interrupted runs can be resumed.
+
+Lines are read, processed and written in windows, so memory holds one window whatever the length of
+the file. Every output corresponds to the input line by line and in order. It is written as
+`<name>.partial` and gets its name when it is complete. A record beside it says which inputs and
+options it depends on, so that only the same work is resumed.
+
+A window of stdin also ends when the next line does not arrive within `WAIT`, and on a terminal
+after each line, so that a person or a program gets an answer before the end of the input.
+"""
+
+import contextlib
+import hashlib
+import io
+import itertools
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from tf_transformer.errors import InputError
+from tf_transformer.files.arriving_lines import ArrivingLines
+from tf_transformer.files.outputs import is_stream, publish, require_distinct, require_free
+from tf_transformer.files.reading import align, decode, lines_of, read_aligned, read_lines
+from tf_transformer.files.start_record import StartRecord
+from tf_transformer.files.text_lines import STDIN, chunks_of, without_ends
+from tf_transformer.machine.progress_bar import ProgressBar
+
+WINDOW = 10_000
+WAIT = 0.2  # seconds
+
+Progress = Callable[[int, int], object]
+"""progress(sentences newly done, target tokens in them)."""
+
+Step = Callable[..., Sequence[Any]]
+"""step(a window of lines of each input, ..., progress=) -> one result per line."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file for results, and the lines to write for each.
+
+    Attributes:
+        path: a file; stdout when empty.
+        lines_of: lines_of(number, result) gives the lines for input line `number`, counted from
+            0: exactly one, or any number of lines that start with the number and a space when
+            `numbered`.
+        numbered: see lines_of.
+    """
+
+    path: str
+    lines_of: Callable[[int, Any], Iterable[str]]
+    numbered: bool = False
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it gets its name when it is complete; a device or a pipe is written at once."""
+        return bool(self.path) and not is_stream(self.path)
+
+    @property
+    def partial(self) -> pathlib.Path:
+        """The path of a file until it is complete."""
+        return pathlib.Path(os.path.realpath(self.path) + ".partial")
+
+
+class SentenceProgress:
+    """Shows sentences, target tokens per second and, if the total is known, time left on stderr.
+
+    Args:
+        total: number of sentences; None: unknown.
+        done: sentences done before.
+        shown: whether anything is shown.
+    """
+
+    def __init__(self, total: int | None, done: int = 0, shown: bool = True):
+        self._tokens = 0
+        self._bar = ProgressBar("sentences", total, done, shown)
+
+    def __enter__(self) -> "SentenceProgress":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._bar.close()
+
+    def advance(self, sentences: int, tokens: int) -> None:
+        """Adds finished sentences and the target tokens in them."""
+        self._tokens += tokens
+        speed = self._tokens / max(self._bar.elapsed, 1e-3)
+        self._bar.advance(sentences, [f"{speed:,.0f} tokens/s"])
+
+    def catch_up(self, done: int) -> None:
+        """Adds sentences that were not reported, such as blank lines, up to a total of `done`."""
+        self._bar.advance(done - self._bar.done)
+
+
+class Stream:
+    """Aligned inputs, a step, and outputs aligned with them.
+
+    Args:
+        inputs: files, plain or compressed, with equal numbers of lines; the first may be "", stdin.
+        outputs: the length of the first one determines where an interrupted run is resumed.
+        window: number of lines processed at once; on stdin the largest number.
+        resume: whether to continue existing partial outputs.
+        overwrite: whether outputs may replace existing files, when they are complete.
+
+    Raises:
+        InputError: for missing inputs, existing outputs, or inputs of unequal length.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        outputs: Sequence[Output],
+        window: int = WINDOW,
+        resume: bool = False,
+        overwrite: bool = False,
+    ):
+        self.inputs = inputs
+        self.outputs = outputs
+        self.window = window
+        self._resume = resume
+        self._overwrite = overwrite
+        self._files = [output for output in outputs if output.is_file]
+        self._record = StartRecord(self._files[0].partial) if self._files else None
+        if window <= 0:
+            raise InputError(f"the window must be positive, got {window} lines.")
+        if resume and not self._is_resumable:
+            raise InputError(
+                "only files can be resumed: --resume needs the --input and --output of the "
+                "interrupted run."
+            )
+        self._refuse_to_overwrite()
+        lines, identity = _count_and_hash(read_aligned(*filter(None, inputs)))  # checks the files
+        self.total = lines if inputs[0] else None
+        self.done = self._lines_to_keep() if resume else 0
+        if self._record:
+            self._record.contents["input"] = identity
+
+    @property
+    def _is_resumable(self) -> bool:
+        return bool(self.inputs[0]) and self.outputs[0].is_file
+
+    def depends_on(self, options: Mapping[str, Any], contents: Mapping[str, str]) -> None:
+        """States what the outputs depend on, besides the inputs.
+
+        Args:
+            options: by name.
+            contents: by name, something that differs for different contents.
+
+        Raises:
+            InputError: when existing partial outputs depend on something else.
+        """
+        if self._record:
+            self._record.options.update(options)
+            self._record.contents.update(contents)
+            self._require_same()
+
+    def _require_same(self) -> None:
+        if self._record and self._non_empty_partials():
+            self._record.require_same()
+
+    def _non_empty_partials(self) -> list[pathlib.Path]:
+        partials = [output.partial for output in self._files]
+        return [path for path in partials if path.exists() and path.stat().st_size]
+
+    def run(self, step: Step) -> None:
+        """Calls `step` for each window and writes its results.
+
+        Raises:
+            InputError: when existing partial outputs depend on something else, or another process
+                writes them.
+        """
+        if not self._record:
+            self._write(step)
+            return
+        self._require_same()
+        self._record.begin()
+        try:
+            self._refuse_to_overwrite()  # what another process has written before it ended
+            for output in self._files:
+                _cut(output, self.done)
+            self._write(step)
+        finally:
+            nothing_to_resume = not self._non_empty_partials()
+            if nothing_to_resume:
+                for output in self._files:
+                    output.partial.unlink(missing_ok=True)
+            self._record.end(remove=nothing_to_resume)
+
+    def _write(self, step: Step) -> None:
+        names = [path or STDIN for path in self.inputs]
+        lines, continues = _first_lines(self.inputs[0])
+        files = [lines, *map(read_lines, self.inputs[1:])]
+        rows = align(names, list(map(decode, files, names)))
+        windows = self._windows(itertools.islice(rows, self.done, None), continues)
+        with contextlib.ExitStack() as stack:
+            handles = [stack.enter_context(_opened(output)) for output in self.outputs]
+            shown = bool(self.inputs[0]) or not sys.stdin.isatty()
+            bar = stack.enter_context(SentenceProgress(self.total, self.done, shown))
+            for window in windows:
+                self._process(window, step, handles, bar)
+                bar.catch_up(self.done)
+                del window  # before the next one is read
+        for output in reversed(self._files):
+            publish(output.partial, output.path, self._overwrite)
+
+    def _windows(
+        self, rows: Iterator[tuple[str, ...]], continues: Callable[[], bool]
+    ) -> Iterator[list[tuple[str, ...]]]:
+        """The rows in windows: full, or up to a row after which `continues` returns False."""
+        window = []
+        for row in rows:
+            window.append(row)
+            if len(window) == self.window or not continues():
+                yield window
+                window = []
+        if window:
+            yield window
+
+    def _process(
+        self,
+        window: Sequence[tuple[str, ...]],
+        step: Step,
+        handles: Sequence[BinaryIO],
+        bar: SentenceProgress,
+    ) -> None:
+        """Processes a window.
+
+        The first output is written last: all others have at least its lines.
+        """
+        results = step(*map(list, zip(*window, strict=True)), progress=bar.advance)
+        for output, handle in reversed(list(zip(self.outputs, handles, strict=True))):
+            for number, result in enumerate(results, self.done):
+                for line in output.lines_of(number, result):
+                    handle.write(line.encode("utf-8") + b"\n")
+            handle.flush()
+            if output.is_file:
+                os.fsync(handle.fileno())
+        self.done += len(window)
+
+    def _refuse_to_overwrite(self) -> None:
+        inputs = list(filter(None, self.inputs))
+        require_free(
+            [output.path for output in self.outputs if output.path], inputs, self._overwrite
+        )
+        if not self._record:
+            return
+        partials = [output.partial for output in self._files]
+        files = [output.path for output in self._files]
+        require_distinct([*files, *partials, self._record.path], inputs)
+        full = self._non_empty_partials()
+        if full and not self._resume:
+            advice = "Move the file away."
+            if self._is_resumable and self._record.exists():
+                advice = "Add --resume to continue it, or remove the file."
+            raise InputError(f"{full[0]} exists, from an interrupted run. {advice}")
+
+    def _lines_to_keep(self) -> int:
+        """Number of finished lines, in whole windows, which every output has.
+
+        The interrupted window is processed again from its start, so that its batches, and the last
+        digits of its scores, equal those of an uninterrupted run.
+        """
+        partial = self.outputs[0].partial
+        written = _complete_lines(partial)
+        if written > (self.total or 0):
+            raise InputError(
+                f"{partial} has {written:,} lines, but {self.inputs[0]} has only {self.total:,}. "
+                "Give the input of the interrupted run."
+            )
+        done = written // self.window * self.window
+        for output in self._files:
+            _bytes_to_keep(output, done)
+        return done
+
+
+def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
+    """The lines of a file, or of stdin if `path` is empty, and whether the window continues.
+
+    It does not on a terminal, nor when the next line does not arrive within `WAIT`.
+    """
+    if path:
+        return read_lines(path), lambda: True
+    try:
+        lines = ArrivingLines(sys.stdin.fileno())
+    except io.UnsupportedOperation:  # a Python object in place of an open file
+        return lines_of(chunks_of(sys.stdin.buffer), STDIN), lambda: True
+    texts = without_ends(lines, STDIN)
+    if sys.stdin.isatty():
+        return texts, lambda: False
+    return texts, lambda: lines.next_arrives_within(WAIT)
+
+
+@contextlib.contextmanager
+def _opened(output: Output) -> Iterator[BinaryIO]:
+    if not output.path:
+        yield sys.stdout.buffer
+        return
+    path = output.partial if output.is_file else pathlib.Path(output.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as handle:
+        yield handle
+
+
+def _count_and_hash(rows: Iterable[tuple[bytes, ...]]) -> tuple[int, str]:
+    """The number of rows, and a hash of all of them."""
+    count, content = 0, hashlib.sha256()
+    for row in rows:
+        count += 1
+        content.update(b"\n".join((*row, b"")))
+    return count, content.hexdigest()
+
+
+def _complete_lines(path: pathlib.Path) -> int:
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as lines:
+        return sum(line.endswith(b"\n") for line in lines)
+    return 0
+
+
+def _cut(output: Output, done: int) -> None:
+    """Truncates a partial output to the lines for the first `done` lines of the input."""
+    if output.partial.exists():
+        os.truncate(output.partial, _bytes_to_keep(output, done))
+
+
+def _bytes_to_keep(output: Output, done: int) -> int:
+    """The size of the lines for the first `done` lines of the input.
+
+    Raises:
+        InputError: when the output does not have all of them.
+    """
+    size = count = 0
+    if done:
+        with contextlib.suppress(FileNotFoundError), output.partial.open("rb") as lines:
+            for place, line in enumerate(lines):
+                digits = line.partition(b" ")[0]
+                number = int(digits) if output.numbered and digits.isdigit() else place
+                if number >= done or not line.endswith(b"\n"):
+                    break
+                size, count = size + len(line), number + 1
+    if count != done:
+        raise InputError(
+            f"{output.partial} covers {count:,} lines of the input, the other outputs {done:,}. "
+            "Give the outputs of the interrupted run."
+        )
+    return size

@@ -1,0 +1,157 @@
+"""Translations: strings in, strings out, and alignments of their words."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.inference.attention_record import Tokens
+from tf_transformer.inference.predictor import as_texts
+from tf_transformer.inference.saved_translator import SavedTranslator, Translation
+from tf_transformer.inference.text_predictor import TextPredictor
+from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.models.recurrent import RecurrentModel
+from tf_transformer.models.transformer import Transformer
+from tf_transformer.run.weights import load_model
+from tf_transformer.text.normalization import clean
+from tf_transformer.text.sequences import shift_right
+from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.word_alignment import Link, Unit
+
+__all__ = ["Alignment", "SavedTranslator", "Translation", "Translator", "build_model"]
+
+
+class Alignment(NamedTuple):
+    """The attention to the source with which the decoder predicts each token of the target."""
+
+    source: Tokens  # S pieces, the end token last
+    target: Tokens  # T pieces, the end token last
+    weights: np.ndarray  # float32 (T, S) of pieces, rows sum to 1
+
+    def links(self, unit: Unit = "words") -> list[Link]:
+        """(source, target) positions, those of the target in order.
+
+        Each piece of the target but the end is linked to the piece of the source that it attends to
+        most, and words are linked if any of their pieces are.
+
+        Args:
+            unit: whether the positions count words, those of `str.split()`, or pieces.
+        """
+        if len(self.source.pieces) < 2:
+            return []
+        best = enumerate(self.weights[:-1, :-1].argmax(axis=1).tolist())
+        if unit == "pieces":
+            return [(source, target) for target, source in best]
+        words = {(self.target.word_of[t], self.source.word_of[s]) for t, s in best}
+        return [(source, target) for target, source in sorted(words)]
+
+
+class Translator(TextPredictor):
+    """Translates lists of strings.
+
+    Args:
+        model: the built Transformer, or a model with the same interface.
+        tokenizer: its tokenizer.
+        config: how to search.
+
+    Raises:
+        InputError: when the configuration names a piece that the vocabulary does not have.
+
+    Example:
+        >>> translator = Translator.from_run("runs/demo")
+        >>> translator(["twenty-one"])[0].text
+        'einundzwanzig'
+    """
+
+    output = "translation"
+    copies = True
+
+    def __init__(
+        self, model: Transformer | RecurrentModel, tokenizer: Tokenizer, config: DecodeConfig
+    ):
+        super().__init__(model, tokenizer, config)
+        ids = tf.TensorSpec((None, None), tf.int32)
+        self._attention = tf.function(
+            lambda source, target: tf.stack(
+                [tf.reduce_mean(w, 1) for w in model.run((source, target)).cross_attention], 1
+            ),
+            input_signature=[ids, ids],
+            autograph=False,
+        )
+
+    @classmethod
+    def from_run(
+        cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
+    ) -> "Translator":
+        """Loads a run's tokenizer and the weights that `DecodeConfig.average` names.
+
+        Args:
+            run_dir: the run's folder.
+            dtype: of weights and computation, float32 or bfloat16.
+            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
+
+        Raises:
+            InputError: when the folder is not a run's folder, or an option is out of range.
+        """
+        return cls(*load_model(run_dir, build_model, **decode_options)).with_dtype(dtype)
+
+    @staticmethod
+    def load(path: str | os.PathLike) -> SavedTranslator:
+        """An exported translator: the SavedModel that `save` or `python -m export` wrote.
+
+        Raises:
+            InputError: when the folder holds no such SavedModel.
+        """
+        return SavedTranslator(path)
+
+    @own_settings()
+    def align(
+        self, texts: Sequence[str], translations: Sequence[str], layer: int = -1
+    ) -> list[Alignment]:
+        """The decoder's attention to each text, for each token of its translation.
+
+        Args:
+            texts: sources.
+            translations: one translation per source.
+            layer: the decoder layer whose cross-attention is taken, averaged over its heads.
+
+        Raises:
+            InputError: when there is no such layer.
+        """
+        texts = as_texts(texts)
+        translations = as_texts(translations, "translations", texts)
+        nothing = Alignment(Tokens([], [], []), Tokens([], [], []), np.zeros((0, 0), np.float32))
+        result = [nothing] * len(texts)
+        for indices, source, target in self.pairs(texts, translations):
+            of_layers = np.asarray(self._attention(source, shift_right(target)))
+            if layer not in range(-of_layers.shape[1], of_layers.shape[1]):
+                raise InputError(
+                    f"expected a layer of the decoder from 0 to {of_layers.shape[1] - 1}, or -1 "
+                    f"for the last, got {layer!r:.80}."
+                )
+            weights = of_layers[:, layer]
+            for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
+                both = (texts[i], translations[i])
+                text, translation = map(self._tokens_in_words, both, ids)
+                matrix = matrix[: len(translation.pieces), : len(text.pieces)]
+                result[i] = Alignment(text, translation, matrix)
+        return result
+
+    def _tokens_in_words(self, text: str, ids: np.ndarray) -> Tokens:
+        """The pieces of a text, which may be cut, with the words of `str.split()`."""
+        pieces = self.tokens(ids).pieces
+        words = [*clean(text).split(), pieces[-1]]
+        word_of = self.tokenizer.word_of_pieces(text)[: len(pieces) - 1]
+        return Tokens(pieces, words, [*word_of, len(words) - 1])
+
+
+def build_model(config: Config, vocabulary_size: int, dtype: str) -> Transformer | RecurrentModel:
+    """A new model of `config.model.architecture` with all its weights."""
+    make = Transformer if config.model.architecture == "transformer" else RecurrentModel
+    model = make(vocabulary_size, config.model, dtype=dtype)
+    model.build()
+    return model

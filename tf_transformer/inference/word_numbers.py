@@ -1,0 +1,55 @@
+"""The words of a row of ids, for a model that masks whole words."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from tf_transformer.text.special_ids import BLANK, UNK_ID
+from tf_transformer.text.tokenizer import Tokenizer
+
+
+class WordNumbers:
+    """Numbers the words of ids.
+
+    A word begins after a blank, and where letters or digits and other signs meet: a full stop is a
+    word of its own. Text without blanks, such as Japanese, is one word from sign to sign.
+
+    Args:
+        tokenizer: of the ids.
+
+    Call arguments:
+        ids: one row of ids.
+
+    Returns:
+        the number of the word that each id belongs to, from 1 on; 0 for special ids.
+
+    Example:
+        >>> tokenizer = Tokenizer.train(["a house, ein Haus"], vocabulary_size=300)
+        >>> ids = tokenizer.encode("Haus, house")
+        >>> words = WordNumbers(tokenizer)(ids)
+        >>> [tokenizer.decode([i for i, n in zip(ids, words) if n == k]) for k in (1, 2, 3)]
+        ['Haus', ',', 'house']
+    """
+
+    def __init__(self, tokenizer: Tokenizer):
+        pieces = [tokenizer.piece(token) for token in range(tokenizer.vocabulary_size)]
+        self._after_blank = np.array([piece.startswith(BLANK) for piece in pieces])
+        self._is_blank = np.array([piece == BLANK for piece in pieces])
+        self._has_letters = np.array(list(map(_has_letters, pieces)))
+
+    def __call__(self, ids: Sequence[int]) -> list[int]:
+        row = np.asarray(ids, np.int64)
+        letters, before = self._has_letters[row], row[:-1]
+        starts = self._after_blank[row]
+        starts[1:] |= (letters[1:] != letters[:-1]) & ~self._is_blank[before]
+        starts[:1] = True
+        return np.where(row > UNK_ID, np.cumsum(starts), 0).tolist()
+
+
+def _has_letters(piece: str) -> bool:
+    """Whether a piece has a letter or digit; bytes of a character beyond ASCII count as letters."""
+    if byte := re.fullmatch("<0x(..)>", piece):
+        value = int(byte[1], 16)
+        return value >= 128 or chr(value).isalnum()
+    return any(map(str.isalnum, piece))

@@ -1,0 +1,204 @@
+"""Objectives: the losses that training minimises for models that predict the next token.
+
+`CrossEntropy` is the paper's; `WordDropout` adds noise to its inputs. The others run the model
+twice in training, with other noise each time, and add the divergence of the two predictions.
+Outside training all are the cross-entropy.
+"""
+
+from typing import Any
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer import kernels
+from tf_transformer.config import TrainConfig
+from tf_transformer.errors import InputError
+from tf_transformer.kernels.consistency import ConsistencyWeights
+from tf_transformer.layers.flatten import flatten_positions
+from tf_transformer.losses.cross_entropy import TokenLosses, sums_over_real, token_losses
+from tf_transformer.text.special_ids import PAD_ID, UNK_ID
+
+HIDDEN_ID = UNK_ID  # in no text: bytes spell what the vocabulary lacks
+
+
+class WordDropout:
+    """Hides input tokens: they become an id that is in no text (Gal and Ghahramani 2016).
+
+    Args:
+        rate: probability that a token is hidden, on both sides; padding never is.
+        seed: of the choice; drawn from Keras' global one when None.
+
+    Attributes:
+        variables: random state, which a checkpoint has to hold.
+    """
+
+    def __init__(self, rate: float, seed: int | None = None):
+        self.rate = rate
+        self._seed = keras.random.SeedGenerator(seed)
+        self.variables = [self._seed.state]
+
+    def __call__(self, inputs: Any) -> Any:
+        """The inputs, one int tensor (B, T) of ids or several, with hidden tokens."""
+        return keras.tree.map_structure(self._hide, inputs)
+
+    def _hide(self, ids: KerasTensor) -> KerasTensor:
+        chosen = keras.random.uniform(ops.shape(ids), seed=self._seed) < self.rate
+        return ops.where(ops.logical_and(chosen, ids != PAD_ID), HIDDEN_ID, ids)
+
+
+class CrossEntropy:
+    """Label-smoothed cross-entropy (paper section 5.4).
+
+    Args:
+        label_smoothing: ε, the weight of the uniform distribution in the target distribution.
+        word_dropout: hides input tokens in training; None: all are seen.
+
+    Attributes:
+        variables: random states, which a checkpoint has to hold.
+
+    Example:
+        >>> from tf_transformer.models.transformer import Transformer
+        >>> model = Transformer(vocabulary_size=11)
+        >>> model.build()
+        >>> inputs = np.array([[5, 6, 2]]), np.array([[1, 7]])
+        >>> float(CrossEntropy(0.1).losses(model, inputs, np.array([[7, 2]]), True).tokens)
+        2.0
+    """
+
+    def __init__(self, label_smoothing: float = 0.0, word_dropout: WordDropout | None = None):
+        self.label_smoothing = label_smoothing
+        self.word_dropout = word_dropout
+        self.variables = list(word_dropout.variables) if word_dropout else []
+
+    def losses(
+        self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
+    ) -> TokenLosses:
+        """The summed losses of a batch.
+
+        Args:
+            model: has `run(inputs, training).states`, float (B, T, D), and `output_embedding`.
+            inputs: int tensors (B, S) and (B, T) of ids, or one of them, as the model takes them.
+            labels: int tensor (B, T), the ids to predict; 0 = padding, which does not count.
+            training: whether dropout is on.
+        """
+        inputs = self.noisy(inputs) if training else inputs
+        states = model.run(inputs, training=training).states
+        embeddings = model.output_embedding.embeddings
+        return token_losses(labels, states, embeddings, self.label_smoothing)
+
+    def noisy(self, inputs: Any) -> Any:
+        """The inputs of training, some of them hidden by word dropout."""
+        return self.word_dropout(inputs) if self.word_dropout else inputs
+
+
+class Consistency(CrossEntropy):
+    """The base of objectives with two predictions, p and q, for each token.
+
+    Args:
+        label_smoothing: ε.
+        weight: of the divergence of p and q.
+        word_dropout: hides input tokens of p, and of q unless it has an own way.
+    """
+
+    def __init__(
+        self, label_smoothing: float, weight: float, word_dropout: WordDropout | None = None
+    ):
+        super().__init__(label_smoothing, word_dropout)
+        self.weight = weight
+
+    @property
+    def weights(self) -> ConsistencyWeights:
+        """Of the terms of the loss."""
+        raise NotImplementedError
+
+    def losses(
+        self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
+    ) -> TokenLosses:
+        if not training:
+            return super().losses(model, inputs, labels, training)
+        labels = ops.reshape(ops.cast(labels, "int32"), (-1,))  # (N,), N = B·T
+        p, q = (
+            flatten_positions(model.run(each, training=True).states)
+            for each in (self.noisy(inputs), self.second(inputs))
+        )  # (N, D)
+        embeddings = ops.cast(model.output_embedding.embeddings, p.dtype)
+        losses, nll, correct = kernels.current().consistency(
+            labels, p, q, ops.convert_to_tensor(embeddings), self.label_smoothing, self.weights
+        )
+        return sums_over_real(losses, nll, correct, ops.not_equal(labels, PAD_ID))
+
+    def second(self, inputs: Any) -> Any:
+        """The inputs of q, for the inputs (B, T) of the batch."""
+        return self.noisy(inputs)
+
+
+class RDrop(Consistency):
+    """(CE(p) + CE(q)) / 2 + weight · (KL(p || q) + KL(q || p)) / 4, with other dropout for q.
+
+    This is half of the loss of Liang et al. 2021 (R-Drop, equation 4), so that the cross-entropy
+    has the weight that it has alone. They take weight 5 for translation.
+    """
+
+    @property
+    def weights(self) -> ConsistencyWeights:
+        return ConsistencyWeights(0.5, 0.5, self.weight / 4, self.weight / 4)
+
+
+class SimCut(Consistency):
+    """CE(p) + weight · KL(p || q), where q has some tokens of its inputs hidden.
+
+    Gao et al. 2022 (Bi-SimCut) set the embeddings of hidden tokens to zero; here they become the
+    embedding of an id that is in no text. They take weight 3 and rate 0.05. Gradients flow through
+    both p and q.
+
+    Args:
+        label_smoothing: ε.
+        weight: of the divergence.
+        cut: hides the tokens of q, on both sides.
+        word_dropout: hides those of p.
+    """
+
+    def __init__(
+        self,
+        label_smoothing: float,
+        weight: float,
+        cut: WordDropout,
+        word_dropout: WordDropout | None = None,
+    ):
+        super().__init__(label_smoothing, weight, word_dropout)
+        self.cut = cut
+        self.variables = [*self.variables, *cut.variables]
+
+    def second(self, inputs):
+        return self.cut(inputs)
+
+    @property
+    def weights(self) -> ConsistencyWeights:
+        return ConsistencyWeights(1.0, 0.0, self.weight, 0.0)
+
+
+def make_objective(config: TrainConfig) -> CrossEntropy:
+    """The objective that options name; call in the strategy's scope.
+
+    Example:
+        >>> from tf_transformer import TrainConfig
+        >>> make_objective(TrainConfig(consistency="r_drop")).weight
+        5.0
+    """
+    epsilon, weight = config.label_smoothing, config.consistency_weight
+    word_dropout = WordDropout(config.word_dropout) if config.word_dropout else None
+    if config.consistency == "r_drop":
+        return RDrop(epsilon, weight or 5.0, word_dropout)
+    if config.consistency == "simcut":
+        return SimCut(epsilon, weight or 3.0, WordDropout(config.cut_rate), word_dropout)
+    return CrossEntropy(epsilon, word_dropout)
+
+
+def require_cross_entropy(config: TrainConfig) -> None:
+    """Raises an `InputError` for options of objectives that a task does not use."""
+    for name, off in (("consistency", "none"), ("word_dropout", 0.0)):
+        if (value := getattr(config, name)) != off:
+            raise InputError(
+                f"train.{name} is for models that predict the next token: translation, parsing "
+                f"and language_modeling. Expected {off} for this task, got {value}."
+            )

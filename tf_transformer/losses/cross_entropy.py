@@ -1,0 +1,127 @@
+"""Label-smoothed cross-entropy (paper section 5.4), summed over tokens or over labels of texts."""
+
+from typing import NamedTuple
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer import kernels
+from tf_transformer.layers.flatten import flatten_positions
+from tf_transformer.text.special_ids import PAD_ID
+
+
+class TokenLosses(NamedTuple):
+    """Sums over the real tokens of a batch; divide by `tokens` for means.
+
+    The mean over the tokens of several replicas is the sum of all sums over the sum of all counts;
+    it is not the mean of their means.
+    """
+
+    loss: KerasTensor  # float32 scalar, nats, label-smoothed: minimised by training
+    nll: KerasTensor  # float32 scalar, nats, against the labels alone: its mean's exp is perplexity
+    correct: KerasTensor  # float32 scalar, tokens whose label had the largest logit
+    tokens: KerasTensor  # float32 scalar, real tokens
+
+
+def token_losses(
+    labels: KerasTensor,
+    states: KerasTensor,
+    embeddings: KerasTensor,
+    label_smoothing: float = 0.0,
+    pad_id: int = PAD_ID,
+) -> TokenLosses:
+    """Cross-entropy against (1 - ε) · label + ε · uniform over the vocabulary (section 5.4).
+
+    Args:
+        labels: int tensor (B, T); `pad_id` where there is no token.
+        states: float tensor (B, T, D); their products with the embeddings are the logits.
+        embeddings: float tensor (V, D).
+        label_smoothing: ε.
+        pad_id: label that does not count.
+
+    Returns:
+        `TokenLosses`, float32 sums over the real tokens.
+
+    Example:
+        >>> states, embeddings = np.zeros((1, 2, 3), "float32"), np.ones((4, 3), "float32")
+        >>> losses = token_losses(np.array([[1, 0]]), states, embeddings)
+        >>> float(losses.nll), float(losses.tokens)  # ln 4, and one real token
+        (1.3862943649291992, 1.0)
+    """
+    labels = ops.reshape(ops.cast(labels, "int32"), (-1,))  # (N,), N = B·T
+    states = flatten_positions(ops.convert_to_tensor(states))  # (N, D)
+    embeddings = ops.convert_to_tensor(ops.cast(embeddings, states.dtype))  # (V, D)
+    real = ops.not_equal(labels, pad_id)  # (N,)
+    cross_entropy = kernels.current().cross_entropy
+    losses, nll, correct = cross_entropy(labels, states, embeddings, label_smoothing)
+    return sums_over_real(losses, nll, correct, real)
+
+
+def label_losses(
+    labels: KerasTensor, logits: KerasTensor, label_smoothing: float = 0.0
+) -> TokenLosses:
+    """Cross-entropy of the one label of each text; each text counts as a token.
+
+    Args:
+        labels: int tensor (B, 1), the numbers of the labels from 1 on; 0: a row that does not
+            count.
+        logits: float tensor (B, C); their softmax is the probability of each label.
+        label_smoothing: weight of the uniform distribution in the target distribution.
+
+    Returns:
+        `TokenLosses`, float32 sums over the texts.
+
+    Example:
+        >>> losses = label_losses(np.array([[1], [0]]), np.zeros((2, 4), "float32"))
+        >>> float(losses.nll), float(losses.tokens)  # ln 4, and one text
+        (1.3862943649291992, 1.0)
+    """
+    logits = ops.cast(logits, "float32")
+    real = labels[:, 0] > 0  # (B,)
+    targets = ops.one_hot(labels[:, 0] - 1, logits.shape[1])  # (B, C), zeros where not real
+    correct = ops.equal(ops.argmax(logits, axis=-1), ops.argmax(targets, axis=-1))
+    losses, nll = (
+        keras.losses.categorical_crossentropy(
+            targets, logits, from_logits=True, label_smoothing=smoothing
+        )
+        for smoothing in (label_smoothing, 0.0)
+    )
+    return sums_over_real(losses, nll, correct, real)
+
+
+def decision_losses(
+    decisions: KerasTensor, logits: KerasTensor, label_smoothing: float = 0.0
+) -> TokenLosses:
+    """Cross-entropy of the labels of texts that have any number; each decision counts as a token.
+
+    Args:
+        decisions: int tensor (B, C): 2 for a label that the text has, 1 for another; 0: a row
+            that does not count.
+        logits: float tensor (B, C); their sigmoid is the probability of each label.
+        label_smoothing: weight of the uniform distribution in the target distribution.
+
+    Returns:
+        `TokenLosses`, float32 sums over the decisions.
+
+    Example:
+        >>> losses = decision_losses(np.array([[1, 2]]), np.zeros((1, 2), "float32"))
+        >>> float(losses.nll), float(losses.tokens)  # 2 ln 2, and two decisions
+        (1.3862943649291992, 2.0)
+    """
+    logits = ops.cast(logits, "float32")
+    targets = ops.cast(ops.equal(decisions, 2), "float32")
+    losses, nll = (
+        ops.binary_crossentropy(targets * (1 - smoothing) + smoothing / 2, logits, from_logits=True)
+        for smoothing in (label_smoothing, 0.0)
+    )
+    return sums_over_real(losses, nll, ops.equal(logits > 0, targets > 0), decisions > 0)
+
+
+def sums_over_real(
+    losses: KerasTensor, nll: KerasTensor, correct: KerasTensor, real: KerasTensor
+) -> TokenLosses:
+    """Sums of tensors of equal shape where `real` is True."""
+    real = ops.cast(real, "float32")
+    correct = ops.cast(correct, "float32")
+    loss, nll, correct = (ops.sum(x * real) for x in (losses, nll, correct))
+    return TokenLosses(loss, nll, correct, ops.sum(real))

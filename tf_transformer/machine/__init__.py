@@ -1,0 +1,1 @@
+"""The computer: its heap, threads, thresholds, and the settings of Keras."""

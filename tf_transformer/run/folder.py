@@ -1,0 +1,273 @@
+"""A run's folder: the names of its files, its configuration, tokenizer and samples."""
+
+import contextlib
+import functools
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass, replace
+from typing import Any, get_type_hints
+
+from tf_transformer.config import DERIVED, Config, DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.files.reading import one_line, write_whole
+from tf_transformer.text.tokenizer import Tokenizer
+
+_MARK = b"a training has started here and has no checkpoint yet: "
+
+
+class RunFolder:
+    """The files of a run; any of them may be missing.
+
+    Args:
+        run_dir: the folder, which may be missing too.
+
+    Attributes:
+        path: the folder.
+        config: the whole configuration, YAML.
+        tokenizer: the SentencePiece model.
+        execution: how updates are executed, JSON.
+        checkpoints: weights of the newest validation intervals.
+        best: in it, the weights with the best validation score.
+        resume: in it, everything that training needs to go on.
+        metrics: a line of JSON per validation interval.
+        logs: the same metrics for TensorBoard.
+        samples: inputs of the validation set, one per line, to check an export with.
+        tokens: the tokenised text of a large corpus.
+        exports: SavedModels of the best weights, by update.
+        text: identities of the training and validation text, JSON.
+        lock: a training in this folder holds it.
+        starting: exists from the first file of a training to its first checkpoint.
+
+    Example:
+        >>> RunFolder("runs/demo").tokenizer.as_posix()
+        'runs/demo/tokenizer.model'
+    """
+
+    def __init__(self, run_dir: str | os.PathLike):
+        if not isinstance(run_dir, str | os.PathLike):
+            raise InputError(f"expected the path of a run's folder, got {run_dir!r:.80}.")
+        self.path = path = pathlib.Path(run_dir)
+        self.config = path / "config.yaml"
+        self.tokenizer = path / "tokenizer.model"
+        self.execution = path / "execution.json"
+        self.checkpoints = path / "checkpoints"
+        self.best = self.checkpoints / "best"
+        self.resume = self.checkpoints / "resume"
+        self.metrics = path / "metrics.jsonl"
+        self.logs = path / "logs"
+        self.samples = path / "samples.txt"
+        self.tokens = path / "tokens"
+        self.exports = path / "export"
+        self.text = path / "text.json"
+        self.lock = path / ".tf_transformer.lock"
+        self.starting = path / ".tf_transformer.starting"
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a training can go on in this folder."""
+        return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
+
+    def files(self) -> list[pathlib.Path]:
+        """All files under the names that a run has, whoever made them."""
+        alone = [self.config, self.tokenizer, self.execution, self.metrics, self.samples, self.text]
+        inside = [*self.checkpoints.rglob("*"), *self.logs.glob("events.out.tfevents*")]
+        inside += [*self.tokens.rglob("*"), *self.exports.rglob("*")]
+        return [path for path in (*alone, *inside) if path.is_file() or path.is_symlink()]
+
+    @property
+    def start_mark(self) -> str:
+        """A text that differs for each start of a training without a checkpoint; else empty."""
+        mark = self.starting.read_bytes() if self.starting.is_file() else b""
+        return mark.decode("utf-8", "replace") if mark.startswith(_MARK) else ""
+
+    def mark_start(self) -> None:
+        """Marks the folder as that of a training without a checkpoint, and clears it."""
+        write_whole(self.starting, _MARK + secrets.token_bytes(8).hex().encode())
+        self.clear(but=self.tokens)
+
+    def clear(self, but: pathlib.Path | None = None) -> None:
+        """Removes all files of the run, except in the folder `but`."""
+        for path in self.files():
+            if but not in path.parents:
+                path.unlink()
+        for folder in (self.checkpoints, self.logs, self.tokens, self.exports):
+            for path in sorted((folder, *folder.rglob("*")), reverse=True):
+                with contextlib.suppress(OSError):  # missing, or it holds something
+                    path.rmdir()
+
+    def save_config(self, config: Config) -> None:
+        """Writes a configuration, in full."""
+        import yaml  # needed here and in `load_config` only: see test_run_folder.py
+
+        write_whole(self.config, yaml.safe_dump(asdict(config), sort_keys=False))
+
+    def load_config(self) -> Config:
+        """Reads the configuration.
+
+        Raises:
+            InputError: when there is none, or it is cut short or has an unknown key or a bad value.
+        """
+        if not self.config.is_file():
+            raise InputError(
+                f"{self.path} is not a run's folder: it has no {self.config.name}. Check the path, "
+                f"or train first: python train.py --run_dir {self.path}"
+            )
+        try:
+            content = self.config.read_bytes()
+            config = _parse(content)
+            if not re.search(rb"^task:", content, re.MULTILINE):
+                raise InputError(
+                    "the file is cut short, because its last option, task, is missing. Copy it "
+                    "again from where it is whole."
+                )
+            return config
+        except InputError as error:
+            raise InputError(f"{self.config}: {error}") from error
+
+    def save_execution(self, execution: Mapping[str, Any]) -> None:
+        """Writes how updates are executed."""
+        write_whole(self.execution, json.dumps(execution))
+
+    def load_execution(self) -> dict[str, Any] | None:
+        """Reads how updates are executed; None for a run of before that was chosen.
+
+        Raises:
+            InputError: when the file is broken.
+        """
+        if not self.execution.is_file():
+            return None
+        try:
+            return dict(json.loads(self.execution.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"{self.execution} is broken: {error}. Delete it: the training resumes, executed "
+                "in the first form that is possible."
+            ) from error
+
+    def save_text(self, identities: Mapping[str, str]) -> None:
+        """Writes the identities of the run's texts."""
+        write_whole(self.text, json.dumps(identities, indent=1) + "\n")
+
+    def load_text(self) -> dict[str, str] | None:
+        """Reads the identities of the run's texts; None for a run of an earlier version."""
+        return json.loads(self.text.read_text("utf-8")) if self.text.is_file() else None
+
+    def identities(self, average: int | str) -> dict[str, str]:
+        """What a prediction depends on besides its search, for comparisons.
+
+        The index of a checkpoint has checksums of all its weights.
+
+        Args:
+            average: as `DecodeConfig.average`, the weights.
+        """
+        config = self.load_config()
+        folder = {"best": self.best, "ema": self.resume}.get(str(average), self.checkpoints)
+        weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]
+        return {
+            "model": _hash(json.dumps([config.task, asdict(config.model)]).encode()),
+            "tokenizer": _hash(self.tokenizer.read_bytes() if self.tokenizer.is_file() else b""),
+            "checkpoint": _hash(*weights),
+        }
+
+    def load_decode_config(self, **decode_options: Any) -> DecodeConfig:
+        """The search that the run configures, with other options.
+
+        Args:
+            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
+
+        Raises:
+            InputError: as `load_config`, and when an option is out of range.
+        """
+        options = {name: value for name, value in decode_options.items() if value is not None}
+        if unknown := options.keys() - set(DecodeConfig.__match_args__):
+            raise InputError(
+                f"unknown option {min(unknown)!r} of the search; expected some of "
+                f"{', '.join(DecodeConfig.__match_args__)}."
+            )
+        return replace(self.load_config().decode, **options)
+
+    def load_tokenizer(self) -> Tokenizer:
+        """Reads the tokenizer.
+
+        Raises:
+            InputError: when there is none.
+        """
+        return Tokenizer.load(self.tokenizer)
+
+    def save_samples(self, texts: Sequence[str]) -> None:
+        """Writes texts, one per line."""
+        write_whole(self.samples, "".join(one_line(text) + "\n" for text in texts))
+
+    def load_samples(self) -> list[str]:
+        """Reads the samples.
+
+        Raises:
+            InputError: when they are missing or broken.
+        """
+        try:
+            return self.samples.read_text("utf-8").split("\n")[:-1]
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"the samples of the run cannot be read from {self.samples}: {error}. Write some "
+                "inputs of the model to this file, one per line."
+            ) from error
+
+    def load_metrics(self, last_update: float = math.inf) -> list[dict[str, Any]]:
+        """The metrics of the validation intervals that ended with this update or before."""
+        rows = []
+        for line in self.metrics.read_bytes().splitlines() if self.metrics.exists() else []:
+            # A line that a kill cut short is no JSON, or has no step.
+            with contextlib.suppress(ValueError, TypeError, LookupError):
+                row = json.loads(line)
+                if row["step"] <= last_update:
+                    rows.append(row)
+        return rows
+
+
+def _hash(*contents: bytes) -> str:
+    digests = b"".join(hashlib.sha256(content).digest() for content in contents)
+    return hashlib.sha256(digests).hexdigest()
+
+
+@functools.lru_cache(maxsize=4)
+def _parse(content: bytes) -> Config:
+    """The configuration in a file; commands need it several times.
+
+    Raises:
+        InputError: for an unknown key or a bad value.
+    """
+    import jsonargparse
+    import yaml
+
+    parser = jsonargparse.ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(Config)
+    parser.set_defaults(DERIVED)
+    try:
+        # By the rules that `save_config` writes by: jsonargparse's own differ for text like 1e3.
+        options = yaml.safe_load(content.decode("utf-8"))
+        if not isinstance(options, dict):
+            raise InputError(f"expected options like 'train: {{steps: 100}}', got {options!r}.")
+        options = parser.parse_object(options)
+        require_groups(vars(options), Config)
+        return Config(**parser.instantiate(options).as_dict())
+    except (jsonargparse.ArgumentError, yaml.YAMLError, UnicodeDecodeError) as error:
+        quotes = " Write it in quotes: YAML does not read it as text." * ("'str'" in str(error))
+        raise InputError(f"{error}{quotes}") from error
+
+
+def require_groups(options: Mapping[str, Any], of: Callable) -> None:
+    """Raises an `InputError` for a value in place of a group, which jsonargparse lets through.
+
+    Args:
+        options: as jsonargparse has parsed them.
+        of: their function, or dataclass; a group is an argument that is a dataclass itself.
+    """
+    for name, hint in get_type_hints(of).items():
+        if is_dataclass(hint) and name in options and not hasattr(options[name], "as_dict"):
+            raise InputError(f"{name} must be a group of options, got {options[name]!r}.")

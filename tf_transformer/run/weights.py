@@ -1,0 +1,229 @@
+"""Weights of a run: read from its checkpoints and averaged (paper section 6.1)."""
+
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.files.reading import literal
+from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.machine.threads import require_threads
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.text.tokenizer import Tokenizer
+
+Average = int | Literal["best", "ema"]
+BuildModel = Callable[[Config, int, str], keras.Model]
+"""build_model(config, vocabulary_size, dtype) -> a model with all its weights"""
+
+
+class LoadedModel(NamedTuple):
+    """A run's model with its weights, and its companions."""
+
+    model: keras.Model
+    tokenizer: Tokenizer
+    decode: DecodeConfig
+
+
+@own_settings()
+def load_model(
+    run_dir: str | os.PathLike, build_model: BuildModel, **decode_options: Any
+) -> LoadedModel:
+    """A run's model in float32, with the weights that `DecodeConfig.average` names.
+
+    Args:
+        run_dir: the run's folder.
+        build_model: makes the model.
+        **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
+
+    Raises:
+        InputError: when the folder is not a run's folder, or an option is out of range.
+    """
+    require_threads()
+    folder = RunFolder(run_dir)
+    config = folder.load_config()
+    decode = folder.load_decode_config(**decode_options)
+    tokenizer = folder.load_tokenizer()
+    model = build_model(config, tokenizer.vocabulary_size, "float32")
+    load_weights(run_dir, model, decode.average)
+    return LoadedModel(model, tokenizer, decode)
+
+
+def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Average) -> int:
+    """Gives a built model weights from a run's checkpoints.
+
+    Args:
+        run_dir: the run's folder.
+        model: the built model.
+        average: a number of the newest checkpoints to average, fewer when the run holds fewer,
+            with a line on stderr; best: the checkpoint with the best score; ema: the moving average
+            of all updates.
+
+    Returns:
+        how many checkpoints were read.
+
+    Raises:
+        InputError: when the run does not hold these weights, or a checkpoint is broken, has a
+            number that is not finite, or belongs to another model.
+    """
+    paths = _paths(run_dir, average)
+    if average == "ema":
+        return _load_moving_average(run_dir, paths[0], model)
+    if isinstance(average, int) and len(paths) < average:
+        print(
+            f"average {average}: the weights of {len(paths)} checkpoints are averaged, because "
+            f"{run_dir} holds no more",
+            file=sys.stderr,
+        )
+    _assign_means(model.weights, paths, "weights")
+    return len(paths)
+
+
+def save_weights(
+    run_dir: str | os.PathLike, variables: Sequence[keras.Variable], dtype: str, update: int
+) -> None:
+    """Writes the only checkpoint of a run's folder.
+
+    Args:
+        run_dir: the run's folder.
+        variables: all weights of the model.
+        dtype: of the stored weights.
+        update: its number.
+    """
+    stored = [tf.Variable(tf.cast(value, dtype)) for value in tensors(variables)]
+    folder = RunFolder(run_dir).checkpoints
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = tf.train.Checkpoint(weights=stored)
+    manager = tf.train.CheckpointManager(checkpoint, literal(folder), 1)
+    manager.save(checkpoint_number=update)
+
+
+def updates_of(run_dir: str | os.PathLike, average: Average) -> list[int]:
+    """The updates after which the weights of `load_weights` were saved, in rising order.
+
+    Raises:
+        InputError: as `load_weights`.
+    """
+    return [update_of(path) for path in _paths(run_dir, average)]
+
+
+def update_of(checkpoint: str) -> int:
+    """The number of updates in the name of a checkpoint."""
+    return int(checkpoint.rpartition("-")[2])
+
+
+def tensors(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
+    """The variables as TensorFlow's own, in one list.
+
+    Given a Keras model itself, `tf.train.Checkpoint` omits layers in lists.
+    """
+    return [variable.value for variable in variables]
+
+
+def checkpoints_in(folder: str | os.PathLike) -> list[str]:
+    """The checkpoints that TensorFlow's list in a folder names, oldest first; [] without a list.
+
+    Raises:
+        InputError: when the list is broken.
+    """
+    path = pathlib.Path(folder, "checkpoint")
+    if not path.exists():
+        return []
+    with broken_as_input_error(path):
+        if state := tf.train.get_checkpoint_state(literal(folder)):
+            return list(state.all_model_checkpoint_paths)
+        raise ValueError("it is no list of checkpoints")
+
+
+@contextlib.contextmanager
+def broken_as_input_error(path: str | os.PathLike) -> Iterator[None]:
+    """Turns the errors of reading a checkpoint, which are of many types, into an `InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (
+        *(tf.errors.OpError, OSError, LookupError, ValueError, RuntimeError),
+        AssertionError,  # TensorFlow's, for weights that are not in the checkpoint
+    ) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"the checkpoint {path} is broken or of another model: {reason:.300}. Copy it again "
+            "from where it is whole. Or take other weights of the run: --average 1, best or ema; "
+            "a new training can start with them: --train.init_from."
+        ) from error
+
+
+def require_finite(values: np.ndarray, path: str | os.PathLike) -> None:
+    """Raises an `InputError` that names the checkpoint for NaN or infinity in its weights."""
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"the checkpoint {path} has weights that are not finite (NaN or infinity), so its "
+            "predictions would mean nothing. Take other weights of the run: --average 1, best or "
+            "ema; or train again."
+        )
+
+
+def _paths(run_dir: str | os.PathLike, average: Average) -> list[str]:
+    """The checkpoints that `average` names, oldest first."""
+    run = RunFolder(run_dir)
+    folder: pathlib.Path = {"best": run.best, "ema": run.resume}.get(str(average), run.checkpoints)
+    paths = checkpoints_in(folder)
+    if not paths:
+        raise InputError(
+            f"{folder} holds no checkpoint; train first: python train.py --run_dir {run_dir}"
+        )
+    return paths[-(average if isinstance(average, int) else 1) :]
+
+
+def _load_moving_average(run_dir: str | os.PathLike, latest: str, model: keras.Model) -> int:
+    with broken_as_input_error(latest):
+        names = dict(tf.train.list_variables(latest))
+    if not any(name.startswith("averages/") for name in names):
+        raise InputError(
+            f"{run_dir} holds no moving average of weights. Train with --train.average_decay "
+            "0.999, or give another --average: a number of checkpoints, or best."
+        )
+    _assign_means(model.trainable_weights, [latest], "averages")
+    return 1
+
+
+def _assign_means(variables: Sequence[keras.Variable], paths: Sequence[str], name: str) -> None:
+    """Gives variables their means over checkpoints, which hold them as a list of this name."""
+    readers = {path: _reader(path, variables, name) for path in paths}
+    for i, variable in enumerate(variables):
+        mean = np.zeros(variable.shape, np.float64)
+        for path, reader in readers.items():
+            with broken_as_input_error(path):
+                value = reader.get_tensor(_key(name, i)).astype(np.float64)
+            require_finite(value, path)
+            mean += value / len(paths)
+        variable.assign(mean.astype(np.float32))
+
+
+def _reader(path: str, variables: Sequence[keras.Variable], name: str) -> Any:
+    """A checkpoint, after a comparison of the shapes in it with those of the variables."""
+    with broken_as_input_error(path):
+        reader = tf.train.load_checkpoint(path)
+        stored = reader.get_variable_to_shape_map()
+        shapes = {key: shape for key, shape in stored.items() if key.startswith(f"{name}/")}
+        expected = {_key(name, i): list(x.shape) for i, x in enumerate(variables)}
+        if shapes != expected:
+            raise ValueError(
+                f"it has {len(shapes)} weights, the model of the configuration has {len(expected)}"
+                if len(shapes) != len(expected)
+                else "its weights have other shapes than those of the configuration"
+            )
+    return reader
+
+
+def _key(name: str, i: int) -> str:
+    """The name of an item of a list in a checkpoint."""
+    return f"{name}/{i}/.ATTRIBUTES/VARIABLE_VALUE"
