@@ -40,7 +40,8 @@ except ModuleNotFoundError as error:
         print(__doc__)
     sys.exit(f"error: {error.name} is not installed: pip install -e '.[beam]'")
 
-_TEXT = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "tf_transformer" / "files" / "text_lines.py"))
+_PACKAGE = pathlib.Path(__file__).parents[1] / "tf_transformer"
+_TEXT = runpy.run_path(str(_PACKAGE / "files" / "text_lines.py"))
 LINES_OF = _TEXT["lines_of"]
 BATCH_SIZE = 64  # sentences translated at once
 
