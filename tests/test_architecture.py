@@ -10,7 +10,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "tf_transformer"
-DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")]
+FOLDERS = ("docs", "benchmarks", "research", "research/docs")
+DOCUMENTS = [*ROOT.glob("*.md"), *(page for each in FOLDERS for page in ROOT.glob(f"{each}/*.md"))]
 
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
@@ -19,7 +20,7 @@ LEVELS = [
     {"kernels"},
     {"text", "config", "layers", "decoding"},
     {"models", "losses", "data", "parsing"},
-    {"heads", "run"},
+    {"run"},
     {"inference"},
     {"visualization"},
     {"tasks"},
@@ -29,7 +30,7 @@ LEVELS = [
 KERAS_ONLY = {
     *("errors", "config", "machine.thresholds", "text.special_ids", "text.sequences"),
     *("kernels", "layers", "models", "decoding", "losses"),
-    *("heads", "training.metrics", "training.schedule"),
+    *("training.metrics", "training.schedule"),
 }
 # Run by path in fresh processes, and the packages that they may not import.
 PROGRAMS = {
@@ -188,14 +189,14 @@ def test_text_is_read_by_one_reader():
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_that_documents_name_exist(document):
-    folders = "tf_transformer|configs|tests|export|examples|benchmarks|docs|results"
+    folders = "tf_transformer|configs|tests|export|examples|benchmarks|docs|results|research"
     named = re.findall(rf"`((?:{folders})/[\w./-]+)", document.read_text("utf-8"))
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_tests_that_documents_name_exist(document):
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", document.read_text("utf-8"))
+    named = re.findall(r"`((?:research/)?tests/[\w/]+\.py)::(\w+)`", document.read_text("utf-8"))
     assert named or document.name != "ARCHITECTURE.md"
     for file, test in named:
         assert f"def {test}(" in (ROOT / file).read_text("utf-8"), f"{file}::{test}"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.figures import blocks
 from research import equal_budgets, variants
+from research.figures import blocks
 from tf_transformer.config import PRESETS, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
@@ -95,7 +95,7 @@ def test_runs_are_trained_on_short_pairs_and_scored(tmp_path, monkeypatch):
     texts = [each.text for each in Translator.from_run(tmp_path / "runs" / "none")(lines)]
     expected = equal_budgets.score(texts[1:], lines[1:])
     assert expected.items() <= found["none", "from 10"].items()
-    monkeypatch.setattr(blocks, "read", lambda name: {"measurements": rows})
+    monkeypatch.setattr(blocks, "rows_of", lambda name: rows)
     assert blocks.by_length("positions").startswith("| model | all |")
 
 
