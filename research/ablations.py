@@ -116,8 +116,8 @@ def main(
     at_least_one(updates=updates, seeds=seeds)
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
     common = {"table": table, "updates": updates, "options": options or {}}
-    found = _trainings_in(output, common)
-    done = {(each["change"], each["seed"]) for each in found}
+    trained = _trainings_in(output, common)
+    done = {(training["change"], training["seed"]) for training in trained}
     for group, change, changed, seed in _trainings(TABLES[table], seeds):
         if (change, seed) in done:
             continue
@@ -126,9 +126,9 @@ def main(
         model = Model(run.name, CONFIG, changed)
         equal_budgets.train(run, model, TABLES[table].base | common["options"] | budget)
         scores = _scores(run, texts, references)
-        found.append({"row": group, "change": change, "seed": seed} | scores)
-        results.save(output, combined(found), PACKAGES, summary=common, trainings=found)
-    print(of_rows(combined(found), left=2))
+        trained.append({"row": group, "change": change, "seed": seed} | scores)
+        results.save(output, combined(trained), PACKAGES, summary=common, trainings=trained)
+    print(of_rows(combined(trained), left=2))
 
 
 def _trainings_in(output: str, common: dict[str, Any]) -> list[dict[str, Any]]:
@@ -158,8 +158,8 @@ def _trainings(table: Table, seeds: int) -> Iterator[tuple[str, str, Options, in
 
 def _scores(run: pathlib.Path, texts: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     log = RunFolder(run).metrics.read_text().splitlines()
-    found = equal_budgets.measured(run, texts, references, [10**9])[0]
-    scores = {name: found[name] for name in ("bleu", "parameters")}
+    row = equal_budgets.measured(run, texts, references, [10**9])[0]
+    scores = {name: row[name] for name in ("bleu", "parameters")}
     return {"perplexity": json.loads(log[-1])["val_perplexity"]} | scores
 
 

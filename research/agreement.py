@@ -77,14 +77,14 @@ def main(
     texts = first_lines(source, sentences)
     references = first_lines(reference, sentences) if reference else []
     translator = Translator.from_run(run_dir, beam_size=beam_size)
-    ours = [each.text for each in translator(texts)]
+    ours = [translation.text for translation in translator(texts)]
     rows, lists = [row("run", ours, ours, references)], {}
-    for form, (theirs, found) in translations(translator, texts, ours).items():
+    for form, (theirs, apart) in translations(translator, texts, ours).items():
         rows.append(row(form, ours, theirs, references))
-        lists[form] = found
+        lists[form] = apart
     print(of_rows(rows, left=1))
-    for form, found in lists.items():
-        show(form, found)
+    for form, apart in lists.items():
+        show(form, apart)
     summary = {"sentences": len(texts), "beam": beam_size}
     results.save(output, rows, ("tensorflow", "ctranslate2", "sacrebleu"), summary=summary)
 
@@ -104,18 +104,20 @@ def translations(
     from tf_transformer.export import to_ctranslate2
     from tf_transformer.export.run_in_ctranslate2 import Model
 
-    found: dict[str, tuple[list[str], list[Difference]]] = {}
+    of_forms: dict[str, tuple[list[str], list[Difference]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for form in FORMS:
             to_ctranslate2.write(translator, pathlib.Path(folder, form), form)
             model = Model(f"{folder}/{form}")
-            theirs: dict[str, list[str]] = {form: [each.translation for each in model(texts)]}
+            theirs: dict[str, list[str]] = {
+                form: [hypothesis.translation for hypothesis in model(texts)]
+            }
             if form == "float32":
                 theirs[OWN_RANKING] = own_ranking(model, texts)
             for name, of_form in theirs.items():
                 apart = differences(translator, model, texts, ours, of_form)
-                found[name] = (of_form, apart)
-    return found
+                of_forms[name] = (of_form, apart)
+    return of_forms
 
 
 def own_ranking(model: "Model", texts: Sequence[str]) -> list[str]:
@@ -124,9 +126,9 @@ def own_ranking(model: "Model", texts: Sequence[str]) -> list[str]:
     result = [""] * len(texts)
     for length, indices in model.by_length(sources).items():
         options = model.options(length)
-        found = model.translator.translate_batch([sources[i] for i in indices], **options)
-        for i, each in zip(indices, found, strict=True):
-            result[i] = model.text(each.hypotheses[0])
+        results = model.translator.translate_batch([sources[i] for i in indices], **options)
+        for i, hypotheses_of_row in zip(indices, results, strict=True):
+            result[i] = model.text(hypotheses_of_row.hypotheses[0])
     return result
 
 
@@ -143,7 +145,7 @@ def differences(
         return []
     sources, *translations = map(list, zip(*rows, strict=True))
     scores = [
-        [each.score for each in system.score(sources, column)]
+        [scored.score for scored in system.score(sources, column)]
         for system in (translator, model)
         for column in translations
     ]
@@ -151,14 +153,14 @@ def differences(
     return [Difference(*row, (a, b), (c, d)) for row, (a, b, c, d) in zip(rows, pairs, strict=True)]
 
 
-def show(form: str, found: Sequence[Difference]) -> None:
+def show(form: str, apart: Sequence[Difference]) -> None:
     """Prints the lines that differ."""
-    for each in found:
-        print(f"\n{form}: {each.reason()}\n  source: {each.source}")
-        for name, text, place in (("run", each.ours, 0), (form, each.theirs, 1)):
+    for line in apart:
+        print(f"\n{form}: {line.reason()}\n  source: {line.source}")
+        for name, text, place in (("run", line.ours, 0), (form, line.theirs, 1)):
             print(
-                f"  {name}: {text}\n    score in the run {each.run_scores[place]:.5f}, "
-                f"in the export {each.export_scores[place]:.5f}"
+                f"  {name}: {text}\n    score in the run {line.run_scores[place]:.5f}, "
+                f"in the export {line.export_scores[place]:.5f}"
             )
 
 

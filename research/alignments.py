@@ -37,8 +37,8 @@ def main(run_dir: str, output: str = "") -> None:
         aligned = translator.align(test["source"], test["target"], layer)
         links = [each.links() for each in aligned]
         for name, chosen in (("all", range(len(links))), ("dates", dates)):
-            found = agreement([links[i] for i in chosen], [gold[i] for i in chosen])
-            rows.append({"layer": layer + 1, "pairs": name, **found._asdict()})
+            scores = agreement([links[i] for i in chosen], [gold[i] for i in chosen])
+            rows.append({"layer": layer + 1, "pairs": name, **scores._asdict()})
     print(of_rows(rows, left=2))
     summary = {"test_pairs": len(test), "dates": len(dates)}
     results.save(output, rows, ("tensorflow", "keras"), summary=summary)

@@ -13,6 +13,7 @@ of more than 15 tokens: the scores of longer sources are those of lengths that w
 those that are complete.
 """
 
+import functools
 import pathlib
 import subprocess
 import sys
@@ -131,22 +132,23 @@ def measured(
         if not chosen:
             continue
         sources, expected = ([lines[i] for i in chosen] for lines in (texts, references))
-        found, usage = usage_of(lambda: [each.text for each in translator(sources)])  # noqa: B023
-        tokens = sum(len(translator.tokenizer.encode(text)) for text in found)
+        outputs, usage = usage_of(functools.partial(translator, sources))
+        translations = [output.text for output in outputs]
+        tokens = sum(len(translator.tokenizer.encode(text)) for text in translations)
         rows.append(
             {"model": run.name, "source_tokens": name, "sentences": len(chosen)}
-            | score(found, expected)
+            | score(translations, expected)
             | {"tokens_per_second": round(tokens / usage.seconds)}
             | {"parameters": translator.model.count_params()}
         )
     return rows
 
 
-def score(found: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+def score(translations: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """BLEU, and the ratio of the lengths of translations and references in words."""
     import sacrebleu
 
-    total = sacrebleu.BLEU().corpus_score(list(found), [list(references)])
+    total = sacrebleu.BLEU().corpus_score(list(translations), [list(references)])
     return {"bleu": round(total.score, 2), "length_ratio": round(total.ratio, 3)}
 
 

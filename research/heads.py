@@ -46,7 +46,7 @@ def main(
 
     def bleu_without(removed: Iterable[Head]) -> float:
         with without(translator.model, removed):
-            return bleu([found.text for found in translator(texts)], references) or 0.0
+            return bleu([translation.text for translation in translator(texts)], references) or 0.0
 
     whole = bleu_without([])
     lost = [round(whole - bleu_without([head]), 3) for head in tqdm(heads, unit="head")]

@@ -47,8 +47,8 @@ def main(
         translator = Translator.from_run(run_dir, beam_size=beam)
         expected = translator(texts)
         for name, translate in ways(run_dir, translator).items():
-            found = compare(expected, translate(texts))
-            rows.append({"beam": beam, "batches": name} | found._asdict())
+            comparison = compare(expected, translate(texts))
+            rows.append({"beam": beam, "batches": name} | comparison._asdict())
     print(of_rows(rows, left=2))
     exact = [row for row in rows if row["batches"] != BFLOAT16]
     summary = {

@@ -138,9 +138,9 @@ def measured(name: str, sizes: Sizes) -> dict[str, Any]:
         jax.block_until_ready(compiled(x, weights))
         seconds.append(time.perf_counter() - start)
     memory = compiled.memory_analysis().temp_size_in_bytes
-    found = {"layer": name, **sizes._asdict(), "seconds": min(seconds), "memory_mb": memory / 1e6}
-    print(f"{name}: {found}", file=sys.stderr)
-    return found
+    row = {"layer": name, **sizes._asdict(), "seconds": min(seconds), "memory_mb": memory / 1e6}
+    print(f"{name}: {row}", file=sys.stderr)
+    return row
 
 
 def fit(name: str, size: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

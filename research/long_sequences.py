@@ -58,25 +58,25 @@ def main(
     rows: list[dict[str, Any]] = []
     exponents = []
     for attention in chosen(attentions, ATTENTIONS):
-        found: list[dict[str, Any]] = []
+        fitting: list[dict[str, Any]] = []
         for length in numbers(lengths):
-            row = _row(found, attention, length, sizes, limit_gib)
+            row = _row(fitting, attention, length, sizes, limit_gib)
             rows.append(row)
             print(row, flush=True)
             if not row["fits"]:
                 break
-            found.append(row)
-        exponents.append({"attention": attention} | {c: exponent(found, c) for c in COSTS})
+            fitting.append(row)
+        exponents.append({"attention": attention} | {c: exponent(fitting, c) for c in COSTS})
     print(of_rows(rows, left=1))
     print(of_rows(exponents, left=1))
     summary = sizes | {"limit_gib": limit_gib, "exponents": exponents}
     results.save(output, rows, ("tensorflow", "keras"), summary=summary)
 
 
-def _row(found: Sequence[dict], attention: str, length: int, sizes: dict, limit: int) -> dict:
+def _row(shorter: Sequence[dict], attention: str, length: int, sizes: dict, limit: int) -> dict:
     """The measurement of a length, or why there is none."""
     names = {"attention": attention, "length": length}
-    expected = predicted(found, length)
+    expected = predicted(shorter, length)
     if expected <= limit * 2**10:
         try:
             row = call("research.long_sequences:measured", **names, **sizes, limit_gib=limit)
@@ -88,20 +88,20 @@ def _row(found: Sequence[dict], attention: str, length: int, sizes: dict, limit:
     return names | {"fits": False, "memory_mb": round(expected)} | dict.fromkeys(COSTS[1:])
 
 
-def predicted(found: Sequence[dict], length: int) -> float:
+def predicted(shorter: Sequence[dict], length: int) -> float:
     """Memory in MB: from the last two lengths, as a power of the length; 0 without two."""
-    if len(found) < 2:
+    if len(shorter) < 2:
         return 0.0
-    memory = exponent(found[-2:], "memory_mb", fit_from=0)
-    last = found[-1]
+    memory = exponent(shorter[-2:], "memory_mb", fit_from=0)
+    last = shorter[-1]
     return last["memory_mb"] * (length / last["length"]) ** max(memory or 0.0, 0.0)
 
 
-def exponent(found: Sequence[dict], cost: str, fit_from: int = _FIT_FROM) -> float | None:
+def exponent(rows: Sequence[dict], cost: str, fit_from: int = _FIT_FROM) -> float | None:
     """The e of cost ~ length^e, by least squares of logarithms; None without two lengths."""
     import numpy as np
 
-    pairs = [(row["length"], row[cost]) for row in found if row["length"] >= fit_from]
+    pairs = [(row["length"], row[cost]) for row in rows if row["length"] >= fit_from]
     pairs = [pair for pair in pairs if min(pair) > 0]
     if len(pairs) < 2:
         return None
@@ -155,8 +155,8 @@ def _update(model: Any, length: int) -> Any:
     def gradients():
         with tf.GradientTape() as tape:
             loss = LANGUAGE_MODELING.losses(model, batch, CrossEntropy(), training=True).loss
-        found = tape.gradient(loss, model.trainable_variables)
-        return tf.add_n([tf.reduce_sum(gradient) for gradient in found])
+        of_variables = tape.gradient(loss, model.trainable_variables)
+        return tf.add_n([tf.reduce_sum(gradient) for gradient in of_variables])
 
     return lambda: gradients().numpy()
 

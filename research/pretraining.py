@@ -71,17 +71,17 @@ def main(
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(run_dir or temporary)
         pool = max(labels) * 11 // 10  # seeds choose different examples, also the most
-        rows = prepare(folder, texts, lines, test + pool)
+        excerpts = prepare(folder, texts, lines, test + pool)
         summary = _pretrain(folder, model, pretraining_updates)
-        fine_tuning = FineTuning(folder, model, rows[:test], rows[test:])
-        found = []
+        fine_tuning = FineTuning(folder, model, excerpts[:test], excerpts[test:])
+        rows = []
         for count, is_pretrained in tqdm([*itertools.product(labels, (False, True))]):
             scores = [
                 fine_tuning.scores(count, seed, is_pretrained) for seed in range(1, seeds + 1)
             ]
-            found.append(_summary(count, "yes" if is_pretrained else "no", scores))
-    print(of_rows(found))
-    results.save(output, found, ("tensorflow", "keras"), summary=summary)
+            rows.append(_summary(count, "yes" if is_pretrained else "no", scores))
+    print(of_rows(rows))
+    results.save(output, rows, ("tensorflow", "keras"), summary=summary)
 
 
 def prepare(

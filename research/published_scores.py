@@ -33,9 +33,9 @@ def main(folder: str, output: str = "") -> None:
         output: result file to write, for example research/results/published_scores.json.
     """
     path = pathlib.Path(folder)
-    found = [*_wmt17(path / "wmt17_en_de")]
-    found += [*_nmt(path / "tf_nmt_newstest2013_de_en"), *_multeval(path / "multeval_test2010_en")]
-    rows = [_row(*each) for each in found]
+    scores = [*_wmt17(path / "wmt17_en_de")]
+    scores += [*_nmt(path / "tf_nmt_newstest2013_de_en"), *_multeval(path / "multeval_test2010_en")]
+    rows = [_row(*entry) for entry in scores]
     print(of_rows(rows, left=2))
     reproduced = sum(row["reproduced"] for row in rows)
     print(f"{reproduced} of {len(rows)} published scores are reproduced.")
@@ -63,8 +63,8 @@ def _wmt17(folder: pathlib.Path) -> Iterator[tuple[str, str, str, float]]:
     """Detokenised and cased."""
     for row in _table(folder):
         texts = read_texts(folder / row["file"], folder / "ref.de")
-        found = score_translations(texts[0], texts[1:], ScoreOptions(normalize=False))
-        yield row["file"], "BLEU 13a", row["mteval_v13a_bleu"], found["bleu"]
+        scores = score_translations(texts[0], texts[1:], ScoreOptions(normalize=False))
+        yield row["file"], "BLEU 13a", row["mteval_v13a_bleu"], scores["bleu"]
         if row["mteval_v14_intl_bleu"]:
             options = ScoreOptions("intl", normalize=False)
             intl = score_translations(texts[0], texts[1:], options)
@@ -77,8 +77,8 @@ def _nmt(folder: pathlib.Path) -> Iterator[tuple[str, str, str, float]]:
         texts = read_texts(folder / row["hypothesis"], folder / row["reference"])
         join = _joined_bpe if row["subword"] == "bpe" else _joined_pieces
         texts = [[line or _EMPTY for line in texts[0]], [join(line) for line in texts[1]]]
-        found = score_translations(texts[0], texts[1:], TOKENISED)
-        yield row["reference"], "BLEU", row["expected_bleu"], found["bleu"]
+        scores = score_translations(texts[0], texts[1:], TOKENISED)
+        yield row["reference"], "BLEU", row["expected_bleu"], scores["bleu"]
 
 
 def _multeval(folder: pathlib.Path) -> Iterator[tuple[str, str, str, float]]:

@@ -93,11 +93,11 @@ def main(
     selected = chosen(names, known) if names else list(known)
     size = {"preset": preset, "sentences": sentences, "tokens": tokens}
     work = size | {"updates": updates, "searches": searches}
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in selected}
+    rounds_of: dict[str, list[dict[str, Any]]] = {name: [] for name in selected}
     for _ in range(rounds):
         for name in selected:
-            found[name].append(call("research.variants:measured", variant=name, **work))
-    rows = [median(name, each) for name, each in found.items()]
+            rounds_of[name].append(call("research.variants:measured", variant=name, **work))
+    rows = [median(name, measurements) for name, measurements in rounds_of.items()]
     print(of_rows(rows, left=1))
     results.save(output, rows, ("tensorflow", "keras"), summary=size)
 

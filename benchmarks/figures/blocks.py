@@ -37,12 +37,12 @@ def decode_other_systems(shape: str) -> str:
 def train() -> str:
     """Target tokens per second of whole updates, and in brackets the ratio to the fastest other."""
     columns = (("train_base", "train_base_other_systems"), ("train_tiny",))
-    found = [
+    tables = [
         {row["system"]: row for name in reversed(files) for row in rows_of(name)}
         for files in columns
     ]
     rows = [
-        [title, *(_speed(rows.get(system), "ratio_to_fastest_other") for rows in found)]
+        [title, *(_speed(rows.get(system), "ratio_to_fastest_other") for rows in tables)]
         for system, title in TRAINED.items()
     ]
     return markdown(["system", "base, 16 × 32 tokens", "tiny, 64 × 24 tokens"], rows)
@@ -119,8 +119,8 @@ def kernel_pairs() -> str:
 def attention_weights() -> str:
     """The time of results with attention weights over that without them."""
     rows = [
-        [work, *(f"{row['with_over_without']:.2f}" for row in found)]
-        for (work,), found in _side_by_side("weights", ("work",)).items()
+        [work, *(f"{row['with_over_without']:.2f}" for row in ratios)]
+        for (work,), ratios in _side_by_side("weights", ("work",)).items()
     ]
     return markdown(["work", *KERNEL_RESULTS.values()], rows)
 
@@ -128,8 +128,8 @@ def attention_weights() -> str:
 def kernel_thresholds() -> str:
     """The side that each threshold chooses; its time over that of the fastest side."""
     rows = [
-        [f"`{name}`", size, chosen, *(_over_fastest(row) for row in found)]
-        for (name, size, chosen), found in _side_by_side(
+        [f"`{name}`", size, chosen, *(_over_fastest(row) for row in measured)]
+        for (name, size, chosen), measured in _side_by_side(
             "measurements", ("threshold", "size", "chosen")
         ).items()
     ]
@@ -154,7 +154,7 @@ def _over_fastest(row: dict[str, Any]) -> str:
 
 def _cells(name: str, shape: str, show: Callable[[dict[str, Any]], str]) -> str:
     """A table of systems and cells of a shape."""
-    found = {
+    cells = {
         (row["system"], row["beam"], row["batch"]): row
         for row in rows_of(name)
         if row["shape"] == shape
@@ -162,9 +162,9 @@ def _cells(name: str, shape: str, show: Callable[[dict[str, Any]], str]) -> str:
     header = [
         f"{'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}" for beam, batch in CELLS
     ]
-    systems = dict.fromkeys(system for system, *_ in found)
+    systems = dict.fromkeys(system for system, *_ in cells)
     rows = [
-        [f"`{system}`", *(show(found.get((system, *cell), {})) for cell in CELLS)]
+        [f"`{system}`", *(show(cells.get((system, *cell), {})) for cell in CELLS)]
         for system in systems
     ]
     return markdown(["system", *header], rows)
@@ -180,16 +180,16 @@ def _speed(row: dict[str, Any] | None, ratio: str) -> str:
 
 def trained_shapes(name: str) -> str:
     """The speed of each system for base and tiny, from one result file."""
-    found = {(row["system"], row["shape"]): row for row in rows_of(name)}
+    speeds = {(row["system"], row["shape"]): row for row in rows_of(name)}
     rows = [
         [
             TRAINED[system],
             *(
-                _speed(found.get((system, shape)), "ratio_to_fastest_other")
+                _speed(speeds.get((system, shape)), "ratio_to_fastest_other")
                 for shape in ("base", "tiny")
             ),
         ]
-        for system in dict.fromkeys(system for system, _ in found)
+        for system in dict.fromkeys(system for system, _ in speeds)
     ]
     return markdown(["system", "base, 16 × 32 tokens", "tiny, 64 × 24 tokens"], rows)
 

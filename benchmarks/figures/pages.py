@@ -101,8 +101,8 @@ def rendered(text: str, page: str, book: Book) -> str:
         InputError: for a name without a result, a marker without its end, or a value at the
             start of a line.
     """
-    if found := _MARKED_LINE.search(text):
-        line = text.count("\n", 0, found.start()) + 1
+    if at_start := _MARKED_LINE.search(text):
+        line = text.count("\n", 0, at_start.start()) + 1
         raise InputError(
             f"{page}, line {line}: a value may not start a line; move a word before it."
         )

@@ -46,11 +46,11 @@ def values(result: str) -> dict[str, str]:
     """
     if result not in result_names():
         raise KeyError(result)
-    found = read(result)
-    texts = {"machine": machine(found), "date": found["date"], "command": found["command"]}
-    texts |= {key: formatted(key, number) for key, number in found.get("summary", {}).items()}
-    tables = {result: found["measurements"]}
-    tables |= {f"{result}.{name}": rows for name, rows in found.items()}
+    entries = read(result)
+    texts = {"machine": machine(entries), "date": entries["date"], "command": entries["command"]}
+    texts |= {key: formatted(key, number) for key, number in entries.get("summary", {}).items()}
+    tables = {result: entries["measurements"]}
+    tables |= {f"{result}.{name}": rows for name, rows in entries.items()}
     for table, fields in key_fields().items():
         for row in tables.get(table, ()):
             place = f"{table}.{place_of(table, row)}".removeprefix(f"{result}.")
@@ -64,9 +64,9 @@ def values(result: str) -> dict[str, str]:
 
 def machine(result: dict[str, Any]) -> str:
     """The machine of a result, in words."""
-    found = result["machine"]
-    count = f"{found['cores']} core{'s' * (found['cores'] > 1)}"
-    return f"{count} of an {found['processor']} with {found['instruction_set']}"
+    parts = result["machine"]
+    count = f"{parts['cores']} core{'s' * (parts['cores'] > 1)}"
+    return f"{count} of an {parts['processor']} with {parts['instruction_set']}"
 
 
 def place_of(table: str, row: dict[str, Any]) -> str:

@@ -64,13 +64,13 @@ def by_length(name: str, field: str = "bleu") -> str:
     """A number of each model, in a column for each length of sources."""
     rows = rows_of(name)
     columns = list(dict.fromkeys(row["source_tokens"] for row in rows))
-    found = {(row["model"], row["source_tokens"]): row[field] for row in rows}
+    numbers = {(row["model"], row["source_tokens"]): row[field] for row in rows}
     models = dict.fromkeys(row["model"] for row in rows)
     return markdown(
         ["model", *columns],
         [
-            [f"`{each}`", *(formatted(field, found.get((each, column))) for column in columns)]
-            for each in models
+            [f"`{model}`", *(formatted(field, numbers.get((model, column))) for column in columns)]
+            for model in models
         ],
     )
 
