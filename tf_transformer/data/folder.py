@@ -3,6 +3,7 @@
 import glob
 import os
 from dataclasses import replace
+from typing import Any
 
 from tf_transformer.config import DataConfig
 from tf_transformer.files.reading import split_paths
@@ -23,7 +24,7 @@ def in_folder(data: DataConfig) -> DataConfig:
         >>> in_folder(DataConfig(folder="corpora", train_file="a.txt", valid_file="/b.txt"))
         DataConfig(..., train_file='corpora/a.txt', valid_file='/b.txt', ...)
     """
-    paths = {name: located(getattr(data, name), data.folder) for name in _ONE}
+    paths: dict[str, Any] = {name: located(getattr(data, name), data.folder) for name in _ONE}
     for name in _SEVERAL:
         given = getattr(data, name)
         whole = located(given, data.folder)
