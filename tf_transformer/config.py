@@ -325,6 +325,9 @@ class DataConfig:
     Attributes:
         train_source: source side of the training text, one sentence per line; plain or compressed.
         train_target: target side; line n translates line n of train_source.
+        folder: relative paths of text files are relative to this folder. When empty, a file that is
+            not in the working folder is looked for in the folder that the environment variable
+            TF_TRANSFORMER_DATA names.
         origin: where these files can be got, for the error when one is missing.
         valid_source: validation text; held out from the training text when not given.
         valid_target: its translation.
@@ -382,6 +385,7 @@ class DataConfig:
 
     train_source: str = ""
     train_target: str = ""
+    folder: str = ""
     origin: str = ""
     valid_source: str = ""
     valid_target: str = ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers import check_pairs
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
@@ -39,8 +40,9 @@ def main(
         task: translation, or module:attribute of another task.
     """
     if not RunFolder(run_dir).has_checkpoint:
-        check_files(task, data.train_file, data.valid_file)
-        check_pairs(data)
+        files = in_folder(data)
+        check_files(task, files.train_file, files.valid_file)
+        check_pairs(files)
         if train.init_from and not RunFolder(train.init_from).config.is_file():
             raise InputError(
                 f"train.init_from must be a run's folder: {train.init_from} has no config.yaml."

@@ -31,7 +31,8 @@ def check_pairs(data: DataConfig) -> None:
             if not data.origin:
                 raise
             raise InputError(
-                f"{error} Get the text from {data.origin}, or give the paths of your files as "
+                f"{error} Get the text from {data.origin} and give its folder as data.folder or in "
+                "the environment variable TF_TRANSFORMER_DATA; or give the paths of your files as "
                 "data.train_source, data.train_target, data.valid_source and data.valid_target."
             ) from error
 

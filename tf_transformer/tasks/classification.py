@@ -12,6 +12,7 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
+from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers import stream_table
 from tf_transformer.errors import InputError
 from tf_transformer.inference.label_predictor import LabelPredictor, names_in, targets_of
@@ -60,18 +61,19 @@ class Classification(Task):
                 raise InputError(f"data.labels must be different, got {', '.join(data.labels)}.")
             return config
         found: set[str] = set()
-        for (label,) in stream_table(data.train_file, [data.label_column], ["label"], tuple):
+        path = in_folder(data).train_file
+        for (label,) in stream_table(path, [data.label_column], ["label"], tuple):
             found.update(names_in(label, data.label_separator))
         if len(found) < 2:
             raise InputError(
-                f"{data.train_file} has {len(found)} label in column {data.label_column!r}; "
+                f"{path} has {len(found)} label in column {data.label_column!r}; "
                 "expected at least two different labels."
             )
         return replace(config, data=replace(data, labels=tuple(sorted(found))))
 
     def load_splits(self, config: Config) -> Splits:
         """The rows of `data.train_file` and `data.valid_file`."""
-        data = config.data
+        data = in_folder(config.data)
         train = _rows(data.train_file, data)
         if data.valid_file:
             return Splits(train, _rows(data.valid_file, data).read())

@@ -11,6 +11,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
@@ -49,7 +50,7 @@ class LanguageModeling(Task):
 
     def load_splits(self, config: Config) -> Splits:
         """The lines of `data.train_file`, and of `data.valid_file` or held out."""
-        data = config.data
+        data = in_folder(config.data)
         if not data.train_file:
             raise InputError(
                 "a language model learns from one text: give data.train_file, and data.valid_file "

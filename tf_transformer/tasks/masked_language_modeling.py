@@ -8,6 +8,7 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples
+from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
@@ -44,7 +45,7 @@ class MaskedLanguageModeling(Task):
 
     def load_splits(self, config: Config) -> Splits:
         """The lines of `data.train_file` and `data.valid_file`."""
-        data = config.data
+        data = in_folder(config.data)
         if not data.train_file:
             raise InputError("give data.train_file, a text file with one sentence per line.")
         train = stream_lines(data.train_file)

@@ -10,6 +10,7 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
+from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers import content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
@@ -42,7 +43,7 @@ class Parsing(Task):
 
     def load_splits(self, config: Config) -> Splits:
         """Trees of bracket files; see `tree_files` for the files that an option names."""
-        data = config.data
+        data = in_folder(config.data)
         if not data.train_file:
             raise InputError(
                 "parsing learns from trees: give data.train_file, bracket files or folders of them."

@@ -12,6 +12,7 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.folder import in_folder
 from tf_transformer.data.generated import generate
 from tf_transformer.data.readers import (
     check_pairs,
@@ -67,7 +68,7 @@ class Translation(Task):
 
     def load_splits(self, config: Config) -> Splits:
         """Pairs from two files, from TFDS, or generated; see `DataConfig`."""
-        data = config.data
+        data = in_folder(config.data)
         if data.train_file:
             raise InputError(
                 "translation learns from pairs: give data.train_source and data.train_target "
