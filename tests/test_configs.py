@@ -6,6 +6,10 @@ import pytest
 import yaml
 from narrow_training import NARROW, train_narrow
 
+from tf_transformer.config import DataConfig
+from tf_transformer.data.folder import in_folder
+from tf_transformer.data.readers import check_pairs
+
 ROOT = pathlib.Path(__file__).parents[1]
 CONFIGS = sorted(ROOT.glob("configs/*.yaml"))
 
@@ -31,3 +35,12 @@ def test_text_stands_in_the_data_folder(path):
     data = yaml.safe_load(path.read_text("utf-8"))["data"]
     files = [data[name] for name in data if name.startswith(("train_", "valid_"))]
     assert not [file for file in files if file.startswith(("/", "~", "build")) or ".." in file]
+
+
+def test_a_recipe_finds_its_text_in_the_data_folder(tmp_path, monkeypatch):
+    data = DataConfig(**yaml.safe_load((ROOT / "configs/multi30k.yaml").read_text("utf-8"))["data"])
+    for path in (data.train_source, data.train_target, data.valid_source, data.valid_target):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("a\n")
+    monkeypatch.setenv("TF_TRANSFORMER_DATA", str(tmp_path))
+    check_pairs(in_folder(data))
