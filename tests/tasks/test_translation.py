@@ -9,9 +9,10 @@ import sacrebleu
 from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.examples import Examples
+from tf_transformer.data.generated import TEST_PAIRS, generated_splits
 from tf_transformer.errors import InputError
 from tf_transformer.inference.predictor import Prediction
-from tf_transformer.tasks.translation import TEST_PAIRS, TRANSLATION, generated_splits
+from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.tasks.translation_scores import ScoreOptions
 
 score = TRANSLATION.score
@@ -300,4 +301,6 @@ def test_a_run_on_files_needs_both_test_files(files, given):
         TRANSLATION.load_test(
             config, *("t" if name in given else "" for name in ("source", "reference"))
         )
-    assert str(error.value) == "give --source and --reference, the test set and its translation."
+    assert str(error.value) == (
+        "give --source and --reference, the test set and its translation; or --corpus."
+    )
