@@ -381,11 +381,11 @@ def test_languages_are_matched_by_their_subtags(memory, tags, columns, expected)
     segments = [(tag, f"text {number}") for number, tag in enumerate(tags)]
     for attribute in ("xml:lang", "lang"):
         corpus = memory(unit(*segments, attribute=attribute), columns=columns)
-        texts = read_test(corpus, FIELDS, DataConfig())
+        texts = open_corpus(corpus, FIELDS, DataConfig()).texts()
         assert texts == [[f"text {number}"] for number in expected]
 
 
-def test_units_without_a_language_are_skipped_and_counted(memory):
+def test_units_without_a_language_are_skipped_and_counted(memory, capsys):
     corpus = memory(
         unit(("en", "one"), ("de", "eins")),
         unit(("en", "two"), ("fr", "deux")),
@@ -395,6 +395,7 @@ def test_units_without_a_language_are_skipped_and_counted(memory):
     assert examples["source"] == ["one"]
     assert examples.skipped == {"without en or de": 1, "empty text": 1}
     assert read_test(corpus, FIELDS, DataConfig()) == [["one", "three"], ["eins", " "]]
+    assert capsys.readouterr().err == f"warning: {corpus.path}: left out 1 without en or de\n"
     french = DataConfig(source_language="fr", target_language="en")
     assert trained([corpus], french)["source"] == ["deux"]
 
@@ -498,6 +499,18 @@ def test_corpora_that_go_in_opposite_directions_are_an_error(corpora, languages,
         return
     with pytest.raises(InputError, match=message):
         with_languages(data)
+
+
+def test_validation_and_test_text_go_in_the_direction_of_the_training_text(memory):
+    pair = {"train_source": "a.de", "train_target": "a.en"}
+    with pytest.raises(InputError, match=r"a.de goes from de to en, but v.en from en to de"):
+        with_languages(DataConfig(**pair, valid_source="v.en", valid_target="v.de"))
+    with pytest.raises(InputError, match=r"a.de goes from de to en, but v.tmx from en to de"):
+        with_languages(DataConfig(**pair, valid_corpora=(Corpus(path="v.tmx"),)))
+    with pytest.raises(InputError, match=r"a.de goes from de to en, but t.en from en to de"):
+        read_test(Corpus("t.en", "t.de"), FIELDS, DataConfig(**pair))
+    corpus = memory(unit(("en", "one"), ("de", "eins")))
+    assert read_test(corpus, FIELDS, DataConfig(**pair)) == [["eins"], ["one"]]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from tf_transformer import tasks
-from tf_transformer.config import Config, DataConfig, TrainConfig
+from tf_transformer.config import Config, Corpus, DataConfig, TrainConfig
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.generated import TEST_PAIRS, generated_splits
 from tf_transformer.errors import InputError
@@ -196,6 +196,12 @@ def test_a_missing_file_of_a_known_text_names_the_place_to_get_it(files, missing
     paths = files("train", range(2)) | files("valid", range(2)) | {missing: "not/here"}
     with pytest.raises(InputError, match=r"not/here is not a file.*https://example\.org"):
         load(DataConfig(**paths, origin="https://example.org/text"))
+
+
+def test_a_missing_file_of_a_list_of_corpora_names_the_place_to_get_it(files):
+    corpora = (Corpus(*files("train", range(2)).values()), Corpus(path="not/here.tmx"))
+    with pytest.raises(InputError, match=r"not/here.tmx is not a file.*https://example\.org"):
+        load(DataConfig(corpora=corpora, origin="https://example.org/text"))
 
 
 def test_validation_pairs_are_held_out_when_none_are_given(files):

@@ -95,11 +95,21 @@ def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -
 
 
 def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[list[str]]:
-    """All texts of a test set, a list for each field. None is skipped, however short.
+    """All texts of a test set of a run, a list for each field. None is skipped, however short.
+
+    Args:
+        corpus: the test set.
+        fields: names of the texts of an example.
+        data: the options of the run.
 
     Raises:
-        InputError: for a corpus that cannot be read.
+        InputError: for a corpus that cannot be read, or that goes in the opposite direction.
     """
+    if len(fields) == 2:
+        source, target = languages(data)
+        if source and target:
+            data = replace(data, source_language=source, target_language=target)
+        _require_one_direction([*training_corpora(data), corpus], data)
     return open_corpus(corpus, fields, data).texts()
 
 
@@ -140,15 +150,20 @@ def with_languages(data: DataConfig) -> DataConfig:
     """The options with the languages of a TFDS corpus.
 
     Raises:
-        InputError: for a TFDS corpus that cannot be loaded, and for corpora of which one goes in
-            the direction opposite to another's.
+        InputError: for a TFDS corpus that cannot be loaded, and for corpora of training and
+            validation text of which one goes in the direction opposite to another's.
     """
     for corpus in training_corpora(data):
         if format_of(corpus) == "tfds":
             pair = tfds_languages(corpus.name, corpus.reverse, data.tfds_dir)
             if pair:
                 data = replace(data, source_language=pair[0], target_language=pair[1])
-    directions = {languages_of(corpus, data): corpus for corpus in training_corpora(data)}
+    _require_one_direction([*training_corpora(data), *validation_corpora(data)], data)
+    return data
+
+
+def _require_one_direction(corpora: Sequence[Corpus], data: DataConfig) -> None:
+    directions = {languages_of(corpus, data): corpus for corpus in corpora}
     for (source, target), corpus in directions.items():
         opposite = directions.get((target, source))
         if opposite and source != target:
@@ -157,7 +172,6 @@ def with_languages(data: DataConfig) -> DataConfig:
                 f"{target} to {source}. Swap the sides of one by source and target, columns or "
                 "reverse; or swap data.source_language and data.target_language."
             )
-    return data
 
 
 def _name(corpus: Corpus) -> str:

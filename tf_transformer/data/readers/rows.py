@@ -6,6 +6,7 @@ import itertools
 import os
 import pathlib
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -55,10 +56,15 @@ class Rows:
     def texts(self) -> list[list[str]]:
         """The texts of all rows, a list for each field; see `files.reading.decode`.
 
+        Units without one of the languages are no rows; a warning on stderr counts them.
+
         Raises:
             InputError: when there is no row, or the file cannot be read.
         """
-        rows = [texts for _, texts in self.start(Counter())]
+        skipped = Counter[str]()
+        rows = [texts for _, texts in self.start(skipped)]
+        if skipped:
+            print(f"warning: {self.names[0]}: left out {reasons(skipped)}", file=sys.stderr)
         if not rows:
             raise InputError(_no_line(self.names))
         columns = zip(*rows, strict=True)
