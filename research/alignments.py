@@ -14,10 +14,9 @@ from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
-from tf_transformer.data.generated import generate_links
+from tf_transformer.data.generated import TEST_PAIRS, generate_links, generated_splits
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.tasks.translation import TEST_PAIRS, generated_splits
 from tf_transformer.text.word_alignment import GoldLinks, agreement
 
 

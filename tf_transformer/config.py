@@ -52,8 +52,10 @@ def _as_type(value: Any, hint: Any) -> Any:
     if get_origin(hint) is Literal:
         return value if isinstance(value, str) and value in options else None
     if get_origin(hint) is tuple:
-        is_texts = isinstance(value, list | tuple) and all(map(_is_text, value))
-        return tuple(value) if is_texts else None
+        if not isinstance(value, list | tuple):
+            return None
+        items = tuple(_as_type(item, options[0]) for item in value)
+        return None if None in items else items
     if hint is str:
         return value if _is_text(value) else None
     if isinstance(hint, type) and (hint is bool or is_dataclass(hint)):
@@ -78,6 +80,8 @@ def in_words(hint: Any) -> str:
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join(in_words(each) for each in get_args(hint) if each is not type(None))
     if get_origin(hint) is tuple:
+        if is_dataclass(get_args(hint)[0]):
+            return "a list of corpora, like '[{source: a.en, target: a.de}, {path: b.tmx}]'"
         return "a list of text, like '[a, b]'"
     names = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
     return names.get(hint, "a group of options")
@@ -317,13 +321,61 @@ PRESETS = {
 
 
 @dataclass(frozen=True)
+class Corpus:
+    """A corpus: two files of text, one file that holds both sides, a TFDS corpus, or generated.
+
+    Attributes:
+        source: file of source sentences, one per line; plain or compressed, as all files.
+        target: file of their translations; line n translates line n of source.
+        path: a file that holds both sides of each example, in place of source and target.
+        name: of a corpus that is no file, like wmt14_translate/de-en of format tfds.
+        format: text, tsv, jsonl, tmx, tfds, generated, or one that a program has registered; when
+            empty, by the ending of the file.
+        columns: where source and target are in path. For tsv, names in the first line, or numbers
+            from 1 on when the first line is an example; 1 and 2 by default. For jsonl, keys; by
+            default source and target, or the languages of the data options. For tmx, languages;
+            by default these.
+        split: for tfds and generated, the split of the corpus; train when empty.
+        reverse: for tfds, translate from the second language of the pair to the first.
+    """
+
+    source: str = ""
+    target: str = ""
+    path: str = ""
+    name: str = ""
+    format: str = ""
+    columns: tuple[str, ...] = ()
+    split: str = ""
+    reverse: bool = False
+
+    def __post_init__(self):
+        require_types(self)
+        if bool(self.source) != bool(self.target):
+            raise InputError(
+                "a corpus of two files has source and target, but only "
+                f"{self.source or self.target} is given. For one file with both sides give path."
+            )
+        if bool(self.source) + bool(self.path) + bool(self.name) > 1:
+            raise InputError(
+                "a corpus has source and target, path, or name; got "
+                f"{', '.join(filter(None, [self.source, self.path, self.name]))}. Make them "
+                "corpora of their own."
+            )
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """Where the examples come from and how they become batches.
 
-    Two files, else a TFDS corpus, else the generated corpus.
+    A list of corpora. Its short forms are two files, one file, or a TFDS corpus; without any of
+    these it is the generated corpus.
 
     Attributes:
-        train_source: source side of the training text, one sentence per line; plain or compressed.
+        corpora: of the training text, one after another, like [{source: a.en, target: a.de},
+            {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
+        valid_corpora: of the validation text; held out from the training text when empty.
+        train_source: source side of the training text, one sentence per line; the short form of a
+            list of one corpus.
         train_target: target side; line n translates line n of train_source.
         folder: relative paths of text files are relative to this folder. When empty, a file that is
             not in the working folder is looked for in the folder that the environment variable
@@ -383,6 +435,8 @@ class DataConfig:
         bucket_width: sentence lengths are rounded up to multiples of this to form batches.
     """
 
+    corpora: tuple[Corpus, ...] = ()
+    valid_corpora: tuple[Corpus, ...] = ()
     train_source: str = ""
     train_target: str = ""
     folder: str = ""
@@ -434,6 +488,7 @@ class DataConfig:
         for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
             if bool(getattr(self, one)) != bool(getattr(self, other)):
                 raise InputError(f"data.{one} and data.{other} must be given together.")
+        self._check_corpora()
         if self.train_file and (self.train_source or self.tfds):
             raise InputError(
                 "give data.train_file, data.train_source with data.train_target, or data.tfds: "
@@ -445,7 +500,7 @@ class DataConfig:
             )
         if self.valid_file and not self.train_file:
             raise InputError("data.valid_file needs data.train_file.")
-        if self.valid_source and not (self.train_source or self.tfds):
+        if self.valid_source and not (self.train_source or self.tfds or self.corpora):
             raise InputError("data.valid_source needs data.train_source or data.tfds.")
         if self.train_source and self.tfds:
             raise InputError(
@@ -456,6 +511,24 @@ class DataConfig:
                 f"data.batch_tokens ({self.batch_tokens}) must hold at least one sentence of "
                 f"data.max_length ({self.max_length})."
             )
+
+    def _check_corpora(self) -> None:
+        train = (self.train_source, self.train_file, self.tfds)
+        valid = (self.valid_source, self.valid_file, self.tfds_valid_split)
+        if Corpus() in self.corpora + self.valid_corpora:
+            raise InputError("a corpus needs source and target, path, or a name and a format.")
+        if self.corpora and any(train):
+            raise InputError(
+                "give data.corpora, or a short form of one corpus (data.train_source and "
+                "data.train_target, data.train_file, or data.tfds), not both."
+            )
+        if self.valid_corpora and any(valid):
+            raise InputError(
+                "give data.valid_corpora, or a short form of one corpus (data.valid_source and "
+                "data.valid_target, data.valid_file, or data.tfds_valid_split), not both."
+            )
+        if self.valid_corpora and not (self.corpora or any(train)):
+            raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
 
     @property
     def tokenizer_options(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 from tf_transformer import tasks
-from tf_transformer.config import Config, DataConfig
+from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data.folder import VARIABLE, in_folder
 
 
@@ -45,6 +45,17 @@ def test_the_option_counts_more_than_the_environment_and_the_working_folder(fold
     paths = {"train_source": "a.txt", "train_target": "b.txt"}
     data = in_folder(DataConfig(folder="../corpora", **paths))
     assert (data.train_source, data.train_target) == ("../corpora/a.txt", "../corpora/b.txt")
+
+
+def test_files_of_corpora_are_in_the_folder(folders):
+    corpora = (
+        Corpus("a.txt", "b.txt"),
+        Corpus(path="c.tmx"),
+        Corpus(name="x/de-en", format="tfds"),
+    )
+    data = in_folder(DataConfig(folder="d", corpora=corpora, valid_corpora=corpora[:1]))
+    assert data.corpora == (Corpus("d/a.txt", "d/b.txt"), Corpus(path="d/c.tmx"), corpora[2])
+    assert data.valid_corpora == data.corpora[:1]
 
 
 def test_without_either_paths_stay_as_they_are(folders):

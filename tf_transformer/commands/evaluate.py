@@ -10,7 +10,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
-from tf_transformer.config import BleuTokenizer, DType
+from tf_transformer.config import BleuTokenizer, Corpus, DType
+from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.outputs import require_free, write_output
 from tf_transformer.files.reading import one_line, split_paths
@@ -24,6 +25,7 @@ def main(
     run_dir: str = "",
     source: str = "",
     reference: str = "",
+    corpus: Corpus = Corpus(),
     hypotheses: str = "",
     baseline: str = "",
     tokenize: BleuTokenizer | None = None,
@@ -45,6 +47,8 @@ def main(
         source: file of inputs; without it a run on the generated corpus takes its test pairs.
         reference: their references, line by line; for translations also several files, with commas
             between them. A blank line in one of several files is a missing reference.
+        corpus: a test set in any format, in place of source and reference: such as
+            --corpus.path test.tsv.
         hypotheses: file of outputs to score; nothing is predicted then.
         baseline: with --hypotheses, another system's outputs to compare with.
         tokenize: sacreBLEU's tokenizer for BLEU; none: the files are tokenised, with spaces between
@@ -67,14 +71,18 @@ def main(
         raise InputError("give --run_dir, or --hypotheses and --reference.")
     config = RunFolder(run_dir).load_config() if run_dir else None
     if output and not hypotheses:
-        texts = filter(None, [source, reference])
+        texts = filter(None, [source, reference, corpus.source, corpus.target, corpus.path])
         require_free([output], [*texts, *RunFolder(run_dir).files()], overwrite)
     if run_dir:  # checks the options before TensorFlow is imported
         decode = RunFolder(run_dir).load_decode_config(**decode_options)
     if hypotheses:
-        _check_given(source, reference, output)
+        _check_given(source, reference, output, corpus)
     task = task or (config.task if config else "translation")
     check_files(task, source, hypotheses, baseline, *split_paths(reference))
+    if corpus != Corpus():
+        if source or reference:
+            raise InputError("give --source and --reference, or --corpus, not both.")
+        check_corpus(corpus)
 
     from tf_transformer import tasks
     from tf_transformer.machine.threads import use_one_thread_per_batch
@@ -92,7 +100,10 @@ def main(
     if hypotheses or config is None:
         scores = kind.score_outputs(hypotheses, reference, baseline)
     else:
-        test = kind.load_test(config, source, reference)
+        if corpus != Corpus():
+            test = kind.load_corpus(config, corpus)
+        else:
+            test = kind.load_test(config, source, reference)
         predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)
         if output:
             lines = "".join(one_line(text) + "\n" for text in predictions)
@@ -106,12 +117,12 @@ def _for_json(score: Any) -> Any:
     return None if isinstance(score, float) and not math.isfinite(score) else score
 
 
-def _check_given(source: str, reference: str, output: str) -> None:
+def _check_given(source: str, reference: str, output: str, corpus: Corpus) -> None:
     """Raises an `InputError` for options that do not belong to given outputs."""
-    if source or output or not reference:
+    if source or output or corpus != Corpus() or not reference:
         raise InputError(
-            "--hypotheses needs --reference; nothing is predicted, so --source and --output have "
-            "no meaning."
+            "--hypotheses needs --reference; nothing is predicted, so --source, --corpus and "
+            "--output have no meaning."
         )
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.data.corpora import check
 from tf_transformer.data.folder import in_folder
-from tf_transformer.data.readers import check_pairs
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.run.folder import RunFolder
@@ -42,7 +42,7 @@ def main(
     if not RunFolder(run_dir).has_checkpoint:
         files = in_folder(data)
         check_files(task, files.train_file, files.valid_file)
-        check_pairs(files)
+        check(data)
         if train.init_from and not RunFolder(train.init_from).config.is_file():
             raise InputError(
                 f"train.init_from must be a run's folder: {train.init_from} has no config.yaml."

@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from tf_transformer.config import DataConfig
+from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.files.reading import split_paths
 
 VARIABLE = "TF_TRANSFORMER_DATA"
@@ -30,7 +30,16 @@ def in_folder(data: DataConfig) -> DataConfig:
         whole = located(given, data.folder)
         parts = [given] if os.path.exists(whole) else split_paths(given)
         paths[name] = ",".join(located(part, data.folder) for part in parts)
+    for name in ("corpora", "valid_corpora"):
+        paths[name] = tuple(_corpus(corpus, data.folder) for corpus in getattr(data, name))
     return replace(data, **paths)
+
+
+def _corpus(corpus: Corpus, folder: str) -> Corpus:
+    source, target, path = (
+        located(given, folder) for given in (corpus.source, corpus.target, corpus.path)
+    )
+    return replace(corpus, source=source, target=target, path=path)
 
 
 def located(path: str, folder: str) -> str:

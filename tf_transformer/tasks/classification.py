@@ -13,7 +13,7 @@ from keras import KerasTensor
 from tf_transformer.config import Config, DataConfig, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
-from tf_transformer.data.readers import stream_table
+from tf_transformer.data.readers.tables import stream_table
 from tf_transformer.errors import InputError
 from tf_transformer.inference.label_predictor import LabelPredictor, names_in, targets_of
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress

@@ -9,10 +9,9 @@ from typing import Any, cast
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.data.corpora import load_examples, read_test
 from tf_transformer.data.examples import Examples, ExampleStream
-from tf_transformer.data.folder import in_folder
-from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
@@ -49,23 +48,23 @@ class LanguageModeling(Task):
         )
 
     def load_splits(self, config: Config) -> Splits:
-        """The lines of `data.train_file`, and of `data.valid_file` or held out."""
-        data = in_folder(config.data)
-        if not data.train_file:
+        """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
+        if not (config.data.train_file or config.data.corpora):
             raise InputError(
                 "a language model learns from one text: give data.train_file, and data.valid_file "
                 "if there is a text for validation."
             )
-        train = stream_lines(data.train_file)
-        if data.valid_file:
-            return Splits(train, stream_lines(data.valid_file).read())
-        return Splits(*train.hold_out(data.held_out, config.train.seed))
+        return Splits(*load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
         """A file with all its lines."""
         if source or not reference:
             raise InputError("give --reference, the text to test on; there is no --source.")
         (texts,) = read_texts(reference)
+        return TestSet(texts, texts)
+
+    def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        (texts,) = read_test(corpus, self.fields, config.data)
         return TestSet(texts, texts)
 
     def test_set(self, examples: Examples) -> TestSet:

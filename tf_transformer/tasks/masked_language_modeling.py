@@ -6,10 +6,9 @@ from typing import Any, cast
 import keras
 from keras import KerasTensor
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.data.corpora import load_examples, read_test
 from tf_transformer.data.examples import Examples
-from tf_transformer.data.folder import in_folder
-from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.masked_predictor import MaskedPredictor
@@ -44,14 +43,10 @@ class MaskedLanguageModeling(Task):
         return config
 
     def load_splits(self, config: Config) -> Splits:
-        """The lines of `data.train_file` and `data.valid_file`."""
-        data = in_folder(config.data)
-        if not data.train_file:
+        """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
+        if not (config.data.train_file or config.data.corpora):
             raise InputError("give data.train_file, a text file with one sentence per line.")
-        train = stream_lines(data.train_file)
-        if data.valid_file:
-            return Splits(train, stream_lines(data.valid_file).read())
-        return Splits(*train.hold_out(data.held_out, config.train.seed))
+        return Splits(*load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
         """The lines of `reference`, which are masked and restored."""
@@ -59,6 +54,10 @@ class MaskedLanguageModeling(Task):
             raise InputError("give --reference, a text file, and no --source: words are masked.")
         (lines,) = read_texts(reference)
         return TestSet(lines, lines)
+
+    def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        (texts,) = read_test(corpus, self.fields, config.data)
+        return TestSet(texts, texts)
 
     def test_set(self, examples: Examples) -> TestSet:
         return TestSet(examples["text"], examples["text"])

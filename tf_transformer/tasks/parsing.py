@@ -11,7 +11,7 @@ from keras import KerasTensor
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
-from tf_transformer.data.readers import content
+from tf_transformer.data.readers.rows import content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.parser import Parser, encode_tree

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import KerasTensor
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import Config, Corpus, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
@@ -109,6 +109,15 @@ class Task(ABC):
         Raises:
             InputError: for files that cannot be read or do not belong together.
         """
+
+    def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        """A test set from a corpus in any format, with all its examples.
+
+        Raises:
+            InputError: for a corpus that cannot be read; by default, because a task has its own
+                form of files.
+        """
+        raise InputError("--corpus is for translation and language models. Give --reference.")
 
     @abstractmethod
     def test_set(self, examples: Examples) -> TestSet:

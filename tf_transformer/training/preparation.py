@@ -37,6 +37,7 @@ LANGUAGES = {"data.source_language", "data.target_language"}
 NAMES = LANGUAGES | {  # of a text; they may change where its identity is known
     *("data.train_source", "data.train_target", "data.valid_source", "data.valid_target"),
     *("data.train_file", "data.valid_file", "data.tfds_dir", "data.folder"),
+    *("data.corpora", "data.valid_corpora"),
 }
 
 
