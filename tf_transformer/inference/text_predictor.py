@@ -216,8 +216,11 @@ class TextPredictor(BatchPredictor):
             "cut": [prediction.cut for prediction in best],
             "truncated": [prediction.truncated for prediction in best],
         }
-        of_best = {self.output: targets, "score": [prediction.score for prediction in best]}
-        of_all = {
+        of_best: dict[str, list] = {
+            self.output: targets,
+            "score": [prediction.score for prediction in best],
+        }
+        of_all: dict[str, list] = {
             f"{self.output}s": [[prediction.text for prediction in row] for row in n_best],
             "scores": [[prediction.score for prediction in row] for row in n_best],
         }
