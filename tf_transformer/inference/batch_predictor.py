@@ -19,9 +19,16 @@ from tf_transformer.inference.attention_record import (
 from tf_transformer.inference.predictor import Prediction, Progress, as_texts, no_progress
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
+# The fields of queries and keys of each kind of attention.
+SIDES = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
+    "cross": ("target", "source"),
+}
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
@@ -36,11 +43,11 @@ class BatchAttention(NamedTuple):
 
 
 class BatchPredictor(ABC):
-    """A model and its tokenizer.
+    """A model and its codec.
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: the sizes of batches, and how long texts may be.
 
     Attributes:
@@ -49,10 +56,10 @@ class BatchPredictor(ABC):
 
     symbols: Container[int] = SPECIAL_IDS
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
         self.model = model
-        self.tokenizer = tokenizer
+        self.codec = codec
         self.config = config
         # A learned position table has a last row; sinusoids have none.
         self.max_source_length = config.max_source_length
@@ -61,7 +68,16 @@ class BatchPredictor(ABC):
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text, the end-of-sentence id last."""
-        return self.tokenizer.encode(text)
+        return self.codec.encode("source", text)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of all texts, if the model has one vocabulary.
+
+        Raises:
+            InputError: when it has two; see `codec`.
+        """
+        return self.codec[""]
 
     @own_settings()
     def with_dtype(self, dtype: str) -> Self:
@@ -84,7 +100,7 @@ class BatchPredictor(ABC):
         model.build()
         for weight, value in zip(model.weights, self.model.weights, strict=True):
             weight.assign(tf.cast(value.value, weight.dtype))
-        return type(self)(model, self.tokenizer, self.config)
+        return type(self)(model, self.codec, self.config)
 
     def __call__(
         self,
@@ -132,7 +148,7 @@ class BatchPredictor(ABC):
                     continue  # linear attention has no weights
                 weights = np.stack([np.asarray(each, np.float32) for each in layers], 1)
                 for i, *rows, matrix in zip(indices, queries, keys, weights, strict=True):
-                    query, key = map(self.tokens, rows)
+                    query, key = map(self.tokens, rows, SIDES[kind])
                     matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]
                     maps[i].append(AttentionMap(kind, query, key, matrix))
         return [
@@ -146,9 +162,9 @@ class BatchPredictor(ABC):
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
         """Batches of texts: their indices, and the attention of each kind."""
 
-    def tokens(self, ids: Iterable[int]) -> Tokens:
-        """The pieces and words of ids."""
-        return Tokens.of((i for i in ids if i != PAD_ID), self.tokenizer, self.symbols)
+    def tokens(self, ids: Iterable[int], field: str) -> Tokens:
+        """The pieces and words of ids of a field."""
+        return Tokens.of((i for i in ids if i != PAD_ID), self.codec[field], self.symbols)
 
     def _cut(self, rows: Iterable[list[int]]) -> tuple[list[list[int]], list[bool]]:
         """Rows of at most `max_source_length` ids, the end token last, and whether each was cut."""

@@ -8,8 +8,8 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.inference.micro_batches import run_in_micro_batches
 from tf_transformer.inference.valid_text import clean
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 Outputs = dict[str, tf.Tensor]
 
@@ -24,7 +24,7 @@ class EncoderGraph(tf.Module):
         model: the model.
         outputs: from ids (B, S) to outputs (B, ...) by name.
         nothing: the type and shape of an output of one row, by name.
-        tokenizer: the model's tokenizer.
+        codec: the model's tokenizer.
         config: its `batch_size` and `batch_tokens` bound the micro-batches.
         max_source_length: longest row in tokens with the end tokens; longer ones are cut.
         inputs: names of the texts that make a row.
@@ -35,7 +35,7 @@ class EncoderGraph(tf.Module):
         model: keras.Model,
         outputs: Callable[[tf.Tensor], Outputs],
         nothing: Mapping[str, tf.TensorSpec],
-        tokenizer: Tokenizer,
+        codec: Codec,
         config: DecodeConfig,
         max_source_length: int,
         inputs: list[str],
@@ -47,7 +47,7 @@ class EncoderGraph(tf.Module):
         self.model = model
         self._outputs = outputs
         self._nothing = nothing
-        self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
+        self._tokenizer = tensorflow_text.SentencepieceTokenizer(codec["text"].model)
         self._config = config
         self._max_source_length = max_source_length
         self._inputs = inputs

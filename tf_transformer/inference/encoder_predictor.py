@@ -16,7 +16,7 @@ from tf_transformer.inference.predictor import Progress, no_progress
 from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import Codec
 
 
 class EncoderPredictor(BatchPredictor):
@@ -26,7 +26,7 @@ class EncoderPredictor(BatchPredictor):
 
     Args:
         model: the built model; it has an `encoder`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches, and how long texts may be.
 
     Attributes:
@@ -35,8 +35,8 @@ class EncoderPredictor(BatchPredictor):
 
     inputs: tuple[str, ...] = ("text",)
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
+        super().__init__(model, codec, config)
         ids = tf.TensorSpec((None, None), tf.int32)
         self._outputs = tf.function(
             own_settings()(self.outputs), input_signature=[ids], autograph=False
@@ -94,7 +94,7 @@ class EncoderPredictor(BatchPredictor):
         nothing = {name: tf.TensorSpec(x.shape[1:], x.dtype) for name, x in specs.items()}
         write_saved_model(
             EncoderGraph(
-                *(self.model, self.outputs, nothing, self.tokenizer, self.config),
+                *(self.model, self.outputs, nothing, self.codec, self.config),
                 *(self.max_source_length, list(self.inputs)),
             ),
             path,

@@ -12,8 +12,8 @@ from tf_transformer.inference.parallel_search import SearchIds
 from tf_transformer.inference.search import Search, log_probabilities, with_spare_hypotheses
 from tf_transformer.inference.text_graph import ServingGraph
 from tf_transformer.inference.valid_text import clean
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class GenerationGraph(ServingGraph):
@@ -22,8 +22,9 @@ class GenerationGraph(ServingGraph):
     Of a long prompt the last `max_source_length` tokens count. `score` has no longest text.
     """
 
-    def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
-        super().__init__(search, tokenizer, *options)
+    def __init__(self, search: Search, codec: Codec, *options: Any):
+        super().__init__(search, codec, *options)
+        tokenizer = codec["text"]
         self._boundary = tokenizer.boundary
         self._size_of_boundary = len(tokenizer.boundary.encode("utf-8"))
         self._space_id = tokenizer.space_id

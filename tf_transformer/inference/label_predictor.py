@@ -21,8 +21,8 @@ from tf_transformer.inference.predictor import (
     no_progress,
 )
 from tf_transformer.models.encoder_only import Classifier
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
-from tf_transformer.text.tokenizer import Tokenizer
 
 SMALLEST = 1e-38  # probability, so that every score is finite
 THRESHOLD = 0.5  # a label of several is predicted above this probability
@@ -38,19 +38,19 @@ class LabelPredictor(EncoderPredictor):
 
     Args:
         model: a built `Classifier`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches; `num_hypotheses` is the number of labels of an n-best list.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
         >>> model = Classifier(tokenizer.vocabulary_size, ["de", "en"])
         >>> model.build()
-        >>> LabelPredictor(model, tokenizer, DecodeConfig()).probabilities(["a house"]).shape
+        >>> LabelPredictor(model, Codec(tokenizer), DecodeConfig()).probabilities(["a house"]).shape
         (1, 2)
     """
 
-    def __init__(self, model: Classifier, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
+    def __init__(self, model: Classifier, codec: Codec, config: DecodeConfig):
+        super().__init__(model, codec, config)
         self.inputs = ("text", "text_pair")[: model.texts]
 
     def encode(self, text: str) -> list[int]:
@@ -60,11 +60,11 @@ class LabelPredictor(EncoderPredictor):
             InputError: for a pair without a tab.
         """
         if self.model.texts == 1:
-            return self.tokenizer.encode(text)
+            return super().encode(text)
         first, tab, second = text.partition("\t")
         if not tab:
             raise InputError(f"expected two texts separated by a tab, got {text!r}.")
-        return self.tokenizer.encode(first) + self.tokenizer.encode(second)
+        return super().encode(first) + super().encode(second)
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
         """Ids (B, S) to `label` and `score` (B,) and `probabilities` (B, C)."""

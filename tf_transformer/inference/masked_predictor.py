@@ -23,8 +23,8 @@ from tf_transformer.inference.predictor import (
 from tf_transformer.inference.word_numbers import WordNumbers
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.encoder_only import MaskedLanguageModel
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class Restored(NamedTuple):
@@ -46,13 +46,13 @@ class MaskedPredictor(EncoderPredictor):
 
     Args:
         model: a built `MaskedLanguageModel`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches, and how long texts may be.
     """
 
-    def __init__(self, model: MaskedLanguageModel, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
-        self._words = WordNumbers(tokenizer)
+    def __init__(self, model: MaskedLanguageModel, codec: Codec, config: DecodeConfig):
+        super().__init__(model, codec, config)
+        self._words = WordNumbers(codec["text"])
         ids = tf.TensorSpec((None, None), tf.int32)
         self._fill = tf.function(
             own_settings()(self._restore), input_signature=[ids, ids], autograph=False
@@ -76,7 +76,7 @@ class MaskedPredictor(EncoderPredictor):
         for indices, found in self._in_parallel(run, self._batches(lengths)):
             for i, ids, *numbers in zip(indices, *map(np.asarray, found), strict=True):
                 log_probability, correct, masked = map(float, numbers)
-                text = self.tokenizer.decode(ids[: len(rows[i])])
+                text = self.codec.decode("text", ids[: len(rows[i])])
                 result[i] = Restored(text, log_probability, int(correct), int(masked), cut[i])
             progress(len(indices), sum(lengths[i] for i in indices))
         return result

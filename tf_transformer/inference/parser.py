@@ -22,6 +22,7 @@ from tf_transformer.parsing.restore import restore, restore_in_graph
 from tf_transformer.parsing.trees import clean, parse
 from tf_transformer.parsing.words import normalize, normalize_in_graph
 from tf_transformer.run.weights import load_model
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -34,7 +35,7 @@ class Parser(TextPredictor):
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer, with the actions of trees.
+        codec: its tokenizer, with the actions of trees.
         config: how to search.
 
     Raises:
@@ -47,10 +48,10 @@ class Parser(TextPredictor):
 
     output = "tree"
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        self.actions = Actions.of(tokenizer)
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
+        self.actions = Actions.of(codec["target"])
         self.symbols = {*SPECIAL_IDS, *self.actions.symbols}
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
 
     @classmethod
     def from_run(
@@ -60,10 +61,10 @@ class Parser(TextPredictor):
         return cls(*load_model(run_dir, build_model, **decode_options)).with_dtype(dtype)
 
     def encode(self, text: str) -> list[int]:
-        return self.tokenizer.encode(normalize(text))
+        return super().encode(normalize(text))
 
     def encode_target(self, text: str) -> list[int]:
-        return encode_tree(text, self.tokenizer, self.actions)
+        return encode_tree(text, self.codec["target"], self.actions)
 
     def decode(self, ids: Sequence[int], text: str) -> str:
         return restore(ids, normalize(text).split(), self.actions)
@@ -75,7 +76,7 @@ class Parser(TextPredictor):
     def graph(self, jit_compile: bool) -> ServingGraph:
         search = self.search(self.config, static_shapes=jit_compile)
         length = self.max_source_length
-        return _ParserGraph(search, self.tokenizer, length, jit_compile, self.output)
+        return _ParserGraph(search, self.codec, length, jit_compile, self.output)
 
     def n_best(
         self,
@@ -100,9 +101,9 @@ class Parser(TextPredictor):
 class _ParserGraph(ServingGraph):
     """A parser as one graph: sentences to trees. Given trees are scored in Python only."""
 
-    def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
-        super().__init__(search, tokenizer, *options)
-        self._actions = Actions.of(tokenizer)
+    def __init__(self, search: Search, codec: Codec, *options: Any):
+        super().__init__(search, codec, *options)
+        self._actions = Actions.of(codec["target"])
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
         return super().encode(normalize_in_graph(text))

@@ -24,8 +24,8 @@ from tf_transformer.inference.search import log_probabilities
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.run.weights import load_model
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class TextScore(NamedTuple):
@@ -54,7 +54,7 @@ class TextGenerator(TextPredictor):
 
     Args:
         model: the built `LanguageModel`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: how to search.
 
     Raises:
@@ -62,22 +62,22 @@ class TextGenerator(TextPredictor):
 
     Example:
         >>> from tf_transformer.text.tokenizer import BYTES, Tokenizer
-        >>> model = LanguageModel(BYTES)
+        >>> model, codec = LanguageModel(BYTES), Codec(Tokenizer.train([], BYTES))
         >>> model.build()
-        >>> generator = TextGenerator(model, Tokenizer.train([], BYTES), DecodeConfig())
+        >>> generator = TextGenerator(model, codec, DecodeConfig())
         >>> generator.score_texts(["Tom is"])[0].tokens
         7
     """
 
     output: ClassVar[str] = "continuation"
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         if config.coverage_penalty:
             raise InputError(
                 "decode.coverage_penalty needs a model that attends to a source; for a language "
                 "model it must be 0."
             )
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
         row = tf.TensorSpec((None,), tf.int32)
         self._log_probabilities = tf.function(
             lambda *inputs: log_probabilities(model, *inputs),
@@ -107,7 +107,7 @@ class TextGenerator(TextPredictor):
     def graph(self, jit_compile: bool) -> GenerationGraph:
         search = self.search(self.config, static_shapes=jit_compile)
         options = (self.max_source_length, jit_compile, self.output)
-        return GenerationGraph(search, self.tokenizer, *options)
+        return GenerationGraph(search, self.codec, *options)
 
     def n_best(
         self,
@@ -280,8 +280,8 @@ def divide(text: int, ids: list[int], scored_from: int, size: int) -> Iterator[W
             yield Window(text, before, ids[start : start + size], first)
 
 
-def build_language_model(config: Config, vocabulary_size: int, dtype: str) -> LanguageModel:
+def build_language_model(config: Config, codec: Codec, dtype: str) -> LanguageModel:
     """A new language model with all its weights."""
-    model = LanguageModel(vocabulary_size, config.model, dtype=dtype)
+    model = LanguageModel(codec.size("text"), config.model, dtype=dtype)
     model.build()
     return model

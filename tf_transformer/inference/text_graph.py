@@ -18,8 +18,8 @@ from tf_transformer.inference.search import Search, score_pairs, with_spare_hypo
 from tf_transformer.inference.valid_text import WholeCharacters, clean, without_letters
 from tf_transformer.kernels.gradient import without_own_gradients
 from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class ServingGraph(tf.Module):
@@ -32,7 +32,7 @@ class ServingGraph(tf.Module):
 
     Args:
         search: the search on ids; its configuration also bounds the micro-batches.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         max_source_length: longest source, or given target, in tokens with the end token; longer
             ones are cut.
         jit_compile: whether XLA compiles the search, for a few shapes that all batches are padded
@@ -46,7 +46,7 @@ class ServingGraph(tf.Module):
     def __init__(
         self,
         search: Search,
-        tokenizer: Tokenizer,
+        codec: Codec,
         max_source_length: int,
         jit_compile: bool,
         output: str = "prediction",
@@ -58,8 +58,8 @@ class ServingGraph(tf.Module):
         self.model = search.model
         self.config = search.config
         self._output = output
-        self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
-        self._whole_characters = WholeCharacters(tokenizer)
+        self._tokenizer = tensorflow_text.SentencepieceTokenizer(codec["source"].model)
+        self._whole_characters = WholeCharacters(codec["target"])
         self._max_source_length = max_source_length
         self._jit_compile = jit_compile
         if jit_compile:

@@ -1,4 +1,4 @@
-"""Texts in, texts out: a tokenizer, a model and a search in one."""
+"""Texts in, texts out: a codec, a model and a search in one."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -25,10 +25,10 @@ from tf_transformer.inference.search import Search, score_pairs, with_spare_hypo
 from tf_transformer.inference.text_graph import ServingGraph, write_saved_model
 from tf_transformer.machine.heap import total_memory
 from tf_transformer.machine.threads import require_threads
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean, has_letters, is_blank
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class TextPredictor(BatchPredictor):
@@ -40,7 +40,7 @@ class TextPredictor(BatchPredictor):
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: how to search.
 
     Attributes:
@@ -54,17 +54,17 @@ class TextPredictor(BatchPredictor):
     output: ClassVar[str] = "prediction"
     copies: ClassVar[bool] = False
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         if not self.copies:
             config = replace(config, copy_without_letters=False)
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
         for name in ("top_k",) if config.sampling else ("beam_size",):
-            if (value := getattr(config, name)) > tokenizer.vocabulary_size:
+            if (value := getattr(config, name)) > codec.size("target"):
                 raise InputError(
-                    f"decode.{name} ({value:,}) must be at most the {tokenizer.vocabulary_size:,} "
+                    f"decode.{name} ({value:,}) must be at most the {codec.size('target'):,} "
                     "tokens of the vocabulary."
                 )
-        self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
+        self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
         ids = tf.TensorSpec((None, None), tf.int32)
@@ -89,11 +89,12 @@ class TextPredictor(BatchPredictor):
 
     def encode_target(self, text: str) -> list[int]:
         """Ids of a given prediction, the end-of-sentence id last."""
-        return self.tokenizer.encode(text)
+        return self.codec.encode("target", text)
 
     def encode_prefix(self, text: str, prefix: str) -> list[int]:
         """Ids of the start of a prediction for a text, as `Search` takes them."""
-        return self.encode_target(prefix)[:-1] + [BOS_ID] * self.tokenizer.ends_in_space(prefix)
+        opens_word = self.codec["target"].ends_in_space(prefix)
+        return self.encode_target(prefix)[:-1] + [BOS_ID] * opens_word
 
     def decode(self, ids: Sequence[int], text: str) -> str:
         """The text of predicted ids.
@@ -102,21 +103,19 @@ class TextPredictor(BatchPredictor):
             ids: ids (L,); those after the first end-of-sentence id do not count.
             text: the text that they were predicted for.
         """
-        return self.tokenizer.decode(ids)
+        return self.codec.decode("target", ids)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search that `config` describes."""
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
-            word_starts=self.tokenizer.word_starts,
+            word_starts=self.codec["target"].word_starts,
         )
 
     def graph(self, jit_compile: bool) -> ServingGraph:
         """The graph that `save` writes."""
         search = self.search(self.config, static_shapes=jit_compile)
-        return ServingGraph(
-            search, self.tokenizer, self.max_source_length, jit_compile, self.output
-        )
+        return ServingGraph(search, self.codec, self.max_source_length, jit_compile, self.output)
 
     def n_best(
         self,
@@ -182,7 +181,7 @@ class TextPredictor(BatchPredictor):
         longest = int(length * config.max_length_ratio) + config.max_extra_length
         longest = min(longest, 2 * length + 50)  # caches grow, and most searches end by then
         cached = width * min(longest, config.max_length or longest)
-        numbers = width * self.tokenizer.vocabulary_size
+        numbers = width * self.codec.size("target")
         if self.model.config.architecture == "transformer":
             per_token = 2 * decoder.num_key_value_heads * decoder.key_dim * decoder.num_layers
             numbers += cached * (per_token + decoder.num_heads * width)
