@@ -6,6 +6,7 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_transformer.inference.valid_text import without_letters
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.decoding import NEG_INF
@@ -13,7 +14,6 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens, join_pieces
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.inference.translator import Alignment, Translator, build_model
-from tf_transformer.inference.valid_text import without_letters
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID
 from tf_transformer.text.tokenizer import Tokenizer

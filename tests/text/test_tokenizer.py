@@ -11,10 +11,10 @@ from functools import partial
 import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
+from tf_transformer.inference.valid_text import WholeCharacters, clean
 
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
-from tf_transformer.inference.valid_text import WholeCharacters, clean
 from tf_transformer.text.normalization import normalize
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.tokenizer import BYTES, Tokenizer

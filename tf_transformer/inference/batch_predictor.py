@@ -1,8 +1,10 @@
 """Texts in batches through a model: what predictors with and without a search share."""
 
+import functools
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
@@ -16,11 +18,17 @@ from tf_transformer.inference.attention_record import (
     AttentionRecord,
     Tokens,
 )
-from tf_transformer.inference.predictor import Prediction, Progress, as_texts, no_progress
+from tf_transformer.inference.predictor import (
+    PairScore,
+    Prediction,
+    Progress,
+    as_texts,
+    no_progress,
+)
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.special_ids import EOS_ID, PAD_ID
+from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
 # The fields of queries and keys of each kind of attention.
@@ -31,6 +39,30 @@ SIDES = {
 }
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
+IDS = tf.TensorSpec((None, None), tf.int32)
+STRINGS = tf.TensorSpec((None,), tf.string)
+
+
+class Traced:
+    """A function as a graph, traced when it is first needed.
+
+    A call takes half the time of a call of `tf.function`, which counts for a single sentence.
+
+    Args:
+        function: from tensors to tensors.
+        *inputs: the shapes and types of its arguments.
+    """
+
+    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
+        self._function = tf.function(function, input_signature=inputs, autograph=False)
+
+    @functools.cached_property
+    def concrete(self) -> Any:
+        """The traced function."""
+        return self._function.get_concrete_function()
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.concrete(*inputs)
 
 
 class BatchAttention(NamedTuple):
@@ -45,6 +77,8 @@ class BatchAttention(NamedTuple):
 class BatchPredictor(ABC):
     """A model and its codec.
 
+    A subclass has a `TextGraph`, which encodes and decodes, and plans batches of its rows.
+
     Args:
         model: the built model.
         codec: its tokenizers.
@@ -52,9 +86,11 @@ class BatchPredictor(ABC):
 
     Attributes:
         symbols: ids that are words of their own.
+        no_prefixes: why a prediction has no given start; "": it may have one.
     """
 
     symbols: Container[int] = SPECIAL_IDS
+    no_prefixes: ClassVar[str] = ""
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
@@ -65,10 +101,6 @@ class BatchPredictor(ABC):
         self.max_source_length = config.max_source_length
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
-
-    def encode(self, text: str) -> list[int]:
-        """Ids of a text, the end-of-sentence id last."""
-        return self.codec.encode("source", text)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -117,17 +149,64 @@ class BatchPredictor(ABC):
             prefixes: for each text the start of its prediction; "" for none. After a space a new
                 word follows.
             progress: called after each batch.
+
+        Raises:
+            InputError: for prefixes of predictions that have none.
         """
         return [n_best[0] for n_best in self.n_best(texts, prefixes, progress)]
 
-    @abstractmethod
     def n_best(
         self,
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
     ) -> list[list[Prediction]]:
-        """All predictions for each text, best first, at least one."""
+        """As a call, but all `config.num_hypotheses` predictions for each text, best first.
+
+        Their texts differ if `config.distinct` is set. At least one, and fewer than
+        `config.num_hypotheses` when there are fewer.
+
+        Raises:
+            InputError: for prefixes of predictions that have none.
+        """
+        texts = as_texts(texts)
+        if prefixes is not None:
+            if self.no_prefixes:
+                raise InputError(self.no_prefixes)
+            prefixes = as_texts(prefixes, "prefixes", texts)
+        return self._n_best(texts, prefixes, progress)
+
+    @abstractmethod
+    def _n_best(
+        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+    ) -> list[list[Prediction]]:
+        """`n_best` of a list."""
+
+    def score(
+        self, texts: Sequence[str], predictions: Sequence[str], progress: Progress = no_progress
+    ) -> list[PairScore]:
+        """The model's score of each of `predictions` for its text.
+
+        For a prediction that a search without constraints found, this is the search's own
+        score, if the tokenizer splits the text as the search did. A pair of two empty or blank
+        texts has the score 0.
+
+        Args:
+            texts: the inputs.
+            predictions: one per text.
+            progress: called after each batch.
+
+        Raises:
+            InputError: when the model has no score of a given prediction.
+        """
+        texts = as_texts(texts)
+        return self._scores(texts, as_texts(predictions, "predictions", texts), progress)
+
+    @abstractmethod
+    def _scores(
+        self, texts: list[str], predictions: list[str], progress: Progress
+    ) -> list[PairScore]:
+        """`score` of lists."""
 
     @own_settings()
     def attention(self, texts: Sequence[str], predictions: Sequence[str]) -> list[AttentionRecord]:
@@ -166,12 +245,6 @@ class BatchPredictor(ABC):
         """The pieces and words of ids of a field."""
         return Tokens.of((i for i in ids if i != PAD_ID), self.codec[field], self.symbols)
 
-    def _cut(self, rows: Iterable[list[int]]) -> tuple[list[list[int]], list[bool]]:
-        """Rows of at most `max_source_length` ids, the end token last, and whether each was cut."""
-        rows, longest = list(rows), self.max_source_length
-        cut = [len(ids) > longest for ids in rows]
-        return [ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID] for ids in rows], cut
-
     def _in_parallel(
         self, run: Callable[[Batch], Result], batches: Iterable[Batch]
     ) -> Iterator[tuple[Batch, Result]]:
@@ -203,7 +276,13 @@ class BatchPredictor(ABC):
             yield batch
 
 
-def pad(rows: list[list[int]]) -> np.ndarray:
+def rows_in(ids: tf.RaggedTensor) -> list[np.ndarray]:
+    """The rows of ids (B, None)."""
+    values, splits = ids.flat_values.numpy(), ids.row_splits.numpy().tolist()
+    return [values[start:end] for start, end in itertools.pairwise(splits)]
+
+
+def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
     """Rows of ids as one int32 array (B, L), padded at the end."""
     array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
     for target, row in zip(array, rows, strict=True):

@@ -1,7 +1,7 @@
 """Texts in, texts out: a codec, a model and a search in one."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -10,33 +10,40 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import BatchAttention, BatchPredictor, pad
+from tf_transformer.inference.batch_predictor import (
+    IDS,
+    STRINGS,
+    BatchAttention,
+    BatchPredictor,
+    Traced,
+    pad,
+    rows_in,
+)
 from tf_transformer.inference.predictor import (
     PairScore,
     Prediction,
     Progress,
     SignatureCase,
     as_texts,
-    no_progress,
+    predictions_of,
 )
-from tf_transformer.inference.search import Search, score_pairs, with_spare_hypotheses
-from tf_transformer.inference.text_graph import ServingGraph, write_saved_model
+from tf_transformer.inference.search import Search
+from tf_transformer.inference.search_graph import Inputs, Predictions, SearchGraph
+from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.machine.heap import total_memory
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.normalization import clean, has_letters, is_blank
+from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.text.special_ids import PAD_ID, UNK_ID
 
 
 class TextPredictor(BatchPredictor):
     """Predicts a text for each text by a search; `Translator` is one.
 
-    A subclass may override `encode`, `encode_target`, `decode`, `search`, `graph`, and for other
-    models `attention_batches`. Encoding and decoding have counterparts on tensors in
-    `ServingGraph`, which give equal results.
+    Texts are encoded, searched and decoded by a `SearchGraph`, as in a SavedModel. A subclass may
+    override `search`, `graph`, and for other models `attention_batches`.
 
     Args:
         model: the built model.
@@ -44,6 +51,7 @@ class TextPredictor(BatchPredictor):
         config: how to search.
 
     Attributes:
+        graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether `config.copy_without_letters` has an effect.
 
@@ -51,6 +59,7 @@ class TextPredictor(BatchPredictor):
         InputError: when the configuration names a piece that the vocabulary does not have.
     """
 
+    graph_type: ClassVar[type[SearchGraph]] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: ClassVar[bool] = False
 
@@ -67,43 +76,27 @@ class TextPredictor(BatchPredictor):
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
-        ids = tf.TensorSpec((None, None), tf.int32)
-        search = self.search(with_spare_hypotheses(config))
+        self._graph = graph = self.graph(jit_compile=False)
+        self._reads = {count: Traced(graph.read, *[STRINGS] * count) for count in (1, 2)}
         self._searches = {
-            (is_single, inputs): tf.function(
-                replace(search, absorb_memory=is_single), [ids] * inputs, autograph=False
+            (is_single, count): Traced(
+                self._in_graph(replace(graph.whole_search, absorb_memory=is_single)),
+                *(STRINGS, *[IDS] * count),
             )
             for is_single in (False, True)
-            for inputs in (1, 2)
+            for count in (1, 2)
         }
-        self._score = tf.function(
-            lambda source, target: score_pairs(model, source, target, config.length_penalty),
-            input_signature=[ids, ids],
-            autograph=False,
-        )
+        self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
+        self._score = Traced(graph.score_rows, IDS, IDS)
+
+    def _in_graph(self, search: Search) -> Callable[..., Predictions]:
+        """The search as a function from strings (R,), their ids and maybe prefixes."""
+        return lambda text, *ids: self._graph.predictions(search(*ids), text)
 
     def use_one_graph(self) -> None:
         """Traces one graph for batches of all sizes; a single sentence takes longer in it."""
-        for inputs in (1, 2):
-            self._searches[True, inputs] = self._searches[False, inputs]
-
-    def encode_target(self, text: str) -> list[int]:
-        """Ids of a given prediction, the end-of-sentence id last."""
-        return self.codec.encode("target", text)
-
-    def encode_prefix(self, text: str, prefix: str) -> list[int]:
-        """Ids of the start of a prediction for a text, as `Search` takes them."""
-        opens_word = self.codec["target"].ends_in_space(prefix)
-        return self.encode_target(prefix)[:-1] + [BOS_ID] * opens_word
-
-    def decode(self, ids: Sequence[int], text: str) -> str:
-        """The text of predicted ids.
-
-        Args:
-            ids: ids (L,); those after the first end-of-sentence id do not count.
-            text: the text that they were predicted for.
-        """
-        return self.codec.decode("target", ids)
+        for count in (1, 2):
+            self._searches[True, count] = self._searches[False, count]
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search that `config` describes."""
@@ -112,64 +105,44 @@ class TextPredictor(BatchPredictor):
             word_starts=self.codec["target"].word_starts,
         )
 
-    def graph(self, jit_compile: bool) -> ServingGraph:
+    def graph(self, jit_compile: bool) -> SearchGraph:
         """The graph that `save` writes."""
         search = self.search(self.config, static_shapes=jit_compile)
-        return ServingGraph(search, self.codec, self.max_source_length, jit_compile, self.output)
+        return self.graph_type(search, self.codec, self.max_source_length, jit_compile, self.output)
 
-    def n_best(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str] | None = None,
-        progress: Progress = no_progress,
+    def _n_best(
+        self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
-        """As a call, but all `config.num_hypotheses` predictions for each text, best first.
+        inputs = self._read(texts, prefixes)
+        ids, lengths, cut = rows_in(inputs.ids), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
+        text = inputs.text.numpy()
+        prefix_ids = rows_in(inputs.prefix) if _has_ids(inputs.prefix) else None
+        result = [
+            predictions_of([copy], [0.0], is_cut, at_limit=False)
+            for copy, is_cut in zip(inputs.copies.numpy(), cut, strict=True)
+        ]
 
-        Their texts differ if `config.distinct` is set. At least one, and fewer than
-        `config.num_hypotheses` when the search found fewer.
-        """
-        texts = as_texts(texts)
-        if prefixes is not None:
-            prefixes = as_texts(prefixes, "prefixes", texts)
-        rows, cut = self._cut(map(self.encode, texts))
-        prefix_rows = None
-        if prefixes is not None:
-            prefix_rows = list(map(self.encode_prefix, texts, prefixes))
-        result = [[Prediction("", 0.0, cut=is_cut)] for is_cut in cut]
-        shortest = self.model.shortest_source
-        lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
-        for i, text in enumerate(texts):
-            if self._is_copied(text) and not (prefixes and prefixes[i]):
-                result[i], lengths[i] = [Prediction(clean(text), 0.0)], 0
+        def run(indices: list[int]) -> Predictions:
+            rows = [ids] if prefix_ids is None else [ids, prefix_ids]
+            return self._search(text[indices], *(pad([of[i] for i in indices]) for of in rows))
 
-        def run(indices: list[int]) -> tuple[list[list[Prediction]], int]:
-            inputs = [pad([rows[i] for i in indices])]
-            if prefix_rows is not None:
-                inputs.append(pad([prefix_rows[i] for i in indices]))
-            found = self._search(*inputs)
-            ids, counts, scores = map(np.asarray, (found.ids, found.lengths, found.scores))
-            predictions = [
-                self._predictions(texts[i], ids[row], counts[row], scores[row], cut[i])
-                for row, i in enumerate(indices)
-            ]
-            return predictions, int(counts[:, 0].sum())
-
-        for indices, (predictions, tokens) in self._in_parallel(run, self._batches(lengths)):
-            for i, each in zip(indices, predictions, strict=True):
-                result[i] = each
-            progress(len(indices), tokens)
+        for indices, found in self._in_parallel(run, self._batches(lengths)):
+            for i, *row in zip(indices, found.texts, found.scores, found.at_limit, strict=True):
+                result[i] = predictions_of(row[0], row[1], cut[i], row[2])
+            progress(len(indices), int(found.tokens.sum()))
         return result
 
-    def _is_copied(self, text: str) -> bool:
-        is_text = not (is_blank(text) or has_letters(text))
-        return self.config.copy_without_letters and is_text
+    def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
+        columns = [texts] if prefixes is None else [texts, prefixes]
+        return self._reads[len(columns)](*map(as_strings, columns))
 
-    def _search(self, source: np.ndarray, *prefix: np.ndarray) -> Hypotheses:
+    def _search(self, text: np.ndarray, ids: np.ndarray, *prefix: np.ndarray) -> Predictions:
         """Searches in a graph of which only the part for batches of this kind is traced."""
-        size, length = source.shape
+        size, length = ids.shape
         self._require_memory(size, length)
         is_single = size == 1 and length <= self.model.absorbable_length
-        return self._searches[is_single, 1 + len(prefix)](source, *prefix)
+        search = self._searches[is_single, 1 + len(prefix)]
+        return Predictions(*map(np.asarray, search(tf.constant(text), ids, *prefix)))
 
     def _require_memory(self, rows: int, length: int) -> None:
         """Raises an `InputError` for a batch whose search needs more memory than there is.
@@ -194,26 +167,10 @@ class TextPredictor(BatchPredictor):
                 "decode.max_length or decode.batch_size."
             )
 
-    def score(
-        self,
-        texts: Sequence[str],
-        predictions: Sequence[str],
-        progress: Progress = no_progress,
+    def _scores(
+        self, texts: list[str], predictions: list[str], progress: Progress
     ) -> list[PairScore]:
-        """The model's score of each of `predictions` for its text.
-
-        For a prediction that a search without constraints found, this is the search's own
-        score, if the tokenizer splits the text as the search did. A pair of two empty or blank
-        texts has the score 0.
-
-        Args:
-            texts: the inputs.
-            predictions: one per text.
-            progress: called after each batch.
-        """
-        texts = as_texts(texts)
-        predictions = as_texts(predictions, "predictions", texts)
-        sources, targets, cut = self._cut_pairs(texts, predictions)
+        sources, targets, cut = self._pairs(texts, predictions)
         result = [PairScore(0.0, 0.0, is_cut) for is_cut in cut]
         for (indices, _, target), found in self._in_parallel(
             lambda batch: self._score(*batch[1:]), self._pair_batches(sources, targets)
@@ -248,41 +205,27 @@ class TextPredictor(BatchPredictor):
         """
         texts = as_texts(texts)
         n_best = self.n_best(texts)
-        best = [row[0].text for row in n_best]
-        pairs = self.score(texts, best)
-        text = {"text": list(texts)}
-        truncated = [row[0].truncated for row in n_best]
+        best = [row[0] for row in n_best]
+        targets = [prediction.text for prediction in best]
+        pairs = self.score(texts, targets)
+        flags = {name: [getattr(p, name) for p in best] for name in ("cut", "truncated")}
+        of_best: dict[str, list] = {self.output: targets, "score": [p.score for p in best]}
+        of_all: dict[str, list] = {
+            f"{self.output}s": [[p.text for p in row] for row in n_best],
+            "scores": [[p.score for p in row] for row in n_best],
+        }
+        of_pairs = {name: [getattr(p, name) for p in pairs] for name in PairScore._fields[:2]}
         return {
-            "serving_default": SignatureCase(
-                text,
-                {
-                    self.output: best,
-                    "score": [row[0].score for row in n_best],
-                    "truncated": truncated,
-                },
-            ),
-            "n_best": SignatureCase(
-                text,
-                {
-                    f"{self.output}s": [[found.text for found in row] for row in n_best],
-                    "scores": [[found.score for found in row] for row in n_best],
-                    "truncated": truncated,
-                },
-            ),
-            "score": SignatureCase(
-                {"source": list(texts), "target": best},
-                {
-                    "score": [pair.score for pair in pairs],
-                    "log_probability": [pair.log_probability for pair in pairs],
-                },
-            ),
+            "serving_default": SignatureCase({"text": texts}, of_best | flags),
+            "n_best": SignatureCase({"text": texts}, of_all | flags),
+            "score": SignatureCase({"source": texts, "target": targets}, of_pairs),
         }
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and gives strings, tokenizer and search included.
 
         Its signatures `serving_default`, `n_best` and `score` return the results of a call,
-        `n_best` and `score` of this predictor; see `ServingGraph`.
+        `n_best` and `score` of this predictor; see `SearchGraph`.
 
         Args:
             path: the folder to make.
@@ -292,42 +235,31 @@ class TextPredictor(BatchPredictor):
         require_threads()
         write_saved_model(self.graph(jit_compile), path)
 
-    def _predictions(self, text: str, ids, lengths, scores, is_cut: bool) -> list[Prediction]:
-        """The predictions for one text: its hypotheses (W, L), without the missing ones."""
-        count = max(1, int((lengths > 0).sum()))
-        at_limit = bool(lengths[0] > 0 and EOS_ID not in ids[0])
-        found = [
-            Prediction(self.decode(row, text), float(score), cut=is_cut, at_limit=at_limit)
-            for row, score in zip(ids[:count], scores[:count], strict=True)
-        ]
-        if self.config.distinct:
-            best: dict[str, Prediction] = {}
-            for each in found:
-                best.setdefault(each.text, each)
-            found = list(best.values())
-        return found[: self.config.num_hypotheses]
-
     def pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
         """Batches of pairs of texts: their indices, source ids and target ids."""
-        sources, targets, _ = self._cut_pairs(texts, predictions)
+        sources, targets, _ = self._pairs(texts, predictions)
         return self._pair_batches(sources, targets)
 
-    def _cut_pairs(
+    def _pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> tuple[list[list[int]], list[list[int]], list[bool]]:
+    ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of texts and of given predictions, and whether one of both was cut."""
-        sources, cut = self._cut(map(self.encode, texts))
-        targets, target_cut = self._cut(map(self.encode_target, predictions))
-        return sources, targets, [any(pair) for pair in zip(cut, target_cut, strict=True)]
+        *ids, cut = self._read_pairs(as_strings(texts), as_strings(predictions))
+        sources, targets = map(rows_in, ids)
+        return sources, targets, cut.numpy().tolist()
 
     def _pair_batches(
-        self, sources: list[list[int]], targets: list[list[int]]
+        self, sources: list[np.ndarray], targets: list[np.ndarray]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
             yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
+
+
+def _has_ids(ids: tf.RaggedTensor | None) -> bool:
+    return ids is not None and bool(len(ids.flat_values))
 
 
 def read_ids(target: np.ndarray) -> np.ndarray:

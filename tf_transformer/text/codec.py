@@ -5,9 +5,13 @@ import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tf_transformer.errors import InputError
 from tf_transformer.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tf_transformer.text.graph_codec import GraphCodec
 
 FILE = "tokenizer.model"  # of all fields; tokenizer.source.model and so on are of one field each
 _NAME = re.compile(r"tokenizer\.(?:(\w+)\.)?model")
@@ -106,6 +110,13 @@ class Codec:
     def decode(self, field: str, ids: Sequence[int]) -> str:
         """The text of ids of a field, up to the first end-of-sentence id."""
         return self[field].decode(ids)
+
+    def in_graph(self) -> "GraphCodec":
+        """The same on tensors of strings, for predictions and exports."""
+        # Imported here because commands read a run's files without TensorFlow.
+        from tf_transformer.text.graph_codec import GraphCodec
+
+        return GraphCodec(self.tokenizers)
 
     def __str__(self) -> str:
         """For people, like "vocabulary 8,000"."""
