@@ -1,16 +1,19 @@
 """A translation whose source and target have a vocabulary each, from training to every export."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 from conftest import small_config, stored_weights
 
 from tf_transformer import tasks
-from tf_transformer.commands import evaluate, export
+from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.config import Config, DataConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export import to_ctranslate2
+from tf_transformer.inference.attention_record import read_json
+from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import checkpoints_in
@@ -106,6 +109,30 @@ def test_constraints_and_prefixes_are_of_the_target(translator):
     assert excluded.excluded_ids == (translator.codec["target"].piece_to_id("▁д"),)
 
 
+def test_its_translations_are_aligned_and_shown(run, tmp_path):
+    """Pieces of each side number the links, and label the attention."""
+    source, output, links, attention = (
+        tmp_path / name for name in ("in.txt", "out.txt", "links.txt", "attention.json")
+    )
+    source.write_text("".join(f"{text}\n" for text in TEXTS), "utf-8")
+    files = {"output": output, "alignments_output": links, "attention_output": attention}
+    translate.main(
+        *(str(run), str(source)),
+        **{name: str(path) for name, path in files.items()},
+        **{"alignment_unit": "pieces", "max_length": 5},
+    )
+    codec = RunFolder(run).load_codec()
+    lines = [path.read_text("utf-8").split("\n")[:-1] for path in (output, links)]
+    records = read_json(attention.read_text("utf-8"))
+    for text, translation, row, record in zip(TEXTS, *lines, records, strict=True):
+        (cross,) = (each for each in record.maps if each.kind == "cross")
+        sides = (("source", text, cross.keys), ("target", translation, cross.queries))
+        for field, line, tokens in sides:
+            assert tokens.pieces == list(map(codec[field].piece, codec.encode(field, line)))
+        count = len(cross.queries.pieces) - 1 if text else 0
+        assert [int(link.split("-")[1]) for link in row.split()] == list(range(count))
+
+
 def test_it_is_evaluated(run, tmp_path, capsys):
     (tmp_path / "source").write_text("twenty-one\n", "utf-8")
     (tmp_path / "target").write_text("двадцять один\n", "utf-8")
@@ -117,6 +144,10 @@ def test_a_saved_model_gives_the_runs_answers_in_a_session(run, tmp_path, capsys
     """The export compares all signatures in a fresh process; a wrong tokenizer fails it."""
     export.main(str(run), str(tmp_path / "1"), num_hypotheses=2, max_source_length=64)
     assert "sentences checked in a session" in capsys.readouterr().out
+    facts = json.loads((tmp_path / "1" / METADATA).read_text("utf-8"))["tokenizer"]
+    codec = RunFolder(run).load_codec()
+    sizes = {field: facts[field]["vocabulary_size"] for field in codec.tokenizers}
+    assert sizes == {field: codec.size(field) for field in ("source", "target")}
 
 
 def test_ctranslate2_scores_as_the_run(translator, tmp_path):

@@ -66,7 +66,7 @@ def initialize(model: keras.Model, config: Config) -> None:
     must_agree = {
         name: values
         for name, values in source.differences(config).items()
-        if name in ("data.vocabulary_size", "data.vocabularies", "data.normalization")
+        if name in ("data.vocabulary_size", "data.normalization")
         or (name.startswith("model.") and name.removeprefix("model.") not in MAY_DIFFER)
     }
     if must_agree:
