@@ -416,13 +416,14 @@ def test_signatures_are_batch_major_and_named(saved_model):
     contract = {
         "serving_default": (
             ["text"],
-            {"translation": text, "score": number, "truncated": flag},
+            {"translation": text, "score": number, "cut": flag, "truncated": flag},
         ),
         "n_best": (
             ["text"],
             {
                 "translations": (tf.string, [None, 1]),
                 "scores": (tf.float32, [None, 1]),
+                "cut": flag,
                 "truncated": flag,
             },
         ),

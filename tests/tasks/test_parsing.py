@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from parsing.plain_restore import normalize
 
 from tf_transformer import kernels
 from tf_transformer.commands import evaluate, translate
@@ -83,8 +84,9 @@ def test_a_word_that_looks_like_an_action_is_a_word(linearization):
     actions = Actions.of(tokenizer)
     assert np.equal(actions.kinds[encoded["tree"][0]], WORD).sum() == 3
     ids = encoded["tree"][0]
-    restored = restore(ids, ["<word>", "<unk>", "</s>"], actions)
-    assert parse(restored, "here").leaves() == ["<word>", "<unk>", "</s>"]
+    words = tf.constant([["<word>", "<unk>", "</s>"]])
+    (restored,) = restore(tf.constant([ids]), words, actions).numpy()
+    assert parse(restored.decode(), "here").leaves() == ["<word>", "<unk>", "</s>"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -136,7 +138,7 @@ def test_cut_lines_are_those_whose_sentence_the_model_did_not_read_whole(
     parser, folder, tmp_path, capsys
 ):
     """A bracket becomes five characters before the sentence is divided into pieces."""
-    lengths = [len(parser.encode(text)) for text in SENTENCES]
+    lengths = [len(parser.tokenizer.encode(normalize(text))) for text in SENTENCES]
     longest = sorted(lengths)[2]
     lines = [str(n) for n, length in enumerate(lengths, 1) if length > longest]
     assert len(parser.tokenizer.encode(SENTENCES[0])) < lengths[0]
@@ -194,9 +196,9 @@ def test_an_unrestricted_search_gives_trees_too_and_given_trees_are_scored(folde
     assert parser.score(["dog saw"], [new])[0].log_probability < 0
 
 
-def test_options_that_do_not_fit_are_errors(folder):
+def test_options_that_do_not_fit_are_errors(parser, folder):
     with pytest.raises(InputError, match="leave out --prefixes"):
-        Parser.n_best(None, ["a"], ["(S"])
+        parser.n_best(["a"], ["(S"])
     with pytest.raises(InputError, match="give --reference, bracket files"):
         PARSING.load_test(Config(), "", "")
     with pytest.raises(InputError, match=r"give data\.train_file"):

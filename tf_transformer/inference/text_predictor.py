@@ -126,10 +126,12 @@ class TextPredictor(BatchPredictor):
             rows = [ids] if prefix_ids is None else [ids, prefix_ids]
             return self._search(text[indices], *(pad([of[i] for i in indices]) for of in rows))
 
-        for indices, found in self._in_parallel(run, self._batches(lengths)):
-            for i, *row in zip(indices, found.texts, found.scores, found.at_limit, strict=True):
-                result[i] = predictions_of(row[0], row[1], cut[i], row[2])
-            progress(len(indices), int(found.tokens.sum()))
+        for indices, batch in self._in_parallel(run, self._batches(lengths)):
+            for row, i in enumerate(indices):
+                result[i] = predictions_of(
+                    batch.texts[row], batch.scores[row], cut[i], batch.at_limit[row]
+                )
+            progress(len(indices), int(batch.tokens.sum()))
         return result
 
     def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
@@ -207,17 +209,23 @@ class TextPredictor(BatchPredictor):
         n_best = self.n_best(texts)
         best = [row[0] for row in n_best]
         targets = [prediction.text for prediction in best]
-        pairs = self.score(texts, targets)
-        flags = {name: [getattr(p, name) for p in best] for name in ("cut", "truncated")}
-        of_best: dict[str, list] = {self.output: targets, "score": [p.score for p in best]}
-        of_all: dict[str, list] = {
-            f"{self.output}s": [[p.text for p in row] for row in n_best],
-            "scores": [[p.score for p in row] for row in n_best],
+        scores = self.score(texts, targets)
+        flags: dict[str, list] = {
+            "cut": [prediction.cut for prediction in best],
+            "truncated": [prediction.truncated for prediction in best],
         }
-        of_pairs = {name: [getattr(p, name) for p in pairs] for name in PairScore._fields[:2]}
+        of_best = {self.output: targets, "score": [prediction.score for prediction in best]}
+        of_all = {
+            f"{self.output}s": [[prediction.text for prediction in row] for row in n_best],
+            "scores": [[prediction.score for prediction in row] for row in n_best],
+        }
+        of_pairs = {
+            "score": [pair.score for pair in scores],
+            "log_probability": [pair.log_probability for pair in scores],
+        }
         return {
-            "serving_default": SignatureCase({"text": texts}, of_best | flags),
-            "n_best": SignatureCase({"text": texts}, of_all | flags),
+            "serving_default": SignatureCase({"text": texts}, flags | of_best),
+            "n_best": SignatureCase({"text": texts}, flags | of_all),
             "score": SignatureCase({"source": texts, "target": targets}, of_pairs),
         }
 

@@ -1,7 +1,7 @@
 """SentencePiece, by BPE or unigrams, with one vocabulary and byte fallback; or bytes alone.
 
-Training data is encoded by the `sentencepiece` package; predictions and exports by tensorflow-text's op
-on the same model file, `GraphTokenizer`. Both give the same ids.
+Training data is encoded by the `sentencepiece` package, and texts of predictions by tensorflow-text's
+op on the same model file (`GraphTokenizer`). Both give the same ids.
 
 Text changes as follows. A run of spaces becomes one space, and spaces at the ends are removed;
 U+2581, SentencePiece's own character for a space, is decoded as a space; NUL is removed. A blank
