@@ -42,10 +42,11 @@ class LabelPredictor(EncoderPredictor):
         config: the sizes of batches; `num_hypotheses` is the number of labels of an n-best list.
 
     Example:
-        >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
-        >>> model = Classifier(tokenizer.vocabulary_size, ["de", "en"])
+        >>> from tf_transformer.text.tokenizer import Tokenizer
+        >>> codec = Codec(Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300))
+        >>> model = Classifier(codec.size("text"), ["de", "en"])
         >>> model.build()
-        >>> LabelPredictor(model, Codec(tokenizer), DecodeConfig()).probabilities(["a house"]).shape
+        >>> LabelPredictor(model, codec, DecodeConfig()).probabilities(["a house"]).shape
         (1, 2)
     """
 
