@@ -416,8 +416,10 @@ class DataConfig:
         max_length: longest sentence in tokens, on either side; longer pairs are skipped (a
             language model learns from all windows of a longer line). 0: 256, or batch_tokens when
             that is smaller.
-        vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few. 261:
-            each byte is a token, and nothing is learned.
+        vocabularies: shared: one vocabulary of all texts; separate, for translation: one of each
+            side, for languages with different scripts. Needs another model.tie_embeddings than all.
+        vocabulary_size: tokens in the vocabulary, or in each of two; fewer when the text has too
+            few. 261: each byte is a token, and nothing is learned.
         segmentation: how SentencePiece divides words: bpe (byte pairs, as the paper for En-De), or
             unigram, whose pieces are chosen by their likelihood as word pieces are (the paper for
             En-Fr).
@@ -460,6 +462,7 @@ class DataConfig:
     cache_dir: str = ""
     shard_pairs: int = 250_000
     max_length: int = 0
+    vocabularies: Literal["shared", "separate"] = "shared"
     vocabulary_size: int = 8000
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0
@@ -780,6 +783,12 @@ class Config:
             raise InputError(
                 f"data.max_length ({self.data.max_length}) is beyond the learned position table "
                 f"(model.max_length {self.model.max_length})."
+            )
+        if self.data.vocabularies == "separate" and self.model.tie_embeddings == "all":
+            raise InputError(
+                "model.tie_embeddings all is one matrix for source and target, and "
+                "data.vocabularies separate gives each a vocabulary of its own. Give "
+                "--model.tie_embeddings target (or none), or --data.vocabularies shared."
             )
 
     def differences(self, other: "Config") -> dict[str, tuple[object, object]]:

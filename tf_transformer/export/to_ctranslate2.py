@@ -6,6 +6,9 @@ CTranslate2 is an inference engine for CPUs and GPUs that does not need TensorFl
     tokenizer.model                                   the SentencePiece model
     search.json                                       search options, for run_in_ctranslate2.py
 
+A model with two vocabularies has the files source_vocabulary.json and target_vocabulary.json, and
+tokenizer.source.model and tokenizer.target.model, instead.
+
 CTranslate2's layers compute the same functions as this project's, so the weights only change
 places. Three values replace CTranslate2's defaults: the size of a head, which need not be
 d_model / num_heads; the ε of layer norms; and the position encodings, stored as a table, because
@@ -74,8 +77,8 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     # CTranslate2 needs torch to convert float32 to bfloat16, but accepts bfloat16 arrays.
     dtype = np.dtype(ml_dtypes.bfloat16 if quantization == "bfloat16" else np.float32)
     spec = specification(translator.model, count, dtype)
-    pieces = vocabulary(translator.tokenizer)
-    spec.register_source_vocabulary(pieces)
+    pieces = vocabulary(translator.codec["target"])
+    spec.register_source_vocabulary(vocabulary(translator.codec["source"]))
     spec.register_target_vocabulary(pieces)
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
@@ -87,7 +90,7 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
-    (folder / "tokenizer.model").write_bytes(translator.tokenizer.model)
+    translator.codec.save(folder)
     search = json.dumps(search_options(translator), indent=1, ensure_ascii=False)
     (folder / "search.json").write_text(search + "\n", "utf-8")
 

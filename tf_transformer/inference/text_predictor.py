@@ -1,4 +1,4 @@
-"""Texts in, texts out: a tokenizer, a model and a search in one."""
+"""Texts in, texts out: a codec, a model and a search in one."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -33,10 +33,10 @@ from tf_transformer.inference.search_graph import Inputs, Predictions, SearchGra
 from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.machine.heap import total_memory
 from tf_transformer.machine.threads import require_threads
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class TextPredictor(BatchPredictor):
@@ -47,7 +47,7 @@ class TextPredictor(BatchPredictor):
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: how to search.
 
     Attributes:
@@ -63,17 +63,17 @@ class TextPredictor(BatchPredictor):
     output: ClassVar[str] = "prediction"
     copies: ClassVar[bool] = False
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         if not self.copies:
             config = replace(config, copy_without_letters=False)
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
         for name in ("top_k",) if config.sampling else ("beam_size",):
-            if (value := getattr(config, name)) > tokenizer.vocabulary_size:
+            if (value := getattr(config, name)) > codec.size("target"):
                 raise InputError(
-                    f"decode.{name} ({value:,}) must be at most the {tokenizer.vocabulary_size:,} "
+                    f"decode.{name} ({value:,}) must be at most the {codec.size('target'):,} "
                     "tokens of the vocabulary."
                 )
-        self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
+        self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
         self._graph = graph = self.graph(jit_compile=False)
@@ -102,15 +102,13 @@ class TextPredictor(BatchPredictor):
         """The search that `config` describes."""
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
-            word_starts=self.tokenizer.word_starts,
+            word_starts=self.codec["target"].word_starts,
         )
 
     def graph(self, jit_compile: bool) -> SearchGraph:
         """The graph that `save` writes."""
         search = self.search(self.config, static_shapes=jit_compile)
-        return self.graph_type(
-            search, self.tokenizer, self.max_source_length, jit_compile, self.output
-        )
+        return self.graph_type(search, self.codec, self.max_source_length, jit_compile, self.output)
 
     def _n_best(
         self, texts: list[str], prefixes: list[str] | None, progress: Progress
@@ -158,7 +156,7 @@ class TextPredictor(BatchPredictor):
         longest = int(length * config.max_length_ratio) + config.max_extra_length
         longest = min(longest, 2 * length + 50)  # caches grow, and most searches end by then
         cached = width * min(longest, config.max_length or longest)
-        numbers = width * self.tokenizer.vocabulary_size
+        numbers = width * self.codec.size("target")
         if self.model.config.architecture == "transformer":
             per_token = 2 * decoder.num_key_value_heads * decoder.key_dim * decoder.num_layers
             numbers += cached * (per_token + decoder.num_heads * width)

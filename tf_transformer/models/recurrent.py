@@ -18,6 +18,7 @@ from tf_transformer.layers.recurrent import (
     RecurrentDecoder,
 )
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
+from tf_transformer.models.transformer import check_sizes
 from tf_transformer.text.special_ids import PAD_ID
 
 DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
@@ -40,8 +41,9 @@ class RecurrentModel(keras.Model):
     `dropout_rate` (on embeddings, between encoder layers and on outputs) and `tie_embeddings`.
 
     Args:
-        vocabulary_size: number of token ids, V.
+        vocabulary_size: number of token ids of the target, V, and of the source.
         config: sizes and variants; a `ModelConfig`, or its fields as a dict.
+        source_vocabulary_size: as of `Transformer`.
 
     Call arguments:
         inputs: (source, target), int tensors (B, S) and (B, T); 0 is padding, anywhere.
@@ -65,10 +67,18 @@ class RecurrentModel(keras.Model):
     shortest_source = 2
     absorbable_length = 0  # there are no matrices to absorb
 
-    def __init__(self, vocabulary_size: int, config: ModelConfig | dict, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        config: ModelConfig | dict,
+        source_vocabulary_size: int | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.config = config = ModelConfig(**config) if isinstance(config, dict) else config
         self.vocabulary_size = vocabulary_size
+        self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
+        check_sizes(self.source_vocabulary_size, vocabulary_size, config)
         encoder, decoder, policy = config.encoder, config.decoder, self.dtype_policy
         if config.architecture not in DECODERS or encoder.d_model % 2:
             raise ValueError(
@@ -85,21 +95,23 @@ class RecurrentModel(keras.Model):
         self.decoder = DECODERS[config.architecture](
             decoder.num_layers, decoder.d_model, dtype=policy, name="decoder"
         )
-        self.target_embedding = self._embedding("target_embedding", decoder.d_model)
+        sizes = (self.source_vocabulary_size, encoder.d_model)
+        target_sizes = (vocabulary_size, decoder.d_model)
+        self.target_embedding = self._embedding("target_embedding", *target_sizes)
         self.source_embedding = (
             self.target_embedding
             if config.tie_embeddings == "all"
-            else self._embedding("source_embedding", encoder.d_model)
+            else self._embedding("source_embedding", *sizes)
         )
         self.output_embedding = (
-            self._embedding("output_embedding", decoder.d_model)
+            self._embedding("output_embedding", *target_sizes)
             if config.tie_embeddings == "none"
             else self.target_embedding
         )
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
 
-    def _embedding(self, name: str, d_model: int) -> TokenEmbedding:
-        return TokenEmbedding(self.vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
+    def _embedding(self, name: str, vocabulary_size: int, d_model: int) -> TokenEmbedding:
+        return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape=None):
         """Makes all weights; they do not depend on the shapes of inputs."""
@@ -114,7 +126,7 @@ class RecurrentModel(keras.Model):
 
     def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Source ids (B, S) to memory (B, S, D'), 0 at padding."""
-        require_tokens_first(source, self.vocabulary_size)
+        require_tokens_first(source, self.source_vocabulary_size)
         if source.shape[1] == 0:
             raise InputError("expected at least one position in a source, got none.")
         mask = ops.not_equal(source, PAD_ID)
@@ -127,7 +139,7 @@ class RecurrentModel(keras.Model):
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        source, _ = tokens_first(inputs[0], self.vocabulary_size)
+        source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
         target, places = tokens_first(inputs[1], self.vocabulary_size)
         states = self.run((source, target), training=training).states
         return self.output_embedding.logits(put_back(states, places))
@@ -158,6 +170,7 @@ class RecurrentModel(keras.Model):
     def get_config(self):
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
+            "source_vocabulary_size": self.source_vocabulary_size,
             "config": {name: getattr(self.config, name) for name in ModelConfig.__match_args__},
         }
 

@@ -75,7 +75,7 @@ class Transformer(keras.Model):
         self.config = config = config or ModelConfig()
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
-        _check_sizes(self.source_vocabulary_size, vocabulary_size, config)
+        check_sizes(self.source_vocabulary_size, vocabulary_size, config)
         source_position, target_position = (
             make_position(config, stack, is_causal, dtype=self.dtype_policy, name=name)
             for stack, is_causal, name in (
@@ -275,7 +275,8 @@ def make_position(
     return ENCODINGS[config.position](max_length=config.max_length, **sizes, **layer_options)
 
 
-def _check_sizes(source_size: int, target_size: int, config: ModelConfig) -> None:
+def check_sizes(source_size: int, target_size: int, config: ModelConfig) -> None:
+    """Raises a `ValueError` for sizes of vocabularies that a model cannot have."""
     if min(source_size, target_size) <= 0:
         raise ValueError(
             f"vocabulary sizes must be positive, got {target_size} (target) and {source_size} "
