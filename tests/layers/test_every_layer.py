@@ -185,14 +185,14 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
         layers.RotaryPosition(),
         layers.AlibiPosition(),
         layers.Dropout(0.1),
-        layers.EncoderLayer(2, 3, 11, dropout_rate=0.1),
-        layers.MultiHeadAttention(2, 3),
-        layers.FeedForward(11),
+        layers.EncoderLayer(num_heads=2, key_dim=3, d_ff=11, dropout_rate=0.1),
+        layers.MultiHeadAttention(num_heads=2, key_dim=3),
+        layers.FeedForward(d_ff=11),
         layers.LayerNorm(),
         layers.RMSNorm(),
-        layers.Encoder(2, num_heads=2, key_dim=3, d_ff=11, norm_first=True),
-        layers.DecoderLayer(2, 3, 11, has_cross_attention=False),
-        layers.Decoder(1, num_heads=2, key_dim=3, d_ff=11, has_cross_attention=False),
+        layers.Encoder(num_layers=2, num_heads=2, key_dim=3, d_ff=11, norm_first=True),
+        layers.DecoderLayer(num_heads=2, key_dim=3, d_ff=11, has_cross_attention=False),
+        layers.Decoder(num_layers=1, num_heads=2, key_dim=3, d_ff=11, has_cross_attention=False),
     ]
     of_one_input = {case.layer for case in CASES if len(case.inputs) == 1}
     # Their weights act on scores, not on the output of the layer alone.
@@ -261,7 +261,7 @@ class WithAttention(keras.layers.Layer):
         self.decoder.build(x_shape, memory_shape)
 
     def call(self, x, memory):
-        found = self.decoder.run(x, self.decoder.same_memory(memory))
+        found = self.decoder.run(x, memory)
         return found.output, found.attention[-1], found.cross_attention[-1]
 
     def get_config(self):

@@ -70,6 +70,7 @@ class TextGenerator(TextPredictor):
     """
 
     output: ClassVar[str] = "continuation"
+    shortest_source: ClassVar[int] = 1
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
         if config.coverage_penalty:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -55,18 +56,19 @@ class ServingGraph(tf.Module):
         # Imported here because training and translation do not need tensorflow-text.
         import tensorflow_text
 
-        self.model = search.model
+        self.model: Any = search.model
         self.config = search.config
         self._output = output
         self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
         self._whole_characters = WholeCharacters(tokenizer)
         self._max_source_length = max_source_length
+        self._shortest_source = search.shortest_source
         self._jit_compile = jit_compile
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long, and
             # transposing it in each call takes as long as several steps. The export stores both.
-            projection = self.model.output_embedding.projection()
-            self._output_projection = tf.Variable(projection, trainable=False)
+            transposed = self.model.output_embedding.transposed()
+            self._transposed = tf.Variable(transposed, trainable=False)
         spare = replace(search, config=with_spare_hypotheses(self.config))
         self._search = self._best = self._in_parts(spare)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
@@ -123,11 +125,15 @@ class ServingGraph(tf.Module):
         """The search, compiled by XLA for few shapes if `jit_compile` is set."""
         if not self._jit_compile:
             return search
-        compiled = tf.function(search.__call__, jit_compile=True, autograph=False)
+
+        @tf.function(jit_compile=True, autograph=False)
+        def compiled(source: tf.Tensor, transposed: tf.Tensor) -> Hypotheses:
+            with self.model.output_embedding.with_transposed(transposed):
+                return search(source)
 
         def search_padded(source: tf.Tensor) -> Hypotheses:
             source_in_shape = pad_to_shape(source, self._max_source_length)
-            found = compiled(source_in_shape, output_projection=self._output_projection.value())
+            found = compiled(source_in_shape, self._transposed.value())
             return Hypotheses(*(field[: tf.shape(source)[0]] for field in found))
 
         return search_padded
@@ -154,7 +160,7 @@ class ServingGraph(tf.Module):
             return self._max_rows(length)
 
         lengths = _lengths(sources)
-        searched = lengths >= self.model.shortest_source
+        searched = lengths >= self._shortest_source
         result = tf.fill((tf.size(text), count), "")
         if self.config.copy_without_letters:
             copied = without_letters(text)

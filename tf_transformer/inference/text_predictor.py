@@ -46,6 +46,7 @@ class TextPredictor(BatchPredictor):
     Attributes:
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether `config.copy_without_letters` has an effect.
+        shortest_source: of the search; see `Search`.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -53,6 +54,7 @@ class TextPredictor(BatchPredictor):
 
     output: ClassVar[str] = "prediction"
     copies: ClassVar[bool] = False
+    shortest_source: ClassVar[int] = 2
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
         if not self.copies:
@@ -70,22 +72,13 @@ class TextPredictor(BatchPredictor):
         ids = tf.TensorSpec((None, None), tf.int32)
         search = self.search(with_spare_hypotheses(config))
         self._searches = {
-            (is_single, inputs): tf.function(
-                replace(search, absorb_memory=is_single), [ids] * inputs, autograph=False
-            )
-            for is_single in (False, True)
-            for inputs in (1, 2)
+            inputs: tf.function(search, [ids] * inputs, autograph=False) for inputs in (1, 2)
         }
         self._score = tf.function(
             lambda source, target: score_pairs(model, source, target, config.length_penalty),
             input_signature=[ids, ids],
             autograph=False,
         )
-
-    def use_one_graph(self) -> None:
-        """Traces one graph for batches of all sizes; a single sentence takes longer in it."""
-        for inputs in (1, 2):
-            self._searches[True, inputs] = self._searches[False, inputs]
 
     def encode_target(self, text: str) -> list[int]:
         """Ids of a given prediction, the end-of-sentence id last."""
@@ -109,6 +102,7 @@ class TextPredictor(BatchPredictor):
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
             word_starts=self.tokenizer.word_starts,
+            shortest_source=self.shortest_source,
         )
 
     def graph(self, jit_compile: bool) -> ServingGraph:
@@ -137,7 +131,7 @@ class TextPredictor(BatchPredictor):
         if prefixes is not None:
             prefix_rows = list(map(self.encode_prefix, texts, prefixes))
         result = [[Prediction("", 0.0, cut=is_cut)] for is_cut in cut]
-        shortest = self.model.shortest_source
+        shortest = self.shortest_source
         lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
         for i, text in enumerate(texts):
             if self._is_copied(text) and not (prefixes and prefixes[i]):
@@ -166,11 +160,8 @@ class TextPredictor(BatchPredictor):
         return self.config.copy_without_letters and is_text
 
     def _search(self, source: np.ndarray, *prefix: np.ndarray) -> Hypotheses:
-        """Searches in a graph of which only the part for batches of this kind is traced."""
-        size, length = source.shape
-        self._require_memory(size, length)
-        is_single = size == 1 and length <= self.model.absorbable_length
-        return self._searches[is_single, 1 + len(prefix)](source, *prefix)
+        self._require_memory(*source.shape)
+        return self._searches[1 + len(prefix)](source, *prefix)
 
     def _require_memory(self, rows: int, length: int) -> None:
         """Raises an `InputError` for a batch whose search needs more memory than there is.

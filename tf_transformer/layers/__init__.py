@@ -2,9 +2,8 @@
 
 import keras  # noqa: F401  first: see tf_transformer/registration.py
 
-from tf_transformer.layers.attention import MultiHeadAttention
+from tf_transformer.layers.attention import Attended, MultiHeadAttention
 from tf_transformer.layers.block import BlockOutput, DecoderLayer, EncoderLayer
-from tf_transformer.layers.cache import Attended, KeyValue, Memory
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.feed_forward import FeedForward
@@ -26,6 +25,7 @@ from tf_transformer.layers.relative_position import (
 )
 from tf_transformer.layers.residual import Residual
 from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
+from tf_transformer.layers.stored import KeyValue
 
 __all__ = [
     "AlibiPosition",
@@ -41,7 +41,6 @@ __all__ = [
     "LayerDrop",
     "LayerNorm",
     "LearnedPosition",
-    "Memory",
     "MultiHeadAttention",
     "PositionEncoding",
     "Positions",

@@ -1,20 +1,19 @@
 """Position-wise feed-forward network (paper section 3.3)."""
 
-from typing import Literal
+from typing import Any, ClassVar
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.gradient import silu
+from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.initializers import ConcatenatedInitializer
 
-Activation = Literal["relu", "gelu", "swiglu"]
-
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(ConfiguredLayer):
     """FFN(x) = max(0, x W₁ + b₁) W₂ + b₂ at every position (paper equation 2).
 
     Options in place of max(0, h), the paper's `relu`:
@@ -25,9 +24,10 @@ class FeedForward(keras.layers.Layer):
       layer, so there are three matrices of D·F numbers instead of two: 2/3 of F keeps the size.
 
     Args:
-        d_ff: size of the hidden layer, F.
-        dropout_rate: dropout on the hidden layer (an option; the paper has none).
-        activation: `relu`, `gelu` or `swiglu`.
+        config: the configuration of the stack, or its fields by name. The layer reads `d_ff`, F,
+            `activation`, and `feed_forward_dropout_rate` on the hidden layer, which the paper has
+            not; its short name is `dropout_rate`.
+        **options: see `ConfiguredLayer`.
 
     Call arguments:
         x: float tensor (B, T, D).
@@ -39,13 +39,11 @@ class FeedForward(keras.layers.Layer):
 
     # Differs from Shazeer 2020: a gated unit has biases too, as equation 2 has.
 
-    def __init__(
-        self, d_ff: int, dropout_rate: float = 0.0, activation: Activation = "relu", **kwargs
-    ):
-        super().__init__(**kwargs)
-        self.d_ff = d_ff
-        self.dropout_rate = dropout_rate
-        self.activation = activation
+    short_names: ClassVar = {"dropout_rate": "feed_forward_dropout_rate"}
+
+    def __init__(self, config: Config = None, **options: Any):
+        super().__init__(config, **options)
+        d_ff, activation = self.config.d_ff, self.config.activation
         self.is_gated = activation == "swiglu"  # W₁ and V are then one variable
         fill = [keras.initializers.GlorotUniform() for _ in range(2)] if self.is_gated else []
         self.hidden = keras.layers.Dense(
@@ -57,14 +55,14 @@ class FeedForward(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="hidden",
         )
-        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
+        self.dropout = Dropout(self.config.feed_forward_dropout_rate, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         self.hidden.build(input_shape)
         self.output_projection = keras.layers.Dense(
             input_shape[-1], dtype=self.dtype_policy, name="output"
         )
-        self.output_projection.build((*input_shape[:-1], self.d_ff))
+        self.output_projection.build((*input_shape[:-1], self.config.d_ff))
 
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
         hidden = self.hidden(flatten_positions(x))  # (B·T, F), twice F with a gate
@@ -76,7 +74,3 @@ class FeedForward(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        options = {"d_ff": self.d_ff, "dropout_rate": self.dropout_rate}
-        return super().get_config() | options | {"activation": self.activation}

@@ -5,10 +5,13 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer.config import ModelConfig
+from tf_transformer.errors import InputError
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.relative_position import (
     AlibiPosition,
@@ -23,6 +26,7 @@ __all__ = [
     "PositionEncoding",
     "Positions",
     "SinusoidalPosition",
+    "make_position",
     "sinusoids",
 ]
 
@@ -111,14 +115,34 @@ class LearnedPosition(PositionEncoding):
         return super().get_config() | {"max_length": self.max_length}
 
 
-# The values of `model.position`: from max_length, Keras' layer arguments and, for `relative` and
-# `t5`, the sizes of attention to an encoding.
+# The values of `model.position`: from the configuration of a stack, whether it is causal, and
+# arguments of Keras' layers.
 ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
-    "sinusoidal": lambda max_length, **options: SinusoidalPosition(**options),
-    "learned": LearnedPosition,
-    "rotary": lambda max_length, **options: RotaryPosition(**options),
-    "relative": lambda max_length, **options: RelativePosition(**options),
-    "t5": lambda max_length, **options: T5Position(**options),
-    "alibi": lambda max_length, **options: AlibiPosition(**options),
-    "none": lambda max_length, **options: PositionEncoding(**options),
+    "sinusoidal": lambda config, is_causal, **options: SinusoidalPosition(**options),
+    "learned": lambda config, is_causal, **options: LearnedPosition(config.max_length, **options),
+    "rotary": lambda config, is_causal, **options: RotaryPosition(**options),
+    "relative": lambda config, is_causal, **options: RelativePosition(
+        config.key_dim, config.max_relative_distance, **options
+    ),
+    "t5": lambda config, is_causal, **options: T5Position(config.num_heads, is_causal, **options),
+    "alibi": lambda config, is_causal, **options: AlibiPosition(**options),
+    "none": lambda config, is_causal, **options: PositionEncoding(**options),
 }
+
+
+def make_position(config: ModelConfig, is_causal: bool, **options: Any) -> PositionEncoding:
+    """The encoding that `config.position` names.
+
+    Args:
+        config: of the stack that uses it.
+        is_causal: whether no position attends to later ones.
+        **options: arguments of Keras' layers, such as `name`.
+
+    Raises:
+        InputError: for an unknown name.
+    """
+    if config.position not in ENCODINGS:
+        raise InputError(
+            f"model.position must be one of {', '.join(ENCODINGS)}, got {config.position!r}."
+        )
+    return ENCODINGS[config.position](config, is_causal, **options)

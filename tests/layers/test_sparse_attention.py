@@ -8,8 +8,8 @@ from keras import ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.layers import AlibiPosition, MultiHeadAttention, RotaryPosition
-from tf_transformer.layers.pattern import PATTERNS
+from tf_transformer.layers import AlibiPosition, RotaryPosition
+from tf_transformer.layers.block import SELF_ATTENTION
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.models.language_model import LanguageModel
 
@@ -28,9 +28,8 @@ def sees(name: str, window: int, is_causal: bool, i: int, j: int) -> bool:
 
 
 def make_layer(name, window, is_causal):
-    layer = MultiHeadAttention(
-        HEADS, SIZE, 5, num_key_value_heads=GROUPS, pattern=PATTERNS[name](window, is_causal)
-    )
+    sizes = {"num_heads": HEADS, "key_dim": SIZE, "value_dim": 5, "num_key_value_heads": GROUPS}
+    layer = SELF_ATTENTION[name](attention_window=window, is_causal=is_causal, **sizes)
     layer.build(X.shape)
     return reference.randomize(layer)
 
