@@ -177,7 +177,7 @@ def block(layer, x, memory=None, mask=True, position=None):
         output, found[name] = multi_head_attention(attention_layer, query, value, *more)
         return output
 
-    hooks = position_hooks(position, layer.self_attention.num_heads)
+    hooks = position_hooks(position, layer.config.num_heads)
     x = residual(
         layer.attention_residual,
         x,

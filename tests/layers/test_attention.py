@@ -74,7 +74,7 @@ def copy_to_keras(layer, theirs):
     pairs = [*reference.projections(layer), output]
     for (kernel, bias), part in zip(pairs, dense, strict=True):
         part.kernel.assign(ops.reshape(kernel, part.kernel.shape))
-        if layer.use_bias:
+        if layer.config.attention_bias:
             part.bias.assign(ops.reshape(bias, part.bias.shape))
 
 
@@ -122,7 +122,7 @@ def test_the_result_contains_the_keys_and_values(kind):
     query, value = inputs_of(kind)
     layer = make_layer(query, value)
     expected = layer.project(query)[1] if value is None else layer.keys_values(value)
-    found = layer.run(query, value).cache
+    found = layer.run(query, value).stored
     assert isinstance(found, KeyValue)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(reference.array(one), reference.array(other))

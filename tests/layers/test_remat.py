@@ -31,16 +31,15 @@ each_layer = pytest.mark.parametrize(("cls", "inputs_of"), LAYERS.values(), ids=
 
 def seeded(cls):
     keras.utils.set_random_seed(3)
-    layer = cls(2, 4, 12, dropout_rate=0.5)
+    layer = cls(num_heads=2, key_dim=4, d_ff=12, dropout_rate=0.5)
     layer.build(X.shape, MEMORY.shape) if cls is DecoderLayer else layer.build(X.shape)
     return reference.randomize(layer)
 
 
 def run(layer, inputs, is_recomputed, **options):
     if is_recomputed:
-        return recompute([layer], layer.run, *inputs, **options)
-    run = getattr(layer, "run_whole", layer.run)
-    return run(*inputs, **options)
+        return recompute([layer], layer.run_whole, *inputs, **options)
+    return layer.run_whole(*inputs, **options)
 
 
 @each_layer

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import keras
 import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF, Hypotheses
+from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference.micro_batches import (
     max_compiled_rows,
     pad_to_shape,
@@ -56,7 +57,7 @@ class ServingGraph(tf.Module):
         # Imported here because training and translation do not need tensorflow-text.
         import tensorflow_text
 
-        self.model: Any = search.model
+        self.model = cast(Any, search.model)
         self.config = search.config
         self._output = output
         self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
@@ -67,8 +68,7 @@ class ServingGraph(tf.Module):
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long, and
             # transposing it in each call takes as long as several steps. The export stores both.
-            transposed = self.model.output_embedding.transposed()
-            self._transposed = tf.Variable(transposed, trainable=False)
+            self._matrix = tf.Variable(transposed(self.model.output_embedding), trainable=False)
         spare = replace(search, config=with_spare_hypotheses(self.config))
         self._search = self._best = self._in_parts(spare)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
@@ -127,13 +127,13 @@ class ServingGraph(tf.Module):
             return search
 
         @tf.function(jit_compile=True, autograph=False)
-        def compiled(source: tf.Tensor, transposed: tf.Tensor) -> Hypotheses:
-            with self.model.output_embedding.with_transposed(transposed):
+        def compiled(source: tf.Tensor, matrix: tf.Tensor) -> Hypotheses:
+            with with_transposed(self.model.output_embedding, matrix):
                 return search(source)
 
         def search_padded(source: tf.Tensor) -> Hypotheses:
             source_in_shape = pad_to_shape(source, self._max_source_length)
-            found = compiled(source_in_shape, self._transposed.value())
+            found = compiled(source_in_shape, self._matrix.value())
             return Hypotheses(*(field[: tf.shape(source)[0]] for field in found))
 
         return search_padded

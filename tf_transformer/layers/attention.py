@@ -1,8 +1,7 @@
 """Multi-head attention (paper section 3.2.2)."""
 
 import functools
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import keras
 from keras import KerasTensor, ops
@@ -13,51 +12,37 @@ from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.flatten import flatten_positions
 from tf_transformer.layers.heads import concatenate_heads, split_heads
 from tf_transformer.layers.initializers import ConcatenatedInitializer
+from tf_transformer.layers.outputs import Attended
 from tf_transformer.layers.stored import KeyValue, Stored
-
-
-class Attended(NamedTuple):
-    """The result of an attention layer."""
-
-    output: KerasTensor  # (B, T, D)
-    weights: KerasTensor | tuple  # (B, H, T, S), before dropout; rows sum to 1
-    stored: Stored  # the keys and values attended to
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class MultiHeadAttention(ConfiguredLayer):
     """MultiHead(Q, K, V) = Concat(head₁ … head_H) Wᴼ (paper section 3.2.2).
 
-    Each head is Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V), which is equation 1 of the paper
-    (`kernels/attention.py`). The layer projects, then attends; cached decoding calls the two steps
-    with keys and values of earlier positions.
-
-    Matrices that multiply the same input are concatenated in one variable, so that they cost one
-    product: W^Q W^K W^V in self-attention, W^K W^V in cross-attention. The first call, or `build`,
-    makes the layer one of the two.
+    Each head is Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V), equation 1 (`kernels/attention.py`). Matrices
+    that multiply the same input are one variable, so that they cost one product: W^Q W^K W^V in
+    self-attention, W^K W^V in cross-attention. The first call makes the layer one of the two.
 
     Args:
         config: the configuration of the stack, or its fields by name. The layer reads `num_heads`
-            (paper: h), `key_dim` (d_k), `value_dim` (d_v), `num_key_value_heads`, and the options
-            `attention_bias` and `attention_dropout_rate`, which the paper has not. Their short
-            names are `use_bias` and `dropout_rate`.
+            (paper: h), `key_dim` (d_k), `value_dim` (d_v), `num_key_value_heads`, and two options:
+            `attention_bias`, or `use_bias`, and `attention_dropout_rate`, or `dropout_rate`.
         **options: see `ConfiguredLayer`.
 
     Call arguments:
         query: float tensor (B, T, D).
         value: float tensor (B, S, D), the source of keys and values; `query` when None
             (self-attention).
-        attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
+        attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend. Implicit
+            masks of Keras are neither read nor passed on.
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, D), D being the size of `query`'s last axis. `run` has the same
-        arguments and returns `Attended`, with the attention weights.
+        float tensor (B, T, D). `run` returns `Attended`, with the attention weights.
 
     Raises:
         ValueError: when a layer built for self-attention is called with a value, or the reverse.
-
-    Masks are explicit: an implicit Keras mask on an input is neither read nor passed on.
 
     Example:
         >>> layer = MultiHeadAttention(num_heads=2, key_dim=4)
@@ -70,46 +55,36 @@ class MultiHeadAttention(ConfiguredLayer):
     def __init__(self, config: Config = None, **options: Any):
         super().__init__(config, **options)
         config, groups = self.config, self.config.num_key_value_heads
-        # Number of heads and size of a head; fewer heads of keys and values are shared.
-        self._queries = (config.num_heads, config.key_dim)
+        # Number of heads and size of a head. Fewer heads of keys and values are shared by queries.
+        self._queries = [(config.num_heads, config.key_dim)]
         self._keys_values = [(groups, config.key_dim), (groups, config.value_dim)]
         # Glorot's fans are those of each (D, H·K) matrix alone.
         self._fill = [keras.initializers.GlorotUniform() for _ in range(3)]
         self.dropout = Dropout(config.attention_dropout_rate, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape=None):
+        sizes, fill = [*self._queries, *self._keys_values], self._fill
         self.is_self_attention = value_shape is None
         if self.is_self_attention:
-            self.projection = self._concatenated(
-                "query_key_value", query_shape, [self._queries, *self._keys_values], self._fill
-            )
+            self.projection = self._projection("query_key_value", query_shape, sizes, fill)
         else:
-            self.query_projection = self._concatenated(
-                "query", query_shape, [self._queries], self._fill[:1]
-            )
-            self.key_value_projection = self._concatenated(
-                "key_value", value_shape, self._keys_values, self._fill[1:]
+            self.query_projection = self._projection("query", query_shape, sizes[:1], fill[:1])
+            self.key_value_projection = self._projection(
+                "key_value", value_shape, sizes[1:], fill[1:]
             )
         heads = self.config.num_heads * self.config.value_dim
         self.output_projection = self._projection(
-            "output", (*query_shape[:-1], heads), query_shape[-1], "glorot_uniform"
+            *("output", (*query_shape[:-1], heads), [(1, query_shape[-1])]),
+            [keras.initializers.GlorotUniform()],
         )
 
-    def _concatenated(
-        self, name: str, input_shape: Sequence, sizes: Sequence[tuple[int, int]], fill: list
-    ) -> keras.layers.Dense:
+    def _projection(self, name: str, input_shape, sizes: list, fill: list) -> keras.layers.Dense:
         """One product for matrices (D, H·K) with the same input."""
         columns = [heads * size for heads, size in sizes]
-        initializer = fill[0] if len(fill) == 1 else ConcatenatedInitializer(columns, fill)
-        return self._projection(name, input_shape, sum(columns), initializer)
-
-    def _projection(
-        self, name: str, input_shape: Sequence, size: int, initializer: Any
-    ) -> keras.layers.Dense:
         dense = keras.layers.Dense(
-            size,
+            sum(columns),
             use_bias=self.config.attention_bias,
-            kernel_initializer=initializer,
+            kernel_initializer=ConcatenatedInitializer(columns, fill) if fill[1:] else fill[0],
             dtype=self.dtype_policy,
             name=name,
         )
@@ -147,21 +122,19 @@ class MultiHeadAttention(ConfiguredLayer):
 
     def project(self, x: KerasTensor) -> tuple[KerasTensor, KeyValue]:
         """Self-attention's queries (B, H, T, K), keys and values (B, G, T, K) of (B, T, D)."""
-        query, key, value = self._heads(self.projection, x, [self._queries, *self._keys_values])
-        return query, KeyValue(key, value)
+        rows = self.projection(flatten_positions(x))
+        query, *new = split_heads(rows, ops.shape(x)[1], [*self._queries, *self._keys_values])
+        return query, KeyValue(*new)
 
     def queries(self, x: KerasTensor) -> KerasTensor:
         """Cross-attention's queries: (B, T, D) to (B, H, T, K)."""
-        return self._heads(self.query_projection, x, [self._queries])[0]
+        rows = self.query_projection(flatten_positions(x))
+        return split_heads(rows, ops.shape(x)[1], self._queries)[0]
 
     def keys_values(self, value: KerasTensor) -> KeyValue:
         """Cross-attention's keys and values: (B, S, D) to (B, G, S, K) each."""
-        return KeyValue(*self._heads(self.key_value_projection, value, self._keys_values))
-
-    def _heads(
-        self, projection: keras.layers.Dense, x: KerasTensor, sizes: list[tuple[int, int]]
-    ) -> list[KerasTensor]:
-        return split_heads(projection(flatten_positions(x)), ops.shape(x)[1], sizes)
+        rows = self.key_value_projection(flatten_positions(value))
+        return KeyValue(*split_heads(rows, ops.shape(value)[1], self._keys_values))
 
     def attend(
         self,
@@ -171,14 +144,9 @@ class MultiHeadAttention(ConfiguredLayer):
         bias: KerasTensor | None = None,
         training: bool | None = None,
     ) -> Attended:
-        """Attends with projected queries to projected keys and values.
+        """Attends with queries (B, H, T, K) to keys and values of S positions.
 
-        Args:
-            query: float tensor (B, H, T, K).
-            stored: keys and values of S positions.
-            mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
-            bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
-            training: whether dropout is on.
+        A bias, which broadcasts to (B, H, T, S) as the mask does, is added to the scores.
         """
         heads, weights = stored.weighted(query, mask, bias, self.dropout_function(training))
         return Attended(self.concatenate(heads), weights, stored)

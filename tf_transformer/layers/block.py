@@ -1,46 +1,24 @@
 """The encoder layer and the decoder layer (paper section 3.1)."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import keras
 from keras import KerasTensor
 
 from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.configured import Config, ConfiguredLayer
-from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.linear_attention import LinearAttention
+from tf_transformer.layers.outputs import BlockOutput
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.residual import Residual
-from tf_transformer.layers.self_attention import SelfAttention
-from tf_transformer.layers.sparse_attention import LocalAttention, StridedAttention
-from tf_transformer.layers.stored import KeyValue, Stored
-
-# The values of `model.attention`.
-SELF_ATTENTION: dict[str, type[SelfAttention]] = {
-    "full": SelfAttention,
-    "local": LocalAttention,
-    "strided": StridedAttention,
-    "linear": LinearAttention,
-}
-
-
-class BlockOutput(NamedTuple):
-    """The results of one layer of an encoder or decoder."""
-
-    output: KerasTensor  # (B, T, D)
-    attention: KerasTensor | tuple  # (B, H, T, S), or as the class says: self-attention's weights
-    cross_attention: KerasTensor | tuple  # (B, H, T, S); () without cross-attention
-    stored: Stored  # self-attention's keys and values, those of earlier positions included
+from tf_transformer.layers.stored import Stored
+from tf_transformer.layers.variants import FEED_FORWARD, SELF_ATTENTION
 
 
 class Block(ConfiguredLayer):
-    """Self-attention, cross-attention if there is a memory, and feed-forward.
-
-    Each is in a residual connection. Encoders are blocks without cross-attention, decoders of a
-    translation model blocks with it, decoders of a language model blocks without it.
+    """Self-attention, cross-attention if there is a memory, and feed-forward, each in a residual.
 
     Args:
-        config: the configuration of the stack, or its fields by name. `attention` names the class
+        config: the configuration of the stack, or its fields by name; `attention` names the class
             of self-attention.
         has_cross_attention: whether there is a memory to attend to.
         **options: see `ConfiguredLayer`.
@@ -52,10 +30,11 @@ class Block(ConfiguredLayer):
         super().__init__(config, **options)
         config, policy = self.config, self.dtype_policy
         self.has_cross_attention = has_cross_attention
-        self.self_attention = SELF_ATTENTION[config.attention](config, self.is_causal, dtype=policy)
+        attention = SELF_ATTENTION[config.attention]
+        self.self_attention = attention(config, self.is_causal, dtype=policy)
         if has_cross_attention:
             self.cross_attention = MultiHeadAttention(config, dtype=policy)
-        self.feed_forward = FeedForward(config, dtype=policy)
+        self.feed_forward = FEED_FORWARD[config.activation](config, dtype=policy)
         self.attention_residual = Residual(config, dtype=policy)
         if has_cross_attention:
             self.cross_residual = Residual(config, dtype=policy)
@@ -70,20 +49,14 @@ class Block(ConfiguredLayer):
         self.attention_residual.build(x_shape)
         self.feed_forward_residual.build(x_shape)
 
-    def remember(self, memory: KerasTensor) -> KeyValue:
-        """This layer's keys and values of the encoder's output (B, S, D')."""
-        return self.cross_attention.keys_values(memory)
-
     def run_whole(
         self, x: KerasTensor, memory: KerasTensor | None = None, *masks: Any, **options: Any
     ) -> BlockOutput:
         """`run` on whole sequences, with the encoder's output (B, S, D') as it is."""
         if self.has_cross_attention != (memory is not None):
-            raise ValueError(
-                f"{self.name} has {'' if self.has_cross_attention else 'no '}cross-attention and "
-                f"got {'no ' if memory is None else ''}memory."
-            )
-        stored = None if memory is None else self.remember(memory)
+            has, got = ("no ", "a ") if memory is not None else ("", "no ")
+            raise ValueError(f"{self.name} has {has}cross-attention and got {got}memory.")
+        stored = None if memory is None else self.cross_attention.keys_values(memory)
         return self.run(x, stored, *masks, **options)
 
     def run(
@@ -96,19 +69,10 @@ class Block(ConfiguredLayer):
         earlier: Stored | None = None,
         training: bool | None = None,
     ) -> BlockOutput:
-        """The layer on whole sequences, or on new positions of sequences.
+        """The layer on x (B, T, D), after earlier positions if there are some.
 
-        In a search, the T positions of x are those of the W hypotheses of a sentence at one step:
-        queries of one sequence to the memory and to the earlier positions that they share.
-
-        Args:
-            x: float tensor (B, T, D).
-            memory: this layer's keys and values of the encoder's output.
-            attention_mask: bool tensor that broadcasts to (B, H, T, S), S with earlier positions.
-            cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
-            positions: of x and of earlier positions, for an encoding that acts on scores.
-            earlier: self-attention's keys and values of earlier positions.
-            training: whether dropout is on.
+        `memory` holds this layer's keys and values of the encoder's output, `earlier` those of
+        self-attention; `positions` are for an encoding that acts on scores.
         """
         attended = self.self_attention.self_attend(
             self.attention_residual.before(x), attention_mask, positions, earlier, training
@@ -126,30 +90,23 @@ class Block(ConfiguredLayer):
         x = self.feed_forward_residual(x, hidden, training=training)
         return BlockOutput(x, attended.weights, cross_weights, attended.stored)
 
-    def compute_output_shape(self, x_shape, memory_shape=None):
-        return x_shape
-
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class EncoderLayer(Block):
     """Self-attention, then feed-forward, each in a residual connection (paper section 3.1).
 
-    Args:
-        config: the configuration of the encoder, or its fields by name.
-        **options: see `ConfiguredLayer`.
+    Args: those of `Block` without `has_cross_attention`.
 
     Call arguments:
         x: float tensor (B, S, D).
-        attention_mask: bool tensor that broadcasts to (B, H, S, S), True = may attend; only
-            (B, 1, 1, S) with `attention` local, strided or linear.
+        attention_mask: bool tensor that broadcasts to (B, H, S, S), True = may attend.
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, S, D). `run` returns `BlockOutput`, with the attention weights.
+        float tensor (B, S, D). `run_whole` returns `BlockOutput`, with the attention weights.
 
     Example:
-        >>> layer = EncoderLayer(num_heads=2, key_dim=4, d_ff=16)
-        >>> layer(np.ones((3, 5, 8), "float32")).shape
+        >>> EncoderLayer(num_heads=2, key_dim=4, d_ff=16)(np.ones((3, 5, 8), "float32")).shape
         TensorShape([3, 5, 8])
     """
 
@@ -158,35 +115,33 @@ class EncoderLayer(Block):
     def build(self, x_shape):
         self._build(x_shape)
 
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
     def call(
         self,
         x: KerasTensor,
         attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        return self.run(x, attention_mask=attention_mask, training=training).output
+        return self.run_whole(x, None, attention_mask, training=training).output
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class DecoderLayer(Block):
     """Masked self-attention, cross-attention to the memory, feed-forward (paper section 3.1).
 
-    Args:
-        config: the configuration of the decoder, or its fields by name.
-        has_cross_attention: whether there is a memory; without it the layer is that of a
-            decoder-only model.
-        **options: see `ConfiguredLayer`.
+    Args: those of `Block`. Without cross-attention it is the layer of a decoder-only model.
 
     Call arguments:
         x: float tensor (B, T, D).
         memory: float tensor (B, S, D'), the encoder's output; None without cross-attention.
-        attention_mask: bool tensor that broadcasts to (B, H, T, T); must be causal with `attention`
-            full. The other kinds are causal by themselves, and take (B, 1, 1, T).
+        attention_mask: bool tensor that broadcasts to (B, H, T, T), causal with `attention` full.
         cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, D). `run` returns `BlockOutput`, with the attention weights.
+        float tensor (B, T, D). `run_whole` returns `BlockOutput`, with the attention weights.
 
     Example:
         >>> layer = DecoderLayer(num_heads=2, key_dim=4, d_ff=16)
@@ -202,6 +157,9 @@ class DecoderLayer(Block):
 
     def build(self, x_shape, memory_shape=None):
         self._build(x_shape, memory_shape)
+
+    def compute_output_shape(self, x_shape, memory_shape=None):
+        return x_shape
 
     def call(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import keras
 
@@ -39,6 +39,21 @@ class ConfiguredLayer(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {"config": asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """A layer from what `get_config` gives, or gave in an earlier version.
+
+        Raises:
+            ValueError: for attention that had a pattern, which is a class of its own now.
+        """
+        pattern = config.pop("pattern", None)
+        if pattern and pattern["class_name"] != "Pattern":
+            raise ValueError(
+                f"{cls.__name__} was saved with {pattern['class_name']}. Make the layer anew, as "
+                "LocalAttention, StridedAttention or LinearAttention, and load its weights."
+            )
+        return super().from_config(config)
 
 
 def as_config(config: Config, **fields: Any) -> ModelConfig:

@@ -1,8 +1,6 @@
 """Token embeddings and the output projection that shares their matrix (paper section 3.4)."""
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
 
 import keras
 from keras import KerasTensor, ops
@@ -38,7 +36,6 @@ class TokenEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
-        self._transposed: KerasTensor | None = None
 
     def build(self, ids_shape=None):
         self.embeddings = self.add_weight(
@@ -60,27 +57,6 @@ class TokenEmbedding(keras.layers.Layer):
         rows, matrix = (ops.cast(factor, self.compute_dtype) for factor in self.factors(x))
         rows = kernels.current().matmul_transposed(flatten_positions(rows), matrix)
         return unflatten_positions(rows, like=x)
-
-    def transposed(self) -> KerasTensor:
-        """The matrix (D, V) that `logits` multiplies with."""
-        return ops.transpose(ops.cast(self.embeddings, self.compute_dtype))
-
-    def logits_of_steps(self) -> Callable[[KerasTensor], KerasTensor]:
-        """`logits` for the steps of a search, which transposes the matrix once, here.
-
-        A product that transposes a matrix takes up to three times as long.
-        """
-        matrix = self.transposed() if self._transposed is None else self._transposed
-        return lambda x: unflatten_positions(ops.matmul(flatten_positions(x), matrix), like=x)
-
-    @contextlib.contextmanager
-    def with_transposed(self, matrix: KerasTensor) -> Iterator[None]:
-        """Searches traced in this context use a matrix that the caller has got by `transposed`."""
-        self._transposed = matrix
-        try:
-            yield
-        finally:
-            self._transposed = None
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape, self.d_model)

@@ -10,8 +10,8 @@ from keras import KerasTensor, ops
 from tf_transformer import kernels
 from tf_transformer.kernels.attention import HeadOutput, for_each_head
 from tf_transformer.kernels.linear_attention import EPSILON, Rotation, features
-from tf_transformer.layers.attention import Attended
 from tf_transformer.layers.masks import mask_of_keys
+from tf_transformer.layers.outputs import Attended
 from tf_transformer.layers.self_attention import SelfAttention
 from tf_transformer.layers.stored import KeyValue
 

@@ -54,7 +54,6 @@ class PositionEncoding(keras.layers.Layer):
         """Whether `bias` is overridden."""
         return type(self).bias is not PositionEncoding.bias
 
-    @property
     def on_scores(self) -> "PositionEncoding | None":
         """This encoding if `rotate` or `bias` is overridden; if not, layers need not call them."""
         acts = self.has_bias or type(self).rotate is not PositionEncoding.rotate

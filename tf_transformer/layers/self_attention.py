@@ -5,9 +5,10 @@ from typing import Any
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.attention import Attended, MultiHeadAttention
+from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.configured import Config
 from tf_transformer.layers.masks import causal_mask
+from tf_transformer.layers.outputs import Attended
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.stored import KeyValue, Stored
 

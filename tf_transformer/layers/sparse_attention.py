@@ -13,9 +13,9 @@ from tf_transformer import kernels
 from tf_transformer.kernels.attention import HeadOutput, for_each_head
 from tf_transformer.kernels.local_attention import Window
 from tf_transformer.kernels.strided_attention import strided_allows
-from tf_transformer.layers.attention import Attended
 from tf_transformer.layers.configured import Config
 from tf_transformer.layers.masks import mask_of_keys
+from tf_transformer.layers.outputs import Attended
 from tf_transformer.layers.self_attention import SelfAttention
 
 

@@ -14,6 +14,7 @@ from tf_transformer.decoding.static_cache import (
     StaticKeyValue,
     limited,
 )
+from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.errors import InputError
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.linear_attention import LinearAttention
@@ -123,7 +124,7 @@ class CachedDecoder:
         self._options = options
         self._attention = parts.decoder.layers[0].self_attention  # all layers have the same kind
         self._is_static = options.static_shapes or keras.backend.backend() == "jax"
-        self._logits = parts.output.logits_of_steps()
+        self._logits = step_logits(parts.output)
         self._prompt = Prompt.of(source) if memory is None else None
         self._columns: int | KerasTensor = 0  # of the prompt, in the cache before the first step
         self._most = options.max_length  # positions
@@ -165,7 +166,7 @@ class CachedDecoder:
         """The state before the first token of a translation."""
         layers, options = self._parts.decoder.layers, self._options
         batch, length = ops.shape(source)
-        stored = [layer.remember(memory) for layer in layers]
+        stored = [layer.cross_attention.keys_values(memory) for layer in layers]
         memories = [StaticArrays.of(part) for part in stored] if self._is_static else stored
         nothing = [layer.self_attention.nothing(batch) for layer in layers]
         kept = self._cache.start(nothing, None)
@@ -199,7 +200,7 @@ class CachedDecoder:
     def __call__(
         self, ids: KerasTensor, state: StepState, index: KerasTensor
     ) -> tuple[KerasTensor, StepState]:
-        index = ops.convert_to_tensor(index, "int32")
+        decoder, index = self._parts.decoder, ops.convert_to_tensor(index, "int32")
         (of_hypotheses, coverage), (of_sentences, memory, mask, padding, last) = state
         step = self._cache.begin(Kept(of_hypotheses, of_sentences), index)
         position = places = self._columns + index
@@ -208,15 +209,15 @@ class CachedDecoder:
             places = (position - padding)[:, None]
         query_positions = ops.broadcast_to(position, (self._options.beam_size,))  # all the same
         visible = self._attention.visible(query_positions[:1], step.positions)
-        output = self._parts.decoder.step(
-            self._embed(ids, places),
-            self._memories(memory),
-            step.earlier,
-            combine_masks(step.mask, visible),
-            None if isinstance(mask, tuple) else mask,
-            query_positions,
-            step.positions,
-        )
+        masks = combine_masks(step.mask, visible), None if isinstance(mask, tuple) else mask
+        positions = decoder.positions(query_positions, step.positions)
+        x, outputs = self._embed(ids, places), []
+        for layer, stored, before in zip(
+            decoder.layers, self._memories(memory), step.earlier, strict=True
+        ):
+            outputs.append(layer.run(x, stored, *masks, positions, before))
+            x = outputs[-1].output
+        output = decoder.finish(x, outputs)
         if self._options.coverage_penalty:
             weights = output.cross_attention[-1]  # (B, H, W, S)
             coverage = coverage + ops.cast(ops.mean(weights, axis=1), "float32")

@@ -14,10 +14,11 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.position import make_position
-from tf_transformer.layers.stack import Encoder, StackOutput
+from tf_transformer.layers.outputs import StackOutput
+from tf_transformer.layers.stack import Encoder
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens
 from tf_transformer.models.word_masking import WordMasking
@@ -58,7 +59,7 @@ class TextEncoder(keras.layers.Layer):
             config.encoder, is_causal=False, dtype=policy, name="position"
         )
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
-        self.stack = Encoder(config.encoder, self.position.on_scores, dtype=policy, name="stack")
+        self.stack = Encoder(config.encoder, self.position.on_scores(), dtype=policy, name="stack")
 
     def build(self, ids_shape=None):
         states = (None, None, self.config.encoder.d_model)

@@ -11,7 +11,7 @@ from tf_transformer.decoding.hypotheses import StepOptions
 from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.position import make_position
+from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.stack import Decoder
 from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
@@ -65,7 +65,7 @@ class LanguageModel(PredictsTokens, keras.Model):
         policy = self.dtype_policy
         self.position = make_position(config.decoder, is_causal=True, dtype=policy, name="position")
         self.decoder = Decoder(
-            *(config.decoder, self.position.on_scores),
+            *(config.decoder, self.position.on_scores()),
             has_cross_attention=False,
             dtype=policy,
             name="decoder",

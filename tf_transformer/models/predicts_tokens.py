@@ -2,6 +2,7 @@
 
 from keras import KerasTensor
 
+from tf_transformer.config import ModelConfig
 from tf_transformer.layers.embedding import TokenEmbedding
 
 
@@ -24,3 +25,18 @@ class PredictsTokens:
         A loss takes them instead of logits, which need the most memory of a training.
         """
         return self.output_embedding.factors(states)
+
+
+def require_sizes(config: ModelConfig, target_size: int, source_size: int) -> None:
+    """Raises a `ValueError` for sizes of vocabularies that a model cannot have."""
+    if min(source_size, target_size) <= 0:
+        raise ValueError(
+            f"vocabulary sizes must be positive, got {target_size} (target) and {source_size} "
+            "(source)."
+        )
+    if config.tie_embeddings == "all" and source_size != target_size:
+        raise ValueError(
+            f"source and target share one embedding matrix (tie_embeddings='all'), so their "
+            f"vocabularies must have the same size, got {source_size} and {target_size}. Use "
+            "tie_embeddings='target' or 'none'."
+        )

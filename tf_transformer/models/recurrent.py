@@ -9,6 +9,7 @@ from keras import KerasTensor, ops
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding.coverage import coverage_penalty, no_coverage
 from tf_transformer.decoding.hypotheses import StepOptions, StepState
+from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.errors import InputError
 from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
@@ -189,7 +190,7 @@ class RecurrentStep:
     def __init__(self, model: RecurrentModel, source: KerasTensor, options: StepOptions):
         self._model = model
         self._beta = options.coverage_penalty
-        self._logits = model.output_embedding.logits_of_steps()
+        self._logits = step_logits(model.output_embedding)
         memory, mask = model.encode(source), ops.not_equal(source, PAD_ID)
         coverage: KerasTensor | tuple = ()
         if self._beta:

@@ -4,19 +4,19 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 import keras
-from keras import KerasTensor
+from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding.hypotheses import StepOptions
 from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
-from tf_transformer.layers.position import make_position
-from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
+from tf_transformer.layers.stack import Decoder, Encoder
 from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
-from tf_transformer.models.predicts_tokens import PredictsTokens
+from tf_transformer.models.predicts_tokens import PredictsTokens, require_sizes
 
 
 class TransformerOutput(NamedTuple):
@@ -24,8 +24,8 @@ class TransformerOutput(NamedTuple):
 
     states: KerasTensor  # (B, T, D), the decoder's output, from which logits are made
     memory: KerasTensor  # (B, S, D'), the encoder's output
-    encoder_attention: list  # (B, H, S, S), rows sum to 1; another layout with another pattern
-    decoder_attention: list  # (B, H, T, T), or as the pattern says
+    encoder_attention: list  # (B, H, S, S), rows sum to 1, or as the class of attention says
+    decoder_attention: list  # (B, H, T, T), or as the class of attention says
     cross_attention: list[KerasTensor]  # (B, H, T, S); row t is for the token that t predicts
 
 
@@ -74,51 +74,36 @@ class Transformer(PredictsTokens, keras.Model):
         self.config = config = as_config(config)
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
-        _check_sizes(self.source_vocabulary_size, vocabulary_size, config)
-        policy = self.dtype_policy
-        source_position = make_position(
-            config.encoder, is_causal=False, dtype=policy, name="source_position"
-        )
-        target_position = make_position(
-            config.decoder, is_causal=True, dtype=policy, name="target_position"
-        )
+        require_sizes(config, vocabulary_size, self.source_vocabulary_size)
+        policy = {"dtype": self.dtype_policy}
+        of_source = make_position(config.encoder, False, name="source_position", **policy)
+        of_target = make_position(config.decoder, True, name="target_position", **policy)
         # Checkpoints hold the weights in the order of these attributes.
-        self.encoder = Encoder(
-            config.encoder, source_position.on_scores, dtype=policy, name="encoder"
+        self.encoder = Encoder(config.encoder, of_source.on_scores(), name="encoder", **policy)
+        self.decoder = Decoder(config.decoder, of_target.on_scores(), name="decoder", **policy)
+        self.target_embedding = self.source_embedding = self.output_embedding = TokenEmbedding(
+            vocabulary_size, config.decoder.d_model, name="target_embedding", **policy
         )
-        self.decoder = Decoder(
-            config.decoder, target_position.on_scores, dtype=policy, name="decoder"
-        )
-        sizes = (self.source_vocabulary_size, config.encoder.d_model)
-        target_sizes = (vocabulary_size, config.decoder.d_model)
-        self.target_embedding = self._embedding("target_embedding", *target_sizes)
-        self.source_embedding = (
-            self.target_embedding
-            if config.tie_embeddings == "all"
-            else self._embedding("source_embedding", *sizes)
-        )
-        self.output_embedding = (
-            self._embedding("output_embedding", *target_sizes)
-            if config.tie_embeddings == "none"
-            else self.target_embedding
-        )
-        self.source_position = source_position
-        self.target_position = target_position
-        self.source_dropout = Dropout(config.dropout_rate, dtype=policy)
-        self.target_dropout = Dropout(config.dropout_rate, dtype=policy)
-
-    def _embedding(self, name: str, vocabulary_size: int, d_model: int) -> TokenEmbedding:
-        return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
+        if config.tie_embeddings != "all":
+            self.source_embedding = TokenEmbedding(
+                *(self.source_vocabulary_size, config.encoder.d_model),
+                **{"name": "source_embedding", **policy},
+            )
+        if config.tie_embeddings == "none":
+            self.output_embedding = TokenEmbedding(
+                vocabulary_size, config.decoder.d_model, name="output_embedding", **policy
+            )
+        self.source_position, self.target_position = of_source, of_target
+        self.source_dropout = Dropout(config.dropout_rate, **policy)
+        self.target_dropout = Dropout(config.dropout_rate, **policy)
 
     def build(self, input_shape=None):
         """Makes all weights; they do not depend on the shapes of inputs."""
-        ids = (None, None)
-        source, target = (
-            (None, None, stack.d_model) for stack in (self.config.encoder, self.config.decoder)
-        )
+        source = (None, None, self.config.encoder.d_model)
+        target = (None, None, self.config.decoder.d_model)
         for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
             if not embedding.built:
-                embedding.build(ids)
+                embedding.build((None, None))
         self.source_position.build(source)
         self.target_position.build(target)
         self.source_dropout.build(source)  # no weights, but `summary` shows the shape
@@ -126,37 +111,11 @@ class Transformer(PredictsTokens, keras.Model):
         self.encoder.build(source)
         self.decoder.build(target, source)
 
-    def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
-        """Source ids (B, S) to memory (B, S, D)."""
-        x, mask = self._embed_source(source, training)
-        return self.encoder(x, attention_mask=mask, training=training)
-
-    def decode(
-        self,
-        target: KerasTensor,
-        memory: KerasTensor,
-        memory_mask: KerasTensor | None = None,
-        training: bool | None = None,
-    ) -> KerasTensor:
-        """Next-token logits at every position of whole targets.
-
-        Args:
-            target: int tensor (B, T), shifted right.
-            memory: float tensor (B, S, D), from `encode`.
-            memory_mask: bool tensor (B, 1, 1, S), `padding_mask` of the source.
-            training: whether dropout is on.
-
-        Returns:
-            float tensor (B, T, V).
-        """
-        return self.logits(self._decode(target, memory, memory_mask, training).output)
-
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        source, target = inputs
-        source, _ = tokens_first(source, self.source_vocabulary_size)
-        target, places = tokens_first(target, self.vocabulary_size)
+        source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
+        target, places = tokens_first(inputs[1], self.vocabulary_size)
         states = self.run((source, target), training=training).states
         return self.logits(put_back(states, places))
 
@@ -168,16 +127,25 @@ class Transformer(PredictsTokens, keras.Model):
         Rows must begin with their tokens.
         """
         source, target = inputs
-        x, source_mask = self._embed_source(source, training)
-        encoded = self.encoder.run(x, attention_mask=source_mask, training=training)
-        decoded = self._decode(target, encoded.output, source_mask, training)
-        return TransformerOutput(
-            states=decoded.output,
-            memory=encoded.output,
-            encoder_attention=encoded.attention,
-            decoder_attention=decoded.attention,
-            cross_attention=decoded.cross_attention,
-        )
+        require_tokens_first(target, self.vocabulary_size)
+        encoded = self._encode(source, training)
+        x = self.target_position(self.target_embedding(target))
+        x = self.target_dropout(x, training=training)
+        # Targets have padding at the end only, so the causal mask hides it from real tokens.
+        masks = self.decoder.sequence_mask(ops.shape(target)[1]), padding_mask(source)
+        decoded = self.decoder.run(x, encoded.output, *masks, training=training)
+        attention = encoded.attention, decoded.attention, decoded.cross_attention
+        return TransformerOutput(decoded.output, encoded.output, *attention)
+
+    def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
+        """Source ids (B, S) to memory (B, S, D)."""
+        return self._encode(source, training).output
+
+    def _encode(self, source: KerasTensor, training: bool | None):
+        require_tokens_first(source, self.source_vocabulary_size)
+        x = self.source_position(self.source_embedding(source))
+        x = self.source_dropout(x, training=training)
+        return self.encoder.run(x, None, padding_mask(source), training=training)
 
     def max_target_length(self, source_length: int | KerasTensor) -> int | None:
         """The most tokens of a target: a learned position table has a last row; see `Search`."""
@@ -190,39 +158,9 @@ class Transformer(PredictsTokens, keras.Model):
         )
         return CachedDecoder(parts, options, source, self.encode(source))
 
-    def _embed_source(
-        self, source: KerasTensor, training: bool | None
-    ) -> tuple[KerasTensor, KerasTensor]:
-        """The encoder's input (B, S, D) and its mask (B, 1, 1, S)."""
-        require_tokens_first(source, self.source_vocabulary_size)
-        x = self.source_position(self.source_embedding(source))
-        return self.source_dropout(x, training=training), padding_mask(source)
-
-    def _decode(self, target, memory, memory_mask, training: bool | None) -> StackOutput:
-        require_tokens_first(target, self.vocabulary_size)
-        x = self.target_position(self.target_embedding(target))
-        x = self.target_dropout(x, training=training)
-        # Targets have padding at the end only, so the causal mask hides it from real tokens.
-        causal = self.decoder.sequence_mask(keras.ops.shape(target)[1])
-        return self.decoder.run(x, memory, causal, memory_mask, training=training)
-
     def get_config(self):
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
             "source_vocabulary_size": self.source_vocabulary_size,
             "config": asdict(self.config),
         }
-
-
-def _check_sizes(source_size: int, target_size: int, config: ModelConfig) -> None:
-    if min(source_size, target_size) <= 0:
-        raise ValueError(
-            f"vocabulary sizes must be positive, got {target_size} (target) and {source_size} "
-            "(source)."
-        )
-    if config.tie_embeddings == "all" and source_size != target_size:
-        raise ValueError(
-            f"source and target share one embedding matrix (tie_embeddings='all'), so their "
-            f"vocabularies must have the same size, got {source_size} and {target_size}. Use "
-            "tie_embeddings='target' or 'none'."
-        )
