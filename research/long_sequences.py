@@ -165,9 +165,9 @@ def _step(model: Any, length: int) -> tuple[Any, int]:
     """A decoding step after `length` tokens, and the bytes of its cache."""
     import numpy as np
     import tensorflow as tf
+    from tf_transformer.models.prompt_decoder import PromptDecoder
 
     from tf_transformer.decoding import StepState
-    from tf_transformer.models.prompt_decoder import PromptDecoder
 
     decoder = PromptDecoder(model, np.array([[2]]), 1, length + 1, static_shapes=False)
     cached, cache = _cache_after(model, length)
@@ -182,7 +182,6 @@ def _step(model: Any, length: int) -> tuple[Any, int]:
 def _cache_after(model: Any, length: int) -> tuple[Any, Any]:
     """The cache of a text of `length` tokens, and the rows of it that a hypothesis attends to."""
     import tensorflow as tf
-
     from tf_transformer.layers.cache import GrowingCache, KeyValue, LayerSize
 
     sizes, pattern = model.config.decoder, model.decoder.pattern

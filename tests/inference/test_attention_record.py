@@ -121,7 +121,7 @@ def test_sparse_attention_is_shown_by_position(attention):
         np.testing.assert_allclose(some.sum(axis=-1), 1, atol=1e-5)
         stack = (sparse.model.encoder, sparse.model.decoder)[kind]
         positions = np.arange(some.shape[-1])
-        mask = np.asarray(stack.pattern.mask(positions, positions[None]))[0]
+        mask = np.asarray(stack.layers[0].self_attention.visible(positions, positions[None]))[0]
         np.testing.assert_array_equal(some > 0, np.broadcast_to(mask, some.shape))
 
 

@@ -26,7 +26,7 @@ import keras
 import ml_dtypes
 import numpy as np
 
-from tf_transformer.config import DecodeConfig, ModelConfig, Quantization, StackConfig
+from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.inference.search import max_target_lengths
 from tf_transformer.layers import (
@@ -167,8 +167,8 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
 
     config = model.config
     spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(**stack_options(config, config.encoder)),
-        specs.TransformerDecoderSpec(**stack_options(config, config.decoder)),
+        specs.TransformerEncoderSpec(**stack_options(config.encoder)),
+        specs.TransformerDecoderSpec(**stack_options(config.decoder)),
     )
     writer = SpecWriter(dtype)
     writer.encoder(spec.encoder, model, count)
@@ -176,7 +176,7 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
     return spec
 
 
-def stack_options(config: ModelConfig, stack: StackConfig) -> dict[str, Any]:
+def stack_options(config: ModelConfig) -> dict[str, Any]:
     """The arguments of CTranslate2's structure of an encoder or decoder."""
     from ctranslate2.specs import common_spec
 
@@ -185,17 +185,17 @@ def stack_options(config: ModelConfig, stack: StackConfig) -> dict[str, Any]:
         "gelu": common_spec.Activation.GELU,
         "swiglu": common_spec.Activation.SWISH,
     }
-    groups = stack.num_key_value_heads
+    groups = config.num_key_value_heads
     return {
-        "num_layers": stack.num_layers,
-        "num_heads": stack.num_heads,
-        "num_heads_kv": None if groups == stack.num_heads else groups,
-        "head_dim": stack.key_dim,
+        "num_layers": config.num_layers,
+        "num_heads": config.num_heads,
+        "num_heads_kv": None if groups == config.num_heads else groups,
+        "head_dim": config.key_dim,
         "pre_norm": config.norm_first,
         "rms_norm": config.normalization == "rms_norm",
         "activation": activations[config.activation],
         "ffn_glu": config.activation == "swiglu",
-        "rotary_dim": stack.key_dim if config.position == "rotary" else None,
+        "rotary_dim": config.key_dim if config.position == "rotary" else None,
         "relative_position": config.position == "relative",
         "relative_attention_bias": config.position == "t5",
     }

@@ -29,7 +29,7 @@ class GenerationGraph(SearchGraph):
     Of a long prompt the last `max_source_length` tokens count. `score` has no longest text.
     """
 
-    shortest: ClassVar[int] = 1
+    shortest_source: ClassVar[int] = 1
 
     def __init__(self, search: Search, codec: Codec, *options: Any):
         super().__init__(search, codec, *options)

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF, Hypotheses
+from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference.micro_batches import (
     max_compiled_rows,
     pad_to_shape,
@@ -59,13 +60,13 @@ class SearchGraph(TextGraph):
         output: name of the predicted text in the signatures.
 
     Attributes:
-        shortest: the fewest tokens of a text, with the end token, that is searched.
+        shortest_source: the fewest tokens of a text, with the end token, that is searched.
 
     A subclass for another form of text overrides `encode`, `encode_target`, `encode_prefix`,
     `decode` and `endpoints`.
     """
 
-    shortest: ClassVar[int] = 2
+    shortest_source: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -81,8 +82,7 @@ class SearchGraph(TextGraph):
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long, and
             # transposing it in each call takes as long as several steps. The export stores both.
-            projection = self.model.output_embedding.projection()
-            self._output_projection = tf.Variable(projection, trainable=False)
+            self._matrix = tf.Variable(transposed(self.model.output_embedding), trainable=False)
         self.whole_search = replace(search, config=with_spare_hypotheses(self.config))
         self._search = self._best = self._in_parts(self.whole_search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
@@ -95,7 +95,7 @@ class SearchGraph(TextGraph):
         text = clean(text)
         ids, cut = self.encode(text)
         lengths = lengths_of(ids)
-        searched = lengths >= self.shortest
+        searched = lengths >= self.shortest_source
         copies = tf.fill(tf.shape(text), "")
         if self.config.copy_without_letters:
             copied = without_letters(text)
@@ -246,11 +246,15 @@ class SearchGraph(TextGraph):
         """The search, compiled by XLA for few shapes if `jit_compile` is set."""
         if not self._jit_compile:
             return search
-        compiled = tf.function(search.__call__, jit_compile=True, autograph=False)
+
+        @tf.function(jit_compile=True, autograph=False)
+        def compiled(source: tf.Tensor, matrix: tf.Tensor) -> Hypotheses:
+            with with_transposed(self.model.output_embedding, matrix):
+                return search(source)
 
         def search_padded(source: tf.Tensor) -> Hypotheses:
             source_in_shape = pad_to_shape(source, self.max_source_length)
-            found = compiled(source_in_shape, output_projection=self._output_projection.value())
+            found = compiled(source_in_shape, self._matrix.value())
             return Hypotheses(*(field[: tf.shape(source)[0]] for field in found))
 
         return search_padded

@@ -78,14 +78,8 @@ class TextPredictor(BatchPredictor):
             self.excluded_ids += (UNK_ID,)
         self._graph = graph = self.graph(jit_compile=False)
         self._reads = {count: Traced(graph.read, *[STRINGS] * count) for count in (1, 2)}
-        self._searches = {
-            (is_single, count): Traced(
-                self._in_graph(replace(graph.whole_search, absorb_memory=is_single)),
-                *(STRINGS, *[IDS] * count),
-            )
-            for is_single in (False, True)
-            for count in (1, 2)
-        }
+        search = self._in_graph(graph.whole_search)
+        self._searches = {count: Traced(search, STRINGS, *[IDS] * count) for count in (1, 2)}
         self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
         self._score = Traced(graph.score_rows, IDS, IDS)
 
@@ -93,16 +87,12 @@ class TextPredictor(BatchPredictor):
         """The search as a function from strings (R,), their ids and maybe prefixes."""
         return lambda text, *ids: self._graph.predictions(search(*ids), text)
 
-    def use_one_graph(self) -> None:
-        """Traces one graph for batches of all sizes; a single sentence takes longer in it."""
-        for count in (1, 2):
-            self._searches[True, count] = self._searches[False, count]
-
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search that `config` describes."""
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
             word_starts=self.codec["target"].word_starts,
+            shortest_source=self.graph_type.shortest_source,
         )
 
     def graph(self, jit_compile: bool) -> SearchGraph:
@@ -139,11 +129,8 @@ class TextPredictor(BatchPredictor):
         return self._reads[len(columns)](*map(as_strings, columns))
 
     def _search(self, text: np.ndarray, ids: np.ndarray, *prefix: np.ndarray) -> Predictions:
-        """Searches in a graph of which only the part for batches of this kind is traced."""
-        size, length = ids.shape
-        self._require_memory(size, length)
-        is_single = size == 1 and length <= self.model.absorbable_length
-        search = self._searches[is_single, 1 + len(prefix)]
+        self._require_memory(*ids.shape)
+        search = self._searches[1 + len(prefix)]
         return Predictions(*map(np.asarray, search(tf.constant(text), ids, *prefix)))
 
     def _require_memory(self, rows: int, length: int) -> None:

@@ -86,8 +86,8 @@ class MaskedLanguageModeling(Task):
         states = model.states(inputs, training=training)
         if training:
             labels, states = at_masks(labels, states)
-        embeddings = model.encoder.embedding.embeddings
-        return token_losses(labels, states, embeddings, objective.label_smoothing)
+        rows, matrix = model.factors(states)
+        return token_losses(labels, rows, matrix, objective.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> MaskedPredictor:
         return MaskedPredictor(model, codec, decode)
