@@ -55,7 +55,7 @@ class Block(ConfiguredLayer):
         positions: Positions | None = None,
         training: bool | None = None,
     ) -> BlockOutput:
-        """A call that returns the attention weights, too; `positions` are for relative encodings."""
+        """A call with the attention weights; `positions` are for relative encodings."""
         if self.has_cross_attention != (memory is not None):
             has, got = ("no ", "a ") if memory is not None else ("", "no ")
             raise ValueError(f"{self.name} has {has}cross-attention and got {got}memory.")
