@@ -122,7 +122,7 @@ def translations(
 
 def own_ranking(model: "Model", texts: Sequence[str]) -> list[str]:
     """The first hypothesis of each beam, as CTranslate2 ranks them."""
-    sources = model.tokenizer.encode(list(texts), out_type=str)
+    sources = model.source.encode(list(texts), out_type=str)
     result = [""] * len(texts)
     for length, indices in model.by_length(sources).items():
         options = model.options(length)

@@ -187,21 +187,20 @@ class FineTuning:
         self.config = CLASSIFICATION.complete(Config(model, data, train, task="classification"))
         self.pool, valid = CLASSIFICATION.load_splits(self.config)
         self.test = CLASSIFICATION.test_set(valid)
-        self.tokenizer = RunFolder(folder / "mlm").load_tokenizer()
+        self.codec = RunFolder(folder / "mlm").load_codec()
         self.strategy = make_strategy("one")
         with self.strategy.scope():
-            size = self.tokenizer.vocabulary_size
-            self.updater = make_updater(self.config, CLASSIFICATION, size, Execution())
+            self.updater = make_updater(self.config, CLASSIFICATION, self.codec, Execution())
         self.optimizer = [variable.numpy() for variable in self.updater.optimizer.variables]
         decode = DecodeConfig(batch_size=500)
-        self.predictor = CLASSIFICATION.predictor(self.updater.model, self.tokenizer, decode)
+        self.predictor = CLASSIFICATION.predictor(self.updater.model, self.codec, decode)
 
     def scores(self, count: int, seed: int, is_pretrained: bool) -> dict[str, float]:
         """Scores on the test set after training on `count` excerpts of the pool."""
         self._start(seed, is_pretrained)
         examples = self.pool.read()
         chosen = random.Random(seed).sample(range(len(examples)), count)
-        rows = CLASSIFICATION.encode(examples.take(chosen).texts, self.tokenizer)
+        rows = CLASSIFICATION.encode(examples.take(chosen).texts, self.codec)
         ids = TokenExamples({name: IdRows.from_lists(each) for name, each in rows.items()})
         sampler = ShardSampler(ids, BATCH_TOKENS, bucket_width=2)
 
@@ -218,8 +217,7 @@ class FineTuning:
     def _start(self, seed: int, is_pretrained: bool) -> None:
         """New weights, those of the encoder from pre-training if that is asked for."""
         keras.utils.set_random_seed(seed)
-        size = self.tokenizer.vocabulary_size
-        new = CLASSIFICATION.build_model(self.config, size, "float32")
+        new = CLASSIFICATION.build_model(self.config, self.codec, "float32")
         if is_pretrained:
             initialize(new, self.config)
         for variable, start in zip(self.updater.model.variables, new.variables, strict=True):

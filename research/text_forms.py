@@ -45,11 +45,12 @@ def main(run_dir: str, before: str, source: str, reference: str, output: str = "
     import sacrebleu
 
     from tf_transformer.inference.translator import Translator
+    from tf_transformer.text.codec import Codec
     from tf_transformer.text.tokenizer import Tokenizer
 
     texts, references = (first_lines(path, 10**9) for path in (source, reference))
     now = Translator.from_run(run_dir)
-    old = Translator(now.model, Tokenizer.load(before), now.config)
+    old = Translator(now.model, Codec(Tokenizer.load(before)), now.config)
     metric = sacrebleu.BLEU()
     rows: list[dict[str, str | float]] = []
     for name, form in FORMS.items():

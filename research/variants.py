@@ -8,6 +8,7 @@ that of updates, beyond what the process had with the model alone.
 """
 
 import statistics
+import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -124,7 +125,8 @@ def measured(
     model_config = ModelConfig.preset(preset, **options)
     config = Config(task=name, model=model_config, data=DataConfig(labels=LABELS))
     task = tasks.get(name)
-    model = task.build_model(config, VOCABULARY, "float32")
+    codec = types.SimpleNamespace(size=lambda field: VOCABULARY)  # the part that models need
+    model = task.build_model(config, codec, "float32")
     ids = _ids(sentences, tokens)
     before = peak_megabytes()
     usages = _updates(task, model, ids, updates)

@@ -4,12 +4,13 @@ A run's `config.yaml` is a `Config` written out in full; no option changes by it
 attributes' descriptions are the options' documentation: `python train.py --help` prints them.
 """
 
+import copy
 import math
 import numbers
 import re
 import types
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tf_transformer.errors import InputError
 
@@ -126,21 +127,12 @@ def _path(config, name: str) -> str:
     return f"{type(config).__name__.removesuffix('Config').lower()}.{name}".removeprefix(".")
 
 
-class StackConfig(NamedTuple):
-    """Sizes of an encoder or a decoder."""
-
-    num_layers: int
-    d_model: int
-    d_ff: int
-    num_heads: int
-    key_dim: int  # of a head's queries and keys
-    value_dim: int  # of a head's values
-    num_key_value_heads: int  # heads of keys and values, which heads of queries share
-
-
 @dataclass(frozen=True)
 class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
+
+    Every layer gets it whole: an encoder gets `config.encoder`, a decoder `config.decoder`, which
+    have that stack's sizes and no defaults to compute.
 
     Attributes:
         architecture: the Transformer, or a GRU encoder and decoder with the attention of Bahdanau
@@ -272,26 +264,30 @@ class ModelConfig:
             )
 
     @property
-    def encoder(self) -> StackConfig:
-        """The encoder's sizes with the defaults computed."""
+    def encoder(self) -> "ModelConfig":
+        """The configuration of the encoder's layers."""
         return self._stack(
-            self.num_encoder_layers or self.num_layers,
-            self.encoder_d_model or self.d_model,
-            self.encoder_d_ff or self.d_ff,
-            self.encoder_num_heads or self.num_heads,
+            num_layers=self.num_encoder_layers or self.num_layers,
+            d_model=self.encoder_d_model or self.d_model,
+            d_ff=self.encoder_d_ff or self.d_ff,
+            num_heads=self.encoder_num_heads or self.num_heads,
         )
 
     @property
-    def decoder(self) -> StackConfig:
-        """The decoder's sizes with the defaults computed."""
-        num_layers = self.num_decoder_layers or self.num_layers
-        return self._stack(num_layers, self.d_model, self.d_ff, self.num_heads)
+    def decoder(self) -> "ModelConfig":
+        """The configuration of the decoder's layers."""
+        return self._stack(num_layers=self.num_decoder_layers or self.num_layers)
 
-    def _stack(self, num_layers: int, d_model: int, d_ff: int, num_heads: int) -> StackConfig:
-        size = d_model // num_heads
-        key_dim, value_dim = self.key_dim or size, self.value_dim or size
-        groups = self.num_key_value_heads or num_heads
-        return StackConfig(num_layers, d_model, d_ff, num_heads, key_dim, value_dim, groups)
+    def _stack(self, **sizes: int) -> "ModelConfig":
+        """This configuration, whose sizes have been checked, with the sizes of one stack."""
+        num_heads = sizes.get("num_heads", self.num_heads)
+        size = sizes.get("d_model", self.d_model) // num_heads
+        sizes |= {"key_dim": self.key_dim or size, "value_dim": self.value_dim or size}
+        sizes["num_key_value_heads"] = self.num_key_value_heads or num_heads
+        stack = copy.copy(self)
+        for name, value in (dict.fromkeys(_OF_ONE_STACK, 0) | sizes).items():
+            object.__setattr__(stack, name, value)
+        return stack
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ModelConfig":
@@ -313,6 +309,10 @@ class ModelConfig:
         return replace(PRESETS[name], **changes)
 
 
+_OF_ONE_STACK = (
+    *("num_encoder_layers", "num_decoder_layers"),
+    *("encoder_d_model", "encoder_d_ff", "encoder_num_heads"),
+)
 PRESETS = {
     "tiny": ModelConfig(),
     "base": ModelConfig(num_layers=6, d_model=512, d_ff=2048, num_heads=8, dropout_rate=0.1),
@@ -416,8 +416,10 @@ class DataConfig:
         max_length: longest sentence in tokens, on either side; longer pairs are skipped (a
             language model learns from all windows of a longer line). 0: 256, or batch_tokens when
             that is smaller.
-        vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few. 261:
-            each byte is a token, and nothing is learned.
+        vocabularies: shared: one vocabulary of all texts; separate, for translation: one of each
+            side, for languages with different scripts. Needs another model.tie_embeddings than all.
+        vocabulary_size: tokens in the vocabulary, or in each of two; fewer when the text has too
+            few. 261: each byte is a token, and nothing is learned.
         segmentation: how SentencePiece divides words: bpe (byte pairs, as the paper for En-De), or
             unigram, whose pieces are chosen by their likelihood as word pieces are (the paper for
             En-Fr).
@@ -460,6 +462,7 @@ class DataConfig:
     cache_dir: str = ""
     shard_pairs: int = 250_000
     max_length: int = 0
+    vocabularies: Literal["shared", "separate"] = "shared"
     vocabulary_size: int = 8000
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0
@@ -780,6 +783,12 @@ class Config:
             raise InputError(
                 f"data.max_length ({self.data.max_length}) is beyond the learned position table "
                 f"(model.max_length {self.model.max_length})."
+            )
+        if self.data.vocabularies == "separate" and self.model.tie_embeddings == "all":
+            raise InputError(
+                "model.tie_embeddings all is one matrix for source and target, and "
+                "data.vocabularies separate gives each a vocabulary of its own. Give "
+                "--model.tie_embeddings target (or none), or --data.vocabularies shared."
             )
 
     def differences(self, other: "Config") -> dict[str, tuple[object, object]]:

@@ -10,6 +10,7 @@ from tf_transformer import tasks
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.inference.text_generator import TextGenerator
 from tf_transformer.models.language_model import LanguageModel
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
 
@@ -25,7 +26,7 @@ def test_a_model_that_knows_nothing_needs_a_byte_for_a_byte(tmp_path, monkeypatc
     model.build()
     for weight in model.weights:
         weight.assign(0.01 * weight)
-    generator = TextGenerator(model, Tokenizer.train([], BYTES), DecodeConfig())
+    generator = TextGenerator(model, Codec(Tokenizer.train([], BYTES)), DecodeConfig())
     monkeypatch.setattr(tasks, "load_predictor", lambda run_dir: generator)
     (tmp_path / "text").write_text("one line\nanother\n")
     text, output = str(tmp_path / "text"), tmp_path / "found.json"

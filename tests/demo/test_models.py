@@ -12,6 +12,7 @@ from tf_transformer.demo.models import SavedModel, ServedModel
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
 TEXTS = ["twenty-one", "", "two hundred and two", "June twelfth"]
@@ -129,9 +130,9 @@ def test_the_demo_starts_for_every_task(name, readers_folder, monkeypatch):
         decode=DecodeConfig(beam_size=2, max_extra_length=2),
     )
     actions = symbols(["S"], "in_order") if name == "parsing" else ()
-    tokenizer = Tokenizer.train(["a house", "ein Haus"], 300, symbols=actions)
-    model = task.build_model(config, tokenizer.vocabulary_size, "float32")
-    predictor = task.predictor(model, tokenizer, config.decode)
+    codec = Codec(Tokenizer.train(["a house", "ein Haus"], 300, symbols=actions))
+    model = task.build_model(config, codec, "float32")
+    predictor = task.predictor(model, codec, config.decode)
     monkeypatch.setattr(models, "load_predictor", lambda *options: predictor)
     with kernels.use(kernels.PLAIN):  # one search graph
         loaded = demo.load("runs/demo", "", "", "", "float32")

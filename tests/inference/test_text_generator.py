@@ -15,6 +15,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.generation import GenerationGraph
 from tf_transformer.inference.text_generator import TextGenerator, TextScore
 from tf_transformer.models.language_model import LanguageModel
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
@@ -40,7 +41,7 @@ def make_generator(vocabulary_size=BYTES, model_options=(), **options):
     model.build()
     reference.randomize(model, seed=5)
     options = {"beam_size": 1, "max_extra_length": 6, "max_source_length": WINDOW} | options
-    return TextGenerator(model, tokenizer, DecodeConfig(**options))
+    return TextGenerator(model, Codec(tokenizer), DecodeConfig(**options))
 
 
 each_vocabulary = pytest.mark.parametrize("size", [BYTES, 330], ids=["bytes", "SentencePiece"])
@@ -160,7 +161,7 @@ def test_after_a_space_a_new_word_follows(options):
         assert text.startswith(given.lstrip())
         assert len(text) > len(given.lstrip()) or not prefix.endswith(" ")
     graph = GenerationGraph(
-        *(generator.search(generator.config), generator.tokenizer, WINDOW, False, "continuation")
+        *(generator.search(generator.config), generator.codec, WINDOW, False, "continuation")
     )
     found = graph.predict(np.array([prompt.encode() for prompt in prompts]))
     assert [text.decode() for text in found["continuation"].numpy()] == [

@@ -69,7 +69,7 @@ def test_a_saved_translator_leaves_out_equal_texts_as_the_translator_does(transl
     pieces = {tokenizer.piece(i) for i in range(EOS_ID + 1, tokenizer.vocabulary_size)}
     options = {"beam_size": 8, "num_hypotheses": 5, "max_length": 4}
     decode = DecodeConfig(**options, excluded_tokens=tuple(pieces - {"▁t", "▁", "t"}))
-    other = Translator(translator.model, tokenizer, decode)
+    other = Translator(translator.model, translator.codec, decode)
     other.save(tmp_path / "1")
     for found, expected in zip(
         Translator.load(tmp_path / "1").n_best(ODD), other.n_best(ODD), strict=True

@@ -14,6 +14,7 @@ from tf_transformer.inference.attention_record import Tokens, join_pieces
 from tf_transformer.inference.predictor import PairScore, Prediction
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.translator import Alignment, Translator, build_model
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import without_letters
 from tf_transformer.text.special_ids import EOS_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -35,7 +36,7 @@ def translator(run):
 
 def with_options(translator, **options):
     """The same model with other options of the search."""
-    return Translator(translator.model, translator.tokenizer, DecodeConfig(**options))
+    return Translator(translator.model, translator.codec, DecodeConfig(**options))
 
 
 def pieces_of(translator):
@@ -379,9 +380,9 @@ ODD_WORDS = [
 def test_links_and_weights_are_those_of_the_words_of_split(translator, normalization):
     texts = [*ODD_WORDS, "one two", "twenty-one  ", "\t", ""] * 2
     lines = ["one two three", "ein zwei"]
-    tokenizer = Tokenizer.train(lines, 320, normalization)
-    model = build_model(Config(model=translator.model.config), tokenizer.vocabulary_size, "float32")
-    aligner = Translator(model, tokenizer, DecodeConfig(max_source_length=12))
+    codec = Codec(Tokenizer.train(lines, 320, normalization))
+    model = build_model(Config(model=translator.model.config), codec, "float32")
+    aligner = Translator(model, codec, DecodeConfig(max_source_length=12))
     for text, translation, found in zip(
         texts, texts[::-1], aligner.align(texts, texts[::-1]), strict=True
     ):

@@ -62,10 +62,10 @@ def config_of(folder, linearization="lexical_in_order") -> Config:
 )
 def test_actions_of_the_linearizations(folder, linearization, expected):
     config = config_of(folder, linearization)
-    tokenizer = PARSING.train_tokenizer(PARSING.load_splits(config).train, config)
+    codec = PARSING.train_codec(PARSING.load_splits(config).train, config)
     tree = "(S (NP (DT the) (NN ducks)) (VP (VBZ sing)))"
-    (ids,) = PARSING.encode({"sentence": ["the ducks sing"], "tree": [tree]}, tokenizer)["tree"]
-    assert " ".join(map(tokenizer.piece, ids)) == f"{expected} </s>"
+    (ids,) = PARSING.encode({"sentence": ["the ducks sing"], "tree": [tree]}, codec)["tree"]
+    assert " ".join(map(codec["tree"].piece, ids)) == f"{expected} </s>"
 
 
 @pytest.mark.parametrize("linearization", ["brackets", "lexical_in_order"])
@@ -73,10 +73,11 @@ def test_a_word_that_looks_like_an_action_is_a_word(linearization):
     """Also where the words of trees look so: these are words of text, and no action."""
     tree = "(S (NP (NN <word>)) (VP (VB <unk>) (XX </s>)))"
     stream = Examples({"sentence": ["<word> <unk> </s>"] * 99, "tree": [tree] * 99}).stream()
-    tokenizer = PARSING.train_tokenizer(stream, config_of("", linearization))
+    codec = PARSING.train_codec(stream, config_of("", linearization))
+    tokenizer = codec["tree"]
     assert linearization_of(tokenizer) == linearization
     texts = {"sentence": ["<word> <unk> </s>", "a<word>"], "tree": [tree, tree]}
-    encoded = PARSING.encode(texts, tokenizer)
+    encoded = PARSING.encode(texts, codec)
     in_text = {i for row in encoded["sentence"] for i in row[:-1]}
     assert min(in_text) > UNK_ID
     assert not any(map(tokenizer.is_symbol, in_text))
@@ -180,16 +181,16 @@ def test_a_run_and_its_trees_in_a_file_have_the_same_scores(parser, folder, caps
 def test_an_unrestricted_search_gives_trees_too_and_given_trees_are_scored(folder):
     """With the other linearization, and a reference with a label that no training tree has."""
     config = config_of(folder, "brackets")
-    tokenizer = PARSING.train_tokenizer(PARSING.load_splits(config).train, config)
-    model = PARSING.build_model(config, tokenizer.vocabulary_size, "float32")
-    parser = PARSING.predictor(model, tokenizer, DecodeConfig(beam_size=2, grammar=False))
+    codec = PARSING.train_codec(PARSING.load_splits(config).train, config)
+    model = PARSING.build_model(config, codec, "float32")
+    parser = PARSING.predictor(model, codec, DecodeConfig(beam_size=2, grammar=False))
     found = parser(SENTENCES[:1])[0].text
     assert " ".join(parse(found, "here").leaves()) == WORDS[0]
     new = "(S (NEW (NN dog)) (VP (VBD saw)))"
     assert PARSING.score([new], [new])["f1"] == 100
     texts = PARSING.test_set(Examples({"sentence": ["dog saw"], "tree": [new]}))
-    ids = PARSING.encode({"sentence": texts.inputs, "tree": texts.references}, tokenizer)
-    assert [tokenizer.piece(i) for i in ids["tree"][0]] == [
+    ids = PARSING.encode({"sentence": texts.inputs, "tree": texts.references}, codec)
+    assert [codec["tree"].piece(i) for i in ids["tree"][0]] == [
         *("<(S>", "<unk>", "<word>", "<unk>", "<(VP>", "<word>", "<)VP>", "<)S>", "</s>")
     ]
     assert parser.score(["dog saw"], [new])[0].log_probability < 0

@@ -14,6 +14,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.tasks.translation_scores import ScoreOptions
+from tf_transformer.text.codec import Codec
 
 score = TRANSLATION.score
 
@@ -261,7 +262,7 @@ def test_pairs_are_encoded_side_by_side():
             return [[len(word) for word in text.split()] for text in texts]
 
     texts = {"source": ["a bb"], "target": ["ccc"]}
-    assert TRANSLATION.encode(texts, Words()) == {"source": [[1, 2]], "target": [[3]]}
+    assert TRANSLATION.encode(texts, Codec(Words())) == {"source": [[1, 2]], "target": [[3]]}
 
 
 # --- test sets -------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 from tf_transformer.tasks.masked_language_modeling import MASKED_LANGUAGE_MODELING
 from tf_transformer.tasks.task import TestSet
 from tf_transformer.tasks.translation import TRANSLATION
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training import samples
 from tf_transformer.visualization.attention_picture import last_layer_picture
@@ -45,9 +46,9 @@ def logged(run):
 def test_tensorboard_gets_the_predictions_of_each_validation(run, logged):
     """Oracle: the predictions of the last weights."""
     assert [step for tag, step in logged if tag == "samples"] == [2, 4]
-    config, tokenizer = small_config(), RunFolder(run).load_tokenizer()
+    config, codec = small_config(), RunFolder(run).load_codec()
     model = load_model(run, TRANSLATION.build_model).model
-    predictor = TRANSLATION.predictor(model, tokenizer, config.decode.greedy)
+    predictor = TRANSLATION.predictor(model, codec, config.decode.greedy)
     examples = TRANSLATION.test_set(TRANSLATION.load_splits(config).valid)
     rows = [
         (source, found.text, reference)
@@ -70,7 +71,7 @@ def test_tensorboard_gets_a_picture_of_each_validation(logged):
 def test_samples_need_no_search(run, monkeypatch):
     predictor = TRANSLATION.predictor(
         load_model(run, TRANSLATION.build_model).model,
-        RunFolder(run).load_tokenizer(),
+        RunFolder(run).load_codec(),
         DecodeConfig(),
     )
     monkeypatch.setattr(predictor, "_search", None)
@@ -101,8 +102,9 @@ def predictor_of(task, tokenizer, **options):
         model=ModelConfig(**({"num_layers": 2, "d_model": 8, "d_ff": 8, "num_heads": 2} | options)),
         data=DataConfig(labels=("x", "y")),
     )
-    model = task.build_model(config, tokenizer.vocabulary_size, "float32")
-    return task.predictor(model, tokenizer, DecodeConfig())
+    codec = Codec(tokenizer)
+    model = task.build_model(config, codec, "float32")
+    return task.predictor(model, codec, DecodeConfig())
 
 
 @pytest.mark.parametrize(

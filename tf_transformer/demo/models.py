@@ -136,9 +136,7 @@ class RunModel:
             "temperature": self._temperature,
         }
         config = VariableConfig(**vars(predictor.config) | options)
-        searching = type(predictor)(predictor.model, predictor.tokenizer, config)
-        searching.use_one_graph()
-        return searching
+        return type(predictor)(predictor.model, predictor.codec, config)
 
 
 def controls_of(config: DecodeConfig) -> dict[str, Control]:

@@ -27,9 +27,16 @@ from tf_transformer.inference.predictor import (
 )
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
+# The fields of queries and keys of each kind of attention.
+SIDES = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
+    "cross": ("target", "source"),
+}
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 IDS = tf.TensorSpec((None, None), tf.int32)
@@ -68,13 +75,13 @@ class BatchAttention(NamedTuple):
 
 
 class BatchPredictor(ABC):
-    """A model and its tokenizer.
+    """A model and its codec.
 
     A subclass has a `TextGraph`, which encodes and decodes, and plans batches of its rows.
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: the sizes of batches, and how long texts may be.
 
     Attributes:
@@ -85,15 +92,24 @@ class BatchPredictor(ABC):
     symbols: Container[int] = SPECIAL_IDS
     no_prefixes: ClassVar[str] = ""
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
         self.model = model
-        self.tokenizer = tokenizer
+        self.codec = codec
         self.config = config
         # A learned position table has a last row; sinusoids have none.
         self.max_source_length = config.max_source_length
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of all texts, if the model has one vocabulary.
+
+        Raises:
+            InputError: when it has two; see `codec`.
+        """
+        return self.codec[""]
 
     @own_settings()
     def with_dtype(self, dtype: str) -> Self:
@@ -116,7 +132,7 @@ class BatchPredictor(ABC):
         model.build()
         for weight, value in zip(model.weights, self.model.weights, strict=True):
             weight.assign(tf.cast(value.value, weight.dtype))
-        return type(self)(model, self.tokenizer, self.config)
+        return type(self)(model, self.codec, self.config)
 
     def __call__(
         self,
@@ -211,7 +227,7 @@ class BatchPredictor(ABC):
                     continue  # linear attention has no weights
                 weights = np.stack([np.asarray(each, np.float32) for each in layers], 1)
                 for i, *rows, matrix in zip(indices, queries, keys, weights, strict=True):
-                    query, key = map(self.tokens, rows)
+                    query, key = map(self.tokens, rows, SIDES[kind])
                     matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]
                     maps[i].append(AttentionMap(kind, query, key, matrix))
         return [
@@ -225,9 +241,9 @@ class BatchPredictor(ABC):
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
         """Batches of texts: their indices, and the attention of each kind."""
 
-    def tokens(self, ids: Iterable[int]) -> Tokens:
-        """The pieces and words of ids."""
-        return Tokens.of((i for i in ids if i != PAD_ID), self.tokenizer, self.symbols)
+    def tokens(self, ids: Iterable[int], field: str) -> Tokens:
+        """The pieces and words of ids of a field."""
+        return Tokens.of((i for i in ids if i != PAD_ID), self.codec[field], self.symbols)
 
     def _in_parallel(
         self, run: Callable[[Batch], Result], batches: Iterable[Batch]

@@ -7,21 +7,21 @@ import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.inference.text_graph import Outputs, TextGraph, lengths_of, rows_of, with_end
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean
-from tf_transformer.text.tokenizer import Tokenizer
 
 IDS = tf.TensorSpec((None, None), tf.int32)
 
 
 class EncoderGraph(TextGraph):
-    """A tokenizer and a model without a search on string tensors; see `TextGraph`.
+    """A codec and a model without a search on string tensors; see `TextGraph`.
 
     `truncated` marks rows that were longer than `max_source_length`.
 
     Args:
         model: the model.
         outputs: from ids (B, S) to outputs (B, ...) by name.
-        tokenizer: the model's tokenizer.
+        codec: the model's tokenizer.
         config: its `batch_size` and `batch_tokens` bound the micro-batches.
         max_source_length: longest row in tokens with the end tokens; longer ones are cut.
         inputs: names of the texts that make a row.
@@ -31,12 +31,12 @@ class EncoderGraph(TextGraph):
         self,
         model: keras.Model,
         outputs: Callable[[tf.Tensor], Outputs],
-        tokenizer: Tokenizer,
+        codec: Codec,
         config: DecodeConfig,
         max_source_length: int,
         inputs: Sequence[str],
     ):
-        super().__init__(model, tokenizer, config, max_source_length)
+        super().__init__(model, codec, config, max_source_length)
         self._outputs = outputs
         self._inputs = list(inputs)
 
@@ -45,7 +45,7 @@ class EncoderGraph(TextGraph):
 
     def encode(self, *texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Ids of rows of strings (B,), an end token after each, and whether each was cut (B,)."""
-        *first, last = (self.tokenizer.encode(clean(text)) for text in texts)
+        *first, last = (self.codec["text"].encode(clean(text)) for text in texts)
         return self.cut(tf.concat([*map(with_end, first), last], axis=1))
 
     def predict(self, *texts: tf.Tensor) -> Outputs:

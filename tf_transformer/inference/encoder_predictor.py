@@ -24,8 +24,8 @@ from tf_transformer.inference.predictor import Progress, no_progress
 from tf_transformer.inference.text_graph import Outputs, write_saved_model
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class EncoderPredictor(BatchPredictor):
@@ -35,7 +35,7 @@ class EncoderPredictor(BatchPredictor):
 
     Args:
         model: the built model; it has an `encoder`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches, and how long texts may be.
 
     Attributes:
@@ -44,8 +44,8 @@ class EncoderPredictor(BatchPredictor):
 
     inputs: tuple[str, ...] = ("text",)
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
+        super().__init__(model, codec, config)
         self._graph = self.graph()
         self._encode = Traced(self._graph.encode, *[STRINGS] * len(self.inputs))
         self._outputs = Traced(own_settings()(self.outputs), IDS)
@@ -61,7 +61,7 @@ class EncoderPredictor(BatchPredictor):
                 "jit_compile compiles a search, and this model has none. Export it without."
             )
         return EncoderGraph(
-            *(self.model, self.outputs, self.tokenizer, self.config),
+            *(self.model, self.outputs, self.codec, self.config),
             *(self.max_source_length, self.inputs),
         )
 

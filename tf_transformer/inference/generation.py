@@ -9,9 +9,9 @@ from tf_transformer.decoding import Hypotheses
 from tf_transformer.inference.search import Search, log_probabilities
 from tf_transformer.inference.search_graph import SearchGraph
 from tf_transformer.inference.text_graph import Outputs, lengths_of, rows_of, with_end
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean
 from tf_transformer.text.special_ids import BOS_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class Windows(NamedTuple):
@@ -29,10 +29,11 @@ class GenerationGraph(SearchGraph):
     Of a long prompt the last `max_source_length` tokens count. `score` has no longest text.
     """
 
-    shortest: ClassVar[int] = 1
+    shortest_source: ClassVar[int] = 1
 
-    def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
-        super().__init__(search, tokenizer, *options)
+    def __init__(self, search: Search, codec: Codec, *options: Any):
+        super().__init__(search, codec, *options)
+        self.tokenizer = self.codec["text"]
         text = tf.TensorSpec((None,), tf.string)  # one function for two signatures
         self._generate = tf.function(self.predict, input_signature=[text], autograph=False)
 

@@ -21,8 +21,8 @@ from tf_transformer.inference.predictor import (
 )
 from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.models.encoder_only import Classifier
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
-from tf_transformer.text.tokenizer import Tokenizer
 
 SMALLEST = 1e-38  # probability, so that every score is finite
 THRESHOLD = 0.5  # a label of several is predicted above this probability
@@ -38,22 +38,23 @@ class LabelPredictor(EncoderPredictor):
 
     Args:
         model: a built `Classifier`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches; `num_hypotheses` is the number of labels of an n-best list.
 
     Example:
-        >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
-        >>> model = Classifier(tokenizer.vocabulary_size, ["de", "en"])
+        >>> from tf_transformer.text.tokenizer import Tokenizer
+        >>> codec = Codec(Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300))
+        >>> model = Classifier(codec.size("text"), ["de", "en"])
         >>> model.build()
-        >>> LabelPredictor(model, tokenizer, DecodeConfig()).probabilities(["a house"]).shape
+        >>> LabelPredictor(model, codec, DecodeConfig()).probabilities(["a house"]).shape
         (1, 2)
     """
 
     no_prefixes = "a label has no prefix; leave out --prefixes."
 
-    def __init__(self, model: Classifier, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: Classifier, codec: Codec, config: DecodeConfig):
         self.inputs = ("text", "text_pair")[: model.texts]
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
 
     def columns(self, texts: list[str]) -> list[list[str]]:
         """The texts, or the first and the second texts of pairs.

@@ -23,9 +23,9 @@ from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.inference.word_numbers import WordNumbers
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.encoder_only import MaskedLanguageModel
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.sequences import token_counts
 from tf_transformer.text.special_ids import PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class Restored(NamedTuple):
@@ -47,15 +47,15 @@ class MaskedPredictor(EncoderPredictor):
 
     Args:
         model: a built `MaskedLanguageModel`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches, and how long texts may be.
     """
 
     no_prefixes = "masked words are restored all at once; leave out --prefixes."
 
-    def __init__(self, model: MaskedLanguageModel, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
-        self._words = WordNumbers(tokenizer)
+    def __init__(self, model: MaskedLanguageModel, codec: Codec, config: DecodeConfig):
+        super().__init__(model, codec, config)
+        self._words = WordNumbers(codec["text"])
         self._fill = Traced(own_settings()(self._restore), IDS, IDS)
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
@@ -114,7 +114,7 @@ class MaskedPredictor(EncoderPredictor):
         masked = ops.not_equal(labels, PAD_ID)
         of_labels = tf.gather(log_p, labels, batch_dims=2)
         restored = ops.where(masked, ops.cast(best, "int32"), ids)
-        in_graph = self._graph.tokenizer
+        in_graph = self._graph.codec["text"]
         return (
             in_graph.decode(in_graph.text_ids(restored, token_counts(ids))),
             ops.sum(ops.where(masked, of_labels, 0.0), axis=1),

@@ -23,6 +23,7 @@ from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import clean, parse
 from tf_transformer.parsing.words import normalize
 from tf_transformer.run.weights import load_model
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -30,9 +31,9 @@ from tf_transformer.text.tokenizer import Tokenizer
 class ParserGraph(SearchGraph):
     """A parser on string tensors: sentences to trees. Python alone scores given trees."""
 
-    def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
-        super().__init__(search, tokenizer, *options)
-        self._actions = Actions.of(tokenizer)
+    def __init__(self, search: Search, codec: Codec, *options: Any):
+        super().__init__(search, codec, *options)
+        self._actions = Actions.of(codec["target"])
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         return super().encode(normalize(text))
@@ -62,7 +63,7 @@ class Parser(TextPredictor):
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer, with the actions of trees.
+        codec: its tokenizer, with the actions of trees.
         config: how to search.
 
     Raises:
@@ -77,10 +78,10 @@ class Parser(TextPredictor):
     no_prefixes = "trees have no prefixes: leave out --prefixes."  # half a tree is none
     output = "tree"
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        self.actions = Actions.of(tokenizer)
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
+        self.actions = Actions.of(codec["target"])
         self.symbols = {*SPECIAL_IDS, *self.actions.symbols}
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
 
     @classmethod
     def from_run(
@@ -98,7 +99,7 @@ class Parser(TextPredictor):
     ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of sentences and of the actions of trees, which Python reads."""
         sources, _, cut = super()._pairs(texts, [""] * len(texts))
-        trees = [encode_tree(text, self.tokenizer, self.actions) for text in predictions]
+        trees = [encode_tree(text, self.codec["target"], self.actions) for text in predictions]
         longest = self.max_source_length
         targets = [np.array([*ids[:-1][: longest - 1], EOS_ID], np.int32) for ids in trees]
         return sources, targets, [a or len(b) > longest for a, b in zip(cut, trees, strict=True)]

@@ -11,7 +11,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import Codec
 
 Progress = Callable[[int, int], object]
 """progress(inputs newly done, tokens predicted for them)."""
@@ -144,17 +144,17 @@ def no_progress(inputs: int, tokens: int) -> None:
 
 
 class Predictor(Protocol):
-    """A tokenizer, a model and a search: `Translator` is one.
+    """A codec, a model and a search: `Translator` is one.
 
     Attributes:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: options of the search.
         max_source_length: longest input in tokens; longer inputs are cut.
     """
 
     model: keras.Model
-    tokenizer: Tokenizer
+    codec: Codec
     config: DecodeConfig
     max_source_length: int
 

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF, Hypotheses
+from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference.micro_batches import (
     max_compiled_rows,
     pad_to_shape,
@@ -15,9 +16,9 @@ from tf_transformer.inference.micro_batches import (
 from tf_transformer.inference.parallel_search import ParallelSearch, SearchIds
 from tf_transformer.inference.search import Score, Search, score_pairs, with_spare_hypotheses
 from tf_transformer.inference.text_graph import Outputs, TextGraph, lengths_of, rows_of
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, without_letters
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class Inputs(NamedTuple):
@@ -44,14 +45,14 @@ class Predictions(NamedTuple):
 
 
 class SearchGraph(TextGraph):
-    """A tokenizer, a search and a model on string tensors; see `TextGraph`.
+    """A codec, a search and a model on string tensors; see `TextGraph`.
 
     `truncated` of a signature marks rows that were longer than `max_source_length`, which `cut`
     marks, too, and rows whose best prediction reached its length limit.
 
     Args:
         search: the search on ids; its configuration also bounds the micro-batches.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         max_source_length: longest source, or given target, in tokens with the end token; longer
             ones are cut.
         jit_compile: whether XLA compiles the search of the signatures, for a few shapes that all
@@ -59,30 +60,29 @@ class SearchGraph(TextGraph):
         output: name of the predicted text in the signatures.
 
     Attributes:
-        shortest: the fewest tokens of a text, with the end token, that is searched.
+        shortest_source: the fewest tokens of a text, with the end token, that is searched.
 
     A subclass for another form of text overrides `encode`, `encode_target`, `encode_prefix`,
     `decode` and `endpoints`.
     """
 
-    shortest: ClassVar[int] = 2
+    shortest_source: ClassVar[int] = 2
 
     def __init__(
         self,
         search: Search,
-        tokenizer: Tokenizer,
+        codec: Codec,
         max_source_length: int,
         jit_compile: bool,
         output: str = "prediction",
     ):
-        super().__init__(search.model, tokenizer, search.config, max_source_length)
+        super().__init__(search.model, codec, search.config, max_source_length)
         self._output = output
         self._jit_compile = jit_compile
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long, and
             # transposing it in each call takes as long as several steps. The export stores both.
-            projection = self.model.output_embedding.projection()
-            self._output_projection = tf.Variable(projection, trainable=False)
+            self._matrix = tf.Variable(transposed(self.model.output_embedding), trainable=False)
         self.whole_search = replace(search, config=with_spare_hypotheses(self.config))
         self._search = self._best = self._in_parts(self.whole_search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
@@ -95,7 +95,7 @@ class SearchGraph(TextGraph):
         text = clean(text)
         ids, cut = self.encode(text)
         lengths = lengths_of(ids)
-        searched = lengths >= self.shortest
+        searched = lengths >= self.shortest_source
         copies = tf.fill(tf.shape(text), "")
         if self.config.copy_without_letters:
             copied = without_letters(text)
@@ -108,11 +108,11 @@ class SearchGraph(TextGraph):
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Ids of clean strings (B,), the end token last, and whether each was cut (B,)."""
-        return self.cut(self.tokenizer.encode(text))
+        return self.cut(self.codec["source"].encode(text))
 
     def encode_target(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """The same of given predictions (B,)."""
-        return self.cut(self.tokenizer.encode(clean(text)))
+        return self.cut(self.codec["target"].encode(clean(text)))
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
         """The first ids of the predictions for strings (B,); None: there are none.
@@ -121,9 +121,8 @@ class SearchGraph(TextGraph):
         """
         if prefix is None:
             return None
-        return self.open_words(
-            self.tokenizer.encode(clean(prefix)), self.tokenizer.ends_in_space(prefix)
-        )
+        target = self.codec["target"]
+        return self.open_words(target.encode(clean(prefix)), target.ends_in_space(prefix))
 
     def open_words(self, ids: tf.RaggedTensor, opens: tf.Tensor) -> tf.RaggedTensor:
         """Ids, and the start id after those where a word `opens` (B,)."""
@@ -146,13 +145,13 @@ class SearchGraph(TextGraph):
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The strings (B, N) of hypotheses for the strings (B,)."""
-        strings = self.tokenizer.decode(self.text_ids(hypotheses))
+        strings = self.codec["target"].decode(self.text_ids(hypotheses))
         return tf.reshape(strings, tf.shape(hypotheses.lengths))
 
     def text_ids(self, hypotheses: Hypotheses) -> tf.RaggedTensor:
         """The ids of hypotheses that are text (B·N, None); see `GraphTokenizer.text_ids`."""
         ids = tf.reshape(hypotheses.ids, (-1, tf.shape(hypotheses.ids)[2]))
-        return self.tokenizer.text_ids(ids, tf.reshape(hypotheses.lengths, [-1]))
+        return self.codec["target"].text_ids(ids, tf.reshape(hypotheses.lengths, [-1]))
 
     def read_pairs(
         self, source: tf.Tensor, target: tf.Tensor
@@ -247,11 +246,15 @@ class SearchGraph(TextGraph):
         """The search, compiled by XLA for few shapes if `jit_compile` is set."""
         if not self._jit_compile:
             return search
-        compiled = tf.function(search.__call__, jit_compile=True, autograph=False)
+
+        @tf.function(jit_compile=True, autograph=False)
+        def compiled(source: tf.Tensor, matrix: tf.Tensor) -> Hypotheses:
+            with with_transposed(self.model.output_embedding, matrix):
+                return search(source)
 
         def search_padded(source: tf.Tensor) -> Hypotheses:
             source_in_shape = pad_to_shape(source, self.max_source_length)
-            found = compiled(source_in_shape, output_projection=self._output_projection.value())
+            found = compiled(source_in_shape, self._matrix.value())
             return Hypotheses(*(field[: tf.shape(source)[0]] for field in found))
 
         return search_padded

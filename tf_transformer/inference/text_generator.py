@@ -30,9 +30,9 @@ from tf_transformer.inference.search_graph import Inputs
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.run.weights import load_model
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.special_ids import BOS_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class TextScore(NamedTuple):
@@ -52,7 +52,7 @@ class TextGenerator(TextPredictor):
 
     Args:
         model: the built `LanguageModel`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: how to search.
 
     Raises:
@@ -60,9 +60,9 @@ class TextGenerator(TextPredictor):
 
     Example:
         >>> from tf_transformer.text.tokenizer import BYTES, Tokenizer
-        >>> model = LanguageModel(BYTES)
+        >>> model, codec = LanguageModel(BYTES), Codec(Tokenizer.train([], BYTES))
         >>> model.build()
-        >>> generator = TextGenerator(model, Tokenizer.train([], BYTES), DecodeConfig())
+        >>> generator = TextGenerator(model, codec, DecodeConfig())
         >>> generator.score_texts(["Tom is"])[0].tokens
         7
     """
@@ -71,13 +71,13 @@ class TextGenerator(TextPredictor):
     output = "continuation"
     _graph: GenerationGraph
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         if config.coverage_penalty:
             raise InputError(
                 "decode.coverage_penalty needs a model that attends to a source; for a language "
                 "model it must be 0."
             )
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
         row = tf.TensorSpec((None,), tf.int32)
         self._windows_of_texts = Traced(self._graph.windows_of_texts, STRINGS)
         self._windows_of_rests = Traced(self._graph.windows_of_rests, STRINGS, STRINGS)
@@ -186,8 +186,8 @@ class TextGenerator(TextPredictor):
         }
 
 
-def build_language_model(config: Config, vocabulary_size: int, dtype: str) -> LanguageModel:
+def build_language_model(config: Config, codec: Codec, dtype: str) -> LanguageModel:
     """A new language model with all its weights."""
-    model = LanguageModel(vocabulary_size, config.model, dtype=dtype)
+    model = LanguageModel(codec.size("text"), config.model, dtype=dtype)
     model.build()
     return model

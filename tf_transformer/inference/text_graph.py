@@ -11,16 +11,15 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.inference.micro_batches import Results, run_in_micro_batches
 from tf_transformer.kernels.gradient import without_own_gradients
 from tf_transformer.machine.keras_settings import own_settings
-from tf_transformer.text.graph_tokenizer import GraphTokenizer
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 Outputs = dict[str, tf.Tensor]
 """Outputs of a signature (B, ...) by name."""
 
 
 class TextGraph(tf.Module):
-    """A tokenizer and a model on string tensors.
+    """A codec and a model on string tensors.
 
     A predictor in Python calls the same methods as the signatures of a SavedModel. It divides lists
     into batches itself; a signature does so in the graph, for batches of any size. The outputs of
@@ -29,7 +28,7 @@ class TextGraph(tf.Module):
 
     Args:
         model: the model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: its `batch_size` and `batch_tokens` bound the micro-batches.
         max_source_length: longest text in tokens with the end token; longer ones are cut.
     """
@@ -37,14 +36,14 @@ class TextGraph(tf.Module):
     def __init__(
         self,
         model: keras.Model,
-        tokenizer: Tokenizer,
+        codec: Codec,
         config: DecodeConfig,
         max_source_length: int,
     ):
         super().__init__()
         self.model = model
         self.config = config
-        self.tokenizer = GraphTokenizer(tokenizer)
+        self.codec = codec.in_graph()
         self.max_source_length = max_source_length
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Texts in, texts out: a tokenizer, a model and a search in one."""
+"""Texts in, texts out: a codec, a model and a search in one."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -33,10 +33,10 @@ from tf_transformer.inference.search_graph import Inputs, Predictions, SearchGra
 from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.machine.heap import total_memory
 from tf_transformer.machine.threads import require_threads
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class TextPredictor(BatchPredictor):
@@ -47,7 +47,7 @@ class TextPredictor(BatchPredictor):
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: how to search.
 
     Attributes:
@@ -63,29 +63,23 @@ class TextPredictor(BatchPredictor):
     output: ClassVar[str] = "prediction"
     copies: ClassVar[bool] = False
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         if not self.copies:
             config = replace(config, copy_without_letters=False)
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
         for name in ("top_k",) if config.sampling else ("beam_size",):
-            if (value := getattr(config, name)) > tokenizer.vocabulary_size:
+            if (value := getattr(config, name)) > codec.size("target"):
                 raise InputError(
-                    f"decode.{name} ({value:,}) must be at most the {tokenizer.vocabulary_size:,} "
+                    f"decode.{name} ({value:,}) must be at most the {codec.size('target'):,} "
                     "tokens of the vocabulary."
                 )
-        self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
+        self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
         self._graph = graph = self.graph(jit_compile=False)
         self._reads = {count: Traced(graph.read, *[STRINGS] * count) for count in (1, 2)}
-        self._searches = {
-            (is_single, count): Traced(
-                self._in_graph(replace(graph.whole_search, absorb_memory=is_single)),
-                *(STRINGS, *[IDS] * count),
-            )
-            for is_single in (False, True)
-            for count in (1, 2)
-        }
+        search = self._in_graph(graph.whole_search)
+        self._searches = {count: Traced(search, STRINGS, *[IDS] * count) for count in (1, 2)}
         self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
         self._score = Traced(graph.score_rows, IDS, IDS)
 
@@ -93,24 +87,18 @@ class TextPredictor(BatchPredictor):
         """The search as a function from strings (R,), their ids and maybe prefixes."""
         return lambda text, *ids: self._graph.predictions(search(*ids), text)
 
-    def use_one_graph(self) -> None:
-        """Traces one graph for batches of all sizes; a single sentence takes longer in it."""
-        for count in (1, 2):
-            self._searches[True, count] = self._searches[False, count]
-
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search that `config` describes."""
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
-            word_starts=self.tokenizer.word_starts,
+            word_starts=self.codec["target"].word_starts,
+            shortest_source=self.graph_type.shortest_source,
         )
 
     def graph(self, jit_compile: bool) -> SearchGraph:
         """The graph that `save` writes."""
         search = self.search(self.config, static_shapes=jit_compile)
-        return self.graph_type(
-            search, self.tokenizer, self.max_source_length, jit_compile, self.output
-        )
+        return self.graph_type(search, self.codec, self.max_source_length, jit_compile, self.output)
 
     def _n_best(
         self, texts: list[str], prefixes: list[str] | None, progress: Progress
@@ -141,11 +129,8 @@ class TextPredictor(BatchPredictor):
         return self._reads[len(columns)](*map(as_strings, columns))
 
     def _search(self, text: np.ndarray, ids: np.ndarray, *prefix: np.ndarray) -> Predictions:
-        """Searches in a graph of which only the part for batches of this kind is traced."""
-        size, length = ids.shape
-        self._require_memory(size, length)
-        is_single = size == 1 and length <= self.model.absorbable_length
-        search = self._searches[is_single, 1 + len(prefix)]
+        self._require_memory(*ids.shape)
+        search = self._searches[1 + len(prefix)]
         return Predictions(*map(np.asarray, search(tf.constant(text), ids, *prefix)))
 
     def _require_memory(self, rows: int, length: int) -> None:
@@ -158,7 +143,7 @@ class TextPredictor(BatchPredictor):
         longest = int(length * config.max_length_ratio) + config.max_extra_length
         longest = min(longest, 2 * length + 50)  # caches grow, and most searches end by then
         cached = width * min(longest, config.max_length or longest)
-        numbers = width * self.tokenizer.vocabulary_size
+        numbers = width * self.codec.size("target")
         if self.model.config.architecture == "transformer":
             per_token = 2 * decoder.num_key_value_heads * decoder.key_dim * decoder.num_layers
             numbers += cached * (per_token + decoder.num_heads * width)

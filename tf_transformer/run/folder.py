@@ -1,4 +1,4 @@
-"""A run's folder: the names of its files, its configuration, tokenizer and samples."""
+"""A run's folder: the names of its files, its configuration, codec and samples."""
 
 import contextlib
 import functools
@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 from tf_transformer.config import DERIVED, Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import one_line, write_whole
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import FILE, Codec, codec_files
 
 _MARK = b"a training has started here and has no checkpoint yet: "
 
@@ -30,7 +30,7 @@ class RunFolder:
     Attributes:
         path: the folder.
         config: the whole configuration, YAML.
-        tokenizer: the SentencePiece model.
+        tokenizer: the SentencePiece model; with two vocabularies, `Codec.save` has other names.
         execution: how updates are executed, JSON.
         checkpoints: weights of the newest validation intervals.
         best: in it, the weights with the best validation score.
@@ -54,7 +54,7 @@ class RunFolder:
             raise InputError(f"expected the path of a run's folder, got {run_dir!r:.80}.")
         self.path = path = pathlib.Path(run_dir)
         self.config = path / "config.yaml"
-        self.tokenizer = path / "tokenizer.model"
+        self.tokenizer = path / FILE
         self.execution = path / "execution.json"
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best"
@@ -75,9 +75,10 @@ class RunFolder:
 
     def files(self) -> list[pathlib.Path]:
         """All files under the names that a run has, whoever made them."""
-        alone = [self.config, self.tokenizer, self.execution, self.metrics, self.samples, self.text]
+        alone = [self.config, self.execution, self.metrics, self.samples, self.text]
         inside = [*self.checkpoints.rglob("*"), *self.logs.glob("events.out.tfevents*")]
         inside += [*self.tokens.rglob("*"), *self.exports.rglob("*")]
+        alone += codec_files(self.path).values()
         return [path for path in (*alone, *inside) if path.is_file() or path.is_symlink()]
 
     @property
@@ -171,7 +172,7 @@ class RunFolder:
         weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]
         return {
             "model": _hash(json.dumps([config.task, asdict(config.model)]).encode()),
-            "tokenizer": _hash(self.tokenizer.read_bytes() if self.tokenizer.is_file() else b""),
+            "tokenizer": _hash(*(x.read_bytes() for x in codec_files(self.path).values())),
             "checkpoint": _hash(*weights),
         }
 
@@ -192,13 +193,13 @@ class RunFolder:
             )
         return replace(self.load_config().decode, **options)
 
-    def load_tokenizer(self) -> Tokenizer:
-        """Reads the tokenizer.
+    def load_codec(self) -> Codec:
+        """Reads the tokenizer, or those of both sides.
 
         Raises:
-            InputError: when there is none.
+            InputError: when one is missing or broken.
         """
-        return Tokenizer.load(self.tokenizer)
+        return Codec.load(self.path)
 
     def save_samples(self, texts: Sequence[str]) -> None:
         """Writes texts, one per line."""

@@ -22,6 +22,7 @@ from tf_transformer.losses.cross_entropy import TokenLosses, decision_losses, la
 from tf_transformer.models.encoder_only import Classifier
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.tasks.translation_scores import ScoreOptions
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -90,26 +91,26 @@ class Classification(Task):
     def test_set(self, examples: Examples) -> TestSet:
         return TestSet(examples["text"], examples["label"])
 
-    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
+    def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
         """Learned from the texts alone."""
         lines = (text for example in stream for text in example[0].split("\t"))
-        return Tokenizer.train(lines, **config.data.tokenizer_options)
+        return Codec(Tokenizer.train(lines, **config.data.tokenizer_options))
 
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """Numbers of labels, and ids; each text of a pair ends with the end-of-sentence id."""
         columns = zip(*(text.split("\t") for text in texts["text"]), strict=True)
-        parts = zip(*map(tokenizer.encode_batch, columns), strict=True)
+        parts = zip(*map(codec["text"].encode_batch, columns), strict=True)
         return {
             "labels": [list(map(int, numbers.split())) for numbers in texts["numbers"]],
             "text": [list(itertools.chain.from_iterable(rows)) for rows in parts],
         }
 
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
         data = config.data
         model = Classifier(
-            *(vocabulary_size, data.labels, config.model, data.label_separator),
+            *(codec.size("text"), data.labels, config.model, data.label_separator),
             texts=len(data.text_columns),
             dtype=dtype,
         )
@@ -128,10 +129,8 @@ class Classification(Task):
         logits = model.logits(batch["text"], training=training)
         return losses(batch["labels"], logits, objective.label_smoothing)
 
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> LabelPredictor:
-        return LabelPredictor(model, tokenizer, decode)
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> LabelPredictor:
+        return LabelPredictor(model, codec, decode)
 
     def with_options(self, options: ScoreOptions) -> Self:
         """This task with a separator of labels.

@@ -20,7 +20,7 @@ from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.models.word_masking import at_masks
 from tf_transformer.tasks.language_modeling import perplexity
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import Codec
 
 
 class MaskedLanguageModeling(Task):
@@ -63,14 +63,14 @@ class MaskedLanguageModeling(Task):
         return TestSet(examples["text"], examples["text"])
 
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """The ids of each text and the number of each id's word."""
-        rows = tokenizer.encode_batch(texts["text"])
-        return {"words": list(map(WordNumbers(tokenizer), rows)), "text": rows}
+        rows = codec.encode_batch("text", texts["text"])
+        return {"words": list(map(WordNumbers(codec["text"]), rows)), "text": rows}
 
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
-        model = MaskedLanguageModel(vocabulary_size, config.model, dtype=dtype)
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        model = MaskedLanguageModel(codec.size("text"), config.model, dtype=dtype)
         model.build()
         return model
 
@@ -86,13 +86,11 @@ class MaskedLanguageModeling(Task):
         states = model.states(inputs, training=training)
         if training:
             labels, states = at_masks(labels, states)
-        embeddings = model.encoder.embedding.embeddings
-        return token_losses(labels, states, embeddings, objective.label_smoothing)
+        rows, matrix = model.factors(states)
+        return token_losses(labels, rows, matrix, objective.label_smoothing)
 
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> MaskedPredictor:
-        return MaskedPredictor(model, tokenizer, decode)
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> MaskedPredictor:
+        return MaskedPredictor(model, codec, decode)
 
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress

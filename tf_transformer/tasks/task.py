@@ -5,6 +5,7 @@ are made and scored. `tasks/translation.py` is one; `tests/tasks/reversal.py` is
 """
 
 import itertools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from tf_transformer.inference.predictor import Prediction, Predictor, Progress, 
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.tasks.translation_scores import ScoreOptions
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
 __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
@@ -76,13 +78,16 @@ class Task(ABC):
             predict. `losses` counts these ids, without padding.
         metrics: names, among those that `score` gives, of the scores by which the best weights can
             be chosen. Higher is better.
-        only_text: whether all ids of an example are pieces of text, which BPE-dropout may divide.
+        only_text: whether all ids of a batch, whose names are the fields, are pieces of text, which
+            BPE-dropout may divide.
+        separable: whether each field may have a vocabulary of its own.
     """
 
     fields: tuple[str, ...]
     labels: str
     metrics: tuple[str, ...]
     only_text: bool = False
+    separable: bool = False
 
     def complete(self, config: Config) -> Config:
         """The configuration with the options that follow from the data.
@@ -159,30 +164,45 @@ class Task(ABC):
             raise InputError("--baseline compares translations; this task has none.")
         return self.score(*self.read_outputs(hypotheses, reference))
 
-    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
-        """A new tokenizer, learned from the training examples; by default from all their texts."""
-        lines = itertools.chain.from_iterable(stream)
-        return Tokenizer.train(lines, **config.data.tokenizer_options)
+    def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
+        """A new codec, learned from the training examples.
 
-    def reuse_tokenizer(
-        self, tokenizer: Tokenizer, stream: ExampleStream, config: Config
-    ) -> Tokenizer:
-        """The tokenizer of `train.init_from`, which fits this training.
+        By default a tokenizer learns from all their texts, or with `data.vocabularies` separate
+        one from the texts of each field.
+        """
+        options = config.data.tokenizer_options
+        if config.data.vocabularies == "shared":
+            return Codec(Tokenizer.train(itertools.chain.from_iterable(stream), **options))
+        tokenizers = {}
+        for place, field in enumerate(self.fields):
+            lines = map(operator.itemgetter(place), stream)
+            tokenizers[field] = Tokenizer.train(lines, **options)
+        return Codec(tokenizers)
+
+    def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
+        """The codec of `train.init_from`, if it fits this training.
 
         Raises:
-            InputError: when it does not fit; by default every one does.
+            InputError: when it does not fit; by default, when `data.vocabularies` differs.
         """
-        return tokenizer
+        found = "shared" if codec.is_shared else "separate"
+        if found != config.data.vocabularies:
+            raise InputError(
+                f"the run of train.init_from has data.vocabularies {found}, this one "
+                f"{config.data.vocabularies}: its weights belong to its vocabularies. Give "
+                f"--data.vocabularies {found}, or another train.init_from."
+            )
+        return codec
 
     @abstractmethod
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """The ids of examples.
 
         Args:
             texts: by field, the texts of N examples.
-            tokenizer: of the run.
+            codec: of the run.
 
         Returns:
             N rows of ids for each name of a batch. The order of the names counts: batches are
@@ -190,17 +210,17 @@ class Task(ABC):
         """
 
     def encode_examples(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer, max_length: int
+        self, texts: Mapping[str, Sequence[str]], codec: Codec, max_length: int
     ) -> dict[str, list[list[int]]]:
         """The rows of ids that training reads; by default `encode`.
 
         A task may divide long examples into rows of at most `max_length` ids; examples with a row
         of more are skipped.
         """
-        return self.encode(texts, tokenizer)
+        return self.encode(texts, codec)
 
     @abstractmethod
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
         """A new model with all its weights; `dtype` may be a policy like mixed_bfloat16."""
 
     @abstractmethod
@@ -221,9 +241,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> Predictor:
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Predictor:
         """Makes predictions with a model, also while it is being trained."""
 
     def evaluate(

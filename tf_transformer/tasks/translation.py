@@ -24,9 +24,9 @@ from tf_transformer.tasks.translation_scores import (
     bleu_of,
     score_translations,
 )
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import is_blank
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class Translation(Task):
@@ -43,6 +43,7 @@ class Translation(Task):
     labels: str = "target"
     metrics: tuple[str, ...] = ("bleu", "chrf", "exact_match")
     only_text: bool = True
+    separable: bool = True
     options: ScoreOptions = ScoreOptions()
 
     def complete(self, config: Config) -> Config:
@@ -83,13 +84,13 @@ class Translation(Task):
         return TestSet([source for source, _ in rows], [target for _, target in rows])
 
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """Both sides of every pair end with the end-of-sentence id."""
-        return {name: tokenizer.encode_batch(texts[name]) for name in self.fields}
+        return {field: codec.encode_batch(field, texts[field]) for field in self.fields}
 
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
-        return build_model(config, vocabulary_size, dtype)
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        return build_model(config, codec, dtype)
 
     def losses(
         self,
@@ -102,10 +103,8 @@ class Translation(Task):
         source, target = batch["source"], batch["target"]
         return objective.losses(model, (source, shift_right(target)), target, training)
 
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> Translator:
-        return Translator(model, tokenizer, decode)
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
+        return Translator(model, codec, decode)
 
     def with_options(self, options: ScoreOptions) -> Self:
         """This task with other options of its scores.

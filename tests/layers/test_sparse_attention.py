@@ -8,9 +8,9 @@ from keras import ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.layers import AlibiPosition, MultiHeadAttention, RotaryPosition
-from tf_transformer.layers.pattern import PATTERNS
+from tf_transformer.layers import AlibiPosition, RotaryPosition
 from tf_transformer.layers.position_encoding import Positions
+from tf_transformer.layers.variants import SELF_ATTENTION
 from tf_transformer.models.language_model import LanguageModel
 
 BATCH, LENGTH, D_MODEL, HEADS, GROUPS, SIZE = 2, 11, 13, 4, 2, 6
@@ -28,9 +28,8 @@ def sees(name: str, window: int, is_causal: bool, i: int, j: int) -> bool:
 
 
 def make_layer(name, window, is_causal):
-    layer = MultiHeadAttention(
-        HEADS, SIZE, 5, num_key_value_heads=GROUPS, pattern=PATTERNS[name](window, is_causal)
-    )
+    sizes = {"num_heads": HEADS, "key_dim": SIZE, "value_dim": 5, "num_key_value_heads": GROUPS}
+    layer = SELF_ATTENTION[name](attention_window=window, is_causal=is_causal, **sizes)
     layer.build(X.shape)
     return reference.randomize(layer)
 
@@ -79,7 +78,7 @@ def test_attention_equals_numpy_with_a_full_mask(name, window, encoding, is_caus
 @pytest.mark.parametrize("encoding", ["none", "rotary"])
 def test_linear_attention_equals_its_formula(encoding, is_causal):
     """Σⱼ R φ(qᵢ) · R φ(kⱼ) vⱼ / Σⱼ φ(qᵢ) · φ(kⱼ), R the rotation."""
-    layer = make_layer("linear", 0, is_causal)
+    layer = make_layer("linear", 1, is_causal)
     found = attend(layer, X, ENCODINGS[encoding])
     assert found.weights == ()
     rotate, _ = reference.position_hooks(ENCODINGS[encoding], HEADS)
@@ -145,7 +144,7 @@ def test_a_mask_of_queries_is_an_error():
 
 def test_linear_attention_refuses_biases():
     with pytest.raises(ValueError, match="has no scores that AlibiPosition could change"):
-        attend(make_layer("linear", 0, True), X, AlibiPosition())
+        attend(make_layer("linear", 1, True), X, AlibiPosition())
     with pytest.raises(InputError, match=r"no scores that model\.position=t5 could change"):
         ModelConfig(attention="linear", position="t5")
     with pytest.raises(InputError, match=r"attention_dropout_rate must be 0, got 0\.1"):

@@ -6,18 +6,13 @@ import pytest
 import reference
 from keras import ops, tree
 
-from tf_transformer.layers import KeyValue, Memory, MultiHeadAttention, cache
-from tf_transformer.layers.cache import (
-    AbsorbedKeyValue,
-    GrowingCache,
-    LayerSize,
-    StaticCache,
-    StaticKeyValue,
-)
+from tf_transformer.decoding import cache
+from tf_transformer.decoding.cache import GrowingCache
+from tf_transformer.decoding.static_cache import StaticArrays, StaticCache, StaticKeyValue
+from tf_transformer.layers import KeyValue, MultiHeadAttention
 
 BATCH, BEAM, SOURCE, HEADS, KEY_DIM, VALUE_DIM, D_MODEL, D_MEMORY = 2, 3, 5, 7, 11, 13, 17, 19
 STEPS = 8
-SIZE = LayerSize(HEADS, KEY_DIM, VALUE_DIM, "float32")
 # XLA, and so JAX, has no tensors that grow.
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
@@ -38,48 +33,35 @@ def random_key_value(length, batch=BATCH, seed=3) -> KeyValue:
     return KeyValue(*map(ops.convert_to_tensor, arrays))
 
 
-def empty_static(rows) -> StaticKeyValue:
-    return StaticKeyValue.of(KeyValue(*SIZE.zeros(BATCH, rows)))
+def nothing(rows=0, batch=BATCH) -> KeyValue:
+    return KeyValue(*(ops.zeros((batch, HEADS, rows, size)) for size in (KEY_DIM, VALUE_DIM)))
+
+
+def static(key_value: KeyValue) -> StaticKeyValue:
+    return StaticKeyValue(StaticArrays.of(key_value), HEADS)
 
 
 # Keys and values of one layer
 
-
-def cross_attention(use_bias=False) -> MultiHeadAttention:
-    layer = MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM, use_bias=use_bias, name="attention")
-    layer.build((None, None, D_MODEL), (None, None, D_MEMORY))
-    return reference.randomize(layer)
-
-
-MEMORIES = {
-    "states": lambda layer, states: Memory(states),
-    "key and value": lambda layer, states: layer.project_key_value(states),
-    "static": lambda layer, states: StaticKeyValue.of(layer.project_key_value(states)),
-    "absorbed": lambda layer, states: AbsorbedKeyValue.of(layer.project_key_value(states), layer),
-}
+LAYOUTS = {"plain": lambda key_value: key_value, "static": static}
 
 
 @pytest.mark.parametrize("queries", [1, BEAM])
-@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize("name", LAYOUTS)
 def test_cross_attention_to_a_memory_in_any_layout_equals_numpy(name, queries):
-    layer, batch = cross_attention(), 1 if name == "absorbed" else BATCH
-    x, states = normal(batch, queries, D_MODEL), normal(batch, SOURCE, D_MEMORY, seed=2)
-    mask = random_mask(batch, 1, 1, SOURCE)
-    memory = MEMORIES[name](layer, ops.convert_to_tensor(states))
-    found = memory.cross_attend(layer, ops.convert_to_tensor(x), mask)
+    layer = MultiHeadAttention(num_heads=HEADS, key_dim=KEY_DIM, value_dim=VALUE_DIM)
+    layer.build((None, None, D_MODEL), (None, None, D_MEMORY))
+    reference.randomize(layer)
+    x, states = normal(BATCH, queries, D_MODEL), normal(BATCH, SOURCE, D_MEMORY, seed=2)
+    mask = random_mask(BATCH, 1, 1, SOURCE)
+    memory = LAYOUTS[name](layer.keys_values(ops.convert_to_tensor(states)))
+    attended = layer.attend(layer.queries(ops.convert_to_tensor(x)), memory, mask)
     expected = [
         reference.multi_head_attention(layer, *sentence)
         for sentence in zip(x, states, mask[:, 0], strict=True)
     ]
-    for one, other in zip(found[:2], zip(*expected, strict=True), strict=True):
-        np.testing.assert_allclose(reference.array(one), other, rtol=1e-5, atol=1e-5)
-
-
-def test_a_memory_cannot_absorb_the_weights_of_a_layer_with_biases():
-    layer = cross_attention(use_bias=True)
-    key_value = layer.project_key_value(normal(1, SOURCE, D_MEMORY))
-    with pytest.raises(ValueError, match="attention has biases, so its memory cannot absorb"):
-        AbsorbedKeyValue.of(key_value, layer)
+    for ours, theirs in zip(attended[:2], zip(*expected, strict=True), strict=True):
+        np.testing.assert_allclose(reference.array(ours), theirs, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("has_bias", [False, True], ids="has_bias={}".format)
@@ -87,14 +69,14 @@ def test_a_memory_cannot_absorb_the_weights_of_a_layer_with_biases():
 def test_attention_to_appended_keys_equals_numpy(name, has_bias):
     """Two positions, then one, then three; the static layout has a free row at the end."""
     parts = [random_key_value(length, seed=10 * length) for length in (2, 1, 3)]
-    key_value, *rest = parts if name == "growing" else [empty_static(7), *parts]
+    key_value, *rest = parts if name == "growing" else [static(nothing(7)), *parts]
     for part in rest:
-        key_value = key_value.append(part)
+        key_value = key_value.with_new(part)
     rows = 6 if name == "growing" else 7
     mask = random_mask(BATCH, 1, BEAM, rows) & (np.arange(rows) < 6)
     bias = normal(1, HEADS, BEAM, rows, seed=6) if has_bias else None
     query = normal(BATCH, HEADS, BEAM, KEY_DIM, seed=7)
-    found = key_value.attend(ops.convert_to_tensor(query), mask, bias)
+    found = key_value.weighted(ops.convert_to_tensor(query), mask, bias)
     key, value = (
         np.concatenate([*map(reference.array, arrays)], axis=2)
         for arrays in zip(*parts, strict=True)
@@ -109,10 +91,9 @@ def test_attention_to_appended_keys_equals_numpy(name, has_bias):
 
 def test_the_static_layout_has_the_order_of_axes_that_xla_multiplies_in():
     """XLA would copy a cache in another order in every step."""
-    key, value, start = StaticKeyValue.of(random_key_value(SOURCE))
+    key, value = StaticArrays.of(random_key_value(SOURCE))
     assert key.shape == (BATCH * HEADS, KEY_DIM, SOURCE)
     assert value.shape == (BATCH * HEADS, SOURCE, VALUE_DIM)
-    assert int(start) == 0
 
 
 # Caches of a decoder
@@ -127,27 +108,23 @@ class RecordedBeam:
     own ancestors, at their positions, and no others.
     """
 
-    def __init__(self, layout, rows, batch=BATCH):
-        self.source = np.ones((batch, 4), "int32")
-        self.cache = layout.empty(ops.convert_to_tensor(self.source), LAYERS, SIZE, rows)
-        count = ops.shape(self.cache.positions(BEAM))[1]
-        self.ancestors = ops.zeros((batch, BEAM, count), "bool")
+    def __init__(self, cache, steps=STEPS, batch=BATCH):
+        self.cache = cache
+        self.kept = cache.resize(cache.start([nothing(batch=batch)] * LAYERS, None), steps)
         self.expected = [[{} for _ in range(BEAM)] for _ in range(batch)]
         self.random = np.random.default_rng(5)
 
     def step(self, index: int):
         batch = len(self.expected)
-        self.ancestors, self.cache = self.cache.open(
-            self.ancestors, ops.convert_to_tensor(index, "int32")
-        )
+        self.begun = self.cache.begin(self.kept, ops.convert_to_tensor(index, "int32"))
         numbers = self.random.random((batch, BEAM)).astype("float32")
         layers = []
-        for layer, key_value in enumerate(self.cache.layers):
+        for layer, earlier in enumerate(self.begun.earlier):
             new = np.broadcast_to((numbers + layer)[:, None, :, None], (batch, HEADS, BEAM, 1))
             sizes = (KEY_DIM, VALUE_DIM)
             new = KeyValue(*(ops.convert_to_tensor(np.repeat(new, size, -1)) for size in sizes))
-            layers.append(key_value.append(new))
-        self.cache = self.cache._replace(layers=layers)
+            layers.append(earlier.with_new(new))
+        self.kept = self.cache.commit(self.begun, layers)
         for sentence, beam in enumerate(self.expected):
             for hypothesis, keys in enumerate(beam):
                 keys[index] = numbers[sentence, hypothesis]
@@ -155,7 +132,8 @@ class RecordedBeam:
     def reorder(self):
         parents = self.random.integers(0, BEAM, (len(self.expected), BEAM))
         rows = np.arange(len(parents))[:, None]
-        self.ancestors = ops.convert_to_tensor(ops.convert_to_numpy(self.ancestors)[rows, parents])
+        ancestors = ops.convert_to_numpy(self.kept.per_hypothesis)[rows, parents]
+        self.kept = self.kept._replace(per_hypothesis=ops.convert_to_tensor(ancestors))
         self.expected = [
             [dict(beam[parent]) for parent in own]
             for beam, own in zip(self.expected, parents, strict=True)
@@ -163,19 +141,20 @@ class RecordedBeam:
 
     def select(self, sentences):
         """As a search removes finished sentences: by their index in each tensor."""
-        self.ancestors, self.cache = tree.map_structure(
-            lambda leaf: ops.take(leaf, np.int32(sentences), axis=0), (self.ancestors, self.cache)
+        self.kept = tree.map_structure(
+            lambda leaf: ops.take(leaf, np.int32(sentences), axis=0), self.kept
         )
         self.expected = [self.expected[sentence] for sentence in sentences]
 
     def check(self):
         """The keys and positions that the mask shows are those of the ancestors."""
-        mask = ops.convert_to_numpy(self.cache.mask(self.ancestors))[:, 0]  # (B, W, R)
+        mask = ops.convert_to_numpy(self.begun.mask)[:, 0]  # (B, W, R)
         rows = mask.shape[2]
-        positions = ops.convert_to_numpy(self.cache.positions(BEAM))
+        positions = ops.convert_to_numpy(self.begun.positions)
         positions = np.broadcast_to(positions, (len(self.expected), rows))
-        for layer, key_value in enumerate(self.cache.layers):
-            keys, values = (numbers_of(field, len(self.expected), rows) for field in key_value[:2])
+        cache = self.kept.per_sentence
+        for layer, key_value in enumerate(getattr(cache, "layers", cache)):
+            keys, values = (numbers_of(field, len(self.expected), rows) for field in key_value)
             np.testing.assert_array_equal(keys[mask.any(axis=1)], values[mask.any(axis=1)])
             for sentence, beam in enumerate(self.expected):
                 for hypothesis, expected in enumerate(beam):
@@ -194,19 +173,20 @@ def numbers_of(field, batch, rows) -> np.ndarray:
     return field[:, 0, :, 0]
 
 
-CACHES = {"static": StaticCache} | ({"growing": GrowingCache} if ON_TENSORFLOW else {})
+CACHES = {"static": StaticCache(BEAM, HEADS)}
+CACHES |= {"growing": GrowingCache(BEAM)} if ON_TENSORFLOW else {}
 
 
 @pytest.mark.parametrize("name", CACHES)
 def test_each_hypothesis_sees_its_ancestors_at_their_positions(name, monkeypatch):
     """The growing cache removes rows in every third step."""
     monkeypatch.setattr(cache, "COMPACTION_INTERVAL", 3)
-    beam = RecordedBeam(CACHES[name], rows=STEPS * BEAM)
+    beam = RecordedBeam(CACHES[name])
     for index in range(STEPS):
         beam.step(index)
         beam.check()
         beam.reorder()
-    rows = ops.shape(beam.cache.positions(BEAM))[1]
+    rows = ops.shape(beam.begun.positions)[1]
     assert (rows < STEPS * BEAM) == (name == "growing")
 
 
@@ -214,7 +194,7 @@ def test_each_hypothesis_sees_its_ancestors_at_their_positions(name, monkeypatch
 def test_sentences_removed_from_a_growing_cache_leave_the_others_unchanged(monkeypatch):
     """Before and after the cache removes rows, in steps 2 and 5."""
     monkeypatch.setattr(cache, "COMPACTION_INTERVAL", 3)
-    beam = RecordedBeam(GrowingCache, rows=0, batch=5)
+    beam = RecordedBeam(GrowingCache(BEAM), batch=5)
     remaining = {1: [4, 0, 2, 3], 5: [3, 0]}
     for index in range(STEPS):
         beam.step(index)
@@ -225,27 +205,18 @@ def test_sentences_removed_from_a_growing_cache_leave_the_others_unchanged(monke
 
 
 def test_a_static_cache_keeps_its_rows_when_its_capacity_changes():
-    beam = RecordedBeam(StaticCache, rows=4 * BEAM)
+    beam = RecordedBeam(StaticCache(BEAM, HEADS), steps=4)
     for step in range(STEPS):
         if step == 4:
-            beam.ancestors, beam.cache = beam.cache.resize(beam.ancestors, STEPS * BEAM)
-            assert ops.shape(beam.cache.positions(BEAM))[1] == STEPS * BEAM
+            beam.kept = beam.cache.resize(beam.kept, STEPS)
+            assert ops.shape(beam.kept.per_hypothesis)[2] == STEPS * BEAM
         beam.step(step)
         beam.check()
         beam.reorder()
 
 
-def test_the_positions_of_a_static_cache_are_those_of_its_rows():
-    beam = RecordedBeam(StaticCache, rows=3 * BEAM)
-    np.testing.assert_array_equal(
-        ops.convert_to_numpy(beam.cache.positions(BEAM)), [[0, 0, 0, 1, 1, 1, 2, 2, 2]]
-    )
-
-
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="XLA, and so JAX, has no tensors that grow")
 def test_a_growing_cache_of_one_hypothesis_needs_no_mask():
-    source = ops.ones((BATCH, 4), "int32")
-    ancestors, opened = GrowingCache.empty(source, LAYERS, SIZE, 0).open(
-        ops.zeros((BATCH, 1, 0), "bool"), ops.convert_to_tensor(0, "int32")
-    )
-    assert opened.mask(ancestors) is None
+    alone = GrowingCache(beam_size=1)
+    kept = alone.start([nothing()] * LAYERS, None)
+    assert alone.begin(kept, ops.convert_to_tensor(0, "int32")).mask is None

@@ -1,7 +1,6 @@
 """The decoder one step at a time, against the model run over whole targets."""
 
 import functools
-import importlib
 from typing import NamedTuple
 
 import keras
@@ -11,19 +10,13 @@ import reference
 from keras import ops, tree
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.decoding import StepState
+from tf_transformer.decoding import StepOptions, StepState
+from tf_transformer.decoding import cache as cache_module
+from tf_transformer.decoding.coverage import coverage_penalty
 from tf_transformer.layers import PositionEncoding, position
-from tf_transformer.layers.cache import AbsorbedKeyValue
 from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
-from tf_transformer.models.incremental_decoder import (
-    IncrementalDecoder,
-    PerHypothesis,
-    PerSentence,
-    coverage_penalty,
-)
 from tf_transformer.models.transformer import Transformer
 
-cache_module = importlib.import_module("tf_transformer.layers.cache")
 VOCABULARY = 23
 # Two sentences; 0 is padding, and only the second has some.
 SOURCE = np.array([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
@@ -71,6 +64,11 @@ def make_model(dtype="float32", **changes):
     model = Transformer(VOCABULARY, ModelConfig(**sizes | changes), dtype=dtype)
     model.build()
     return reference.randomize(model, seed=3)
+
+
+def decoder(model, source, *sizes, **options):
+    """The step function of a search with these `StepOptions`."""
+    return model.step_function(ops.convert_to_tensor(source), StepOptions(*sizes, **options))
 
 
 def random_tokens(*shape, seed=4):
@@ -135,6 +133,12 @@ class Searched(NamedTuple):
         return np.stack([weights[:, t, :, t] for t in range(steps)])
 
 
+def keys_and_values(state: StepState) -> list:
+    """Keys and values of each layer of a cache."""
+    cache = state.per_sentence.cache
+    return [x for layer in getattr(cache, "layers", cache) for x in layer]
+
+
 def random_search(step, beam, steps=STEPS, seed=5) -> Searched:
     """Steps as a beam search takes them."""
     random = np.random.default_rng(seed)
@@ -148,8 +152,7 @@ def random_search(step, beam, steps=STEPS, seed=5) -> Searched:
         seen.lines.append(lines)
         seen.logits.append(logits)
         seen.coverage.append(state.per_hypothesis.coverage)
-        layers = state.per_sentence.cache.layers
-        seen.caches.append([ops.convert_to_numpy(x) for layer in layers for x in layer[:2]])
+        seen.caches.append([ops.convert_to_numpy(x) for x in keys_and_values(state)])
         parents = random.integers(0, beam, (batch, beam))
         lines = lines[np.arange(batch)[:, None], parents]
         state = reordered(state, parents)
@@ -165,44 +168,16 @@ def random_search(step, beam, steps=STEPS, seed=5) -> Searched:
 def test_every_cached_step_equals_decoding_the_whole(variant, beam, static_shapes):
     model = make_model(**variant)
     hypotheses = random_tokens(2, beam, STEPS)
-    step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes)
+    step = decoder(model, SOURCE, beam, CAPACITY, static_shapes)
     logits, _ = stepped_logits(step, hypotheses)
     expected = whole_logits(model, SOURCE, hypotheses)
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
 
 
-@each_layout
-@pytest.mark.parametrize("beam", [1, 3])
-@each_variant
-def test_cached_steps_equal_decoding_the_whole_with_an_absorbed_memory(
-    variant, beam, static_shapes
-):
-    """One row is multiplied with the output embedding as it is stored."""
-    model, hypotheses = make_model(**variant), random_tokens(1, beam, STEPS)
-    source = SOURCE[1:]  # with padding
-    step = IncrementalDecoder(model, source, beam, CAPACITY, static_shapes, absorb_memory=True)
-    is_absorbed = isinstance(step.start.per_sentence.memory[0], AbsorbedKeyValue)
-    assert is_absorbed != variant.get("attention_bias", False)
-    logits, _ = stepped_logits(step, hypotheses)
-    expected = whole_logits(model, source, hypotheses)
-    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
-
-
-@each_layout
-def test_coverage_is_tracked_with_an_absorbed_memory(static_shapes):
-    model, hypotheses = make_model(), random_tokens(1, 3, STEPS)
-    steps = [
-        IncrementalDecoder(model, SOURCE[:1], 3, CAPACITY, static_shapes, True, absorb)
-        for absorb in (False, True)
-    ]
-    found = [stepped_logits(step, hypotheses)[1].per_hypothesis.coverage for step in steps]
-    np.testing.assert_allclose(*map(ops.convert_to_numpy, found), rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("beam", [1, 3])
 def test_resizing_a_static_cache_changes_nothing(beam):
     model, hypotheses = make_model(key_dim=3, value_dim=5), random_tokens(2, beam, STEPS)
-    step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes=True, capacity=2)
+    step = decoder(model, SOURCE, beam, CAPACITY, static_shapes=True, capacity=2)
     assert step.cache_schedule.capacities == (2, CAPACITY)
     state, logits = step.start, []
     for index in range(STEPS):
@@ -210,15 +185,15 @@ def test_resizing_a_static_cache_changes_nothing(beam):
         state = step.cache_schedule.resize(state, capacity)
         one, state = take_step(step, hypotheses[:, :, index], state, index)
         logits.append(one)
-        assert state.per_hypothesis.ancestors.shape[2] == capacity * beam
-        for key, value, _ in state.per_sentence.cache.layers:
+        assert state.per_hypothesis.cache.shape[2] == capacity * beam
+        for key, value in state.per_sentence.cache:
             assert key.shape[2] == value.shape[1] == capacity * beam
     expected = whole_logits(model, SOURCE, hypotheses)
     np.testing.assert_allclose(np.stack(logits, axis=2), expected, rtol=0, atol=1e-5)
 
 
 def check_reordering(model, beam, static_shapes):
-    step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes)
+    step = decoder(model, SOURCE, beam, CAPACITY, static_shapes)
     seen = random_search(step, beam)
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
 
@@ -242,7 +217,7 @@ def test_reordering_works_in_beams_of_any_size(beam, static_shapes):
 def test_the_cache_is_never_reordered_and_gains_the_newest_rows(static_shapes):
     """Rows stay in their places; this makes reordering a beam cheap."""
     model, beam = make_model(key_dim=3, value_dim=5), 3
-    seen = random_search(IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes), beam)
+    seen = random_search(decoder(model, SOURCE, beam, CAPACITY, static_shapes), beam)
     axes = [-1 if static_shapes else -2, -2] * 2  # of rows, in keys and values of two layers
     before = [()] * 4
     for index, cache in enumerate(seen.caches):
@@ -258,9 +233,9 @@ def test_the_cache_is_never_reordered_and_gains_the_newest_rows(static_shapes):
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_static_cache_has_the_layout_of_xla(beam):
     """XLA copies a cache in every step if it must reshape it before a product."""
-    step = IncrementalDecoder(make_model(key_dim=3, value_dim=5), SOURCE, beam, CAPACITY, True)
+    step = decoder(make_model(key_dim=3, value_dim=5), SOURCE, beam, CAPACITY, True)
     heads = len(SOURCE) * 2
-    for key, value, _ in step.start.per_sentence.cache.layers:
+    for key, value in step.start.per_sentence.cache:
         assert key.shape == (heads, 3, CAPACITY * beam)
         assert value.shape == (heads, CAPACITY * beam, 5)
 
@@ -270,9 +245,7 @@ def test_a_static_cache_has_the_layout_of_xla(beam):
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_steps_with_a_pattern_of_attention_equal_decoding_the_whole(pattern, beam, static_shapes):
     model = make_model(**pattern)
-    seen = random_search(
-        IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes), beam, CAPACITY - 1
-    )
+    seen = random_search(decoder(model, SOURCE, beam, CAPACITY, static_shapes), beam, CAPACITY - 1)
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
     if pattern["attention"] == "local" and (static_shapes or beam == 1):
         rows = {cache[0].shape[-1 if static_shapes else -2] for cache in seen.caches[1:]}
@@ -284,9 +257,7 @@ def test_rows_without_descendants_are_dropped(monkeypatch):
     """In every step here: the ancestors of live hypotheses and the newest rows remain."""
     monkeypatch.setattr(cache_module, "COMPACTION_INTERVAL", 1)
     model, beam = make_model(), 5
-    seen = random_search(
-        IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes=False), beam
-    )
+    seen = random_search(decoder(model, SOURCE, beam, CAPACITY, static_shapes=False), beam)
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
     for index, cache in enumerate(seen.caches):
         # With these random tokens, only lines with the same ancestors are equal.
@@ -303,7 +274,7 @@ def test_a_long_search_stays_exact():
     """With more steps than two intervals after which rows are dropped."""
     steps, beam = 2 * COMPACTION_INTERVAL + 2, 3
     model = make_model(num_layers=1)
-    seen = random_search(IncrementalDecoder(model, SOURCE, beam, steps, False), beam, steps)
+    seen = random_search(decoder(model, SOURCE, beam, steps, False), beam, steps)
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
     assert seen.caches[-1][0].shape[2] < steps * beam / 2
 
@@ -312,7 +283,7 @@ def test_a_long_search_stays_exact():
 def test_the_last_position_of_the_capacity_can_be_used(static_shapes):
     model = make_model(position="learned", max_length=5)
     hypotheses = random_tokens(2, 2, 5)
-    step = IncrementalDecoder(model, SOURCE, 2, 5, static_shapes)
+    step = decoder(model, SOURCE, 2, 5, static_shapes)
     logits, _ = stepped_logits(step, hypotheses)
     expected = whole_logits(model, SOURCE, hypotheses)
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-5)
@@ -320,12 +291,12 @@ def test_the_last_position_of_the_capacity_can_be_used(static_shapes):
 
 def test_more_steps_than_learned_positions_are_an_error():
     with pytest.raises(ValueError, match="has 13 positions, but the sequence has 14"):
-        IncrementalDecoder(make_model(position="learned"), SOURCE, 2, 14)
+        decoder(make_model(position="learned"), SOURCE, 2, 14)
 
 
 def test_the_cache_is_static_by_default_on_jax_alone():
-    step = IncrementalDecoder(make_model(), SOURCE, 3, CAPACITY)
-    assert step.start.per_hypothesis.ancestors.shape[2] == (CAPACITY * 3 if ON_JAX else 0)
+    step = decoder(make_model(), SOURCE, 3, CAPACITY)
+    assert step.start.per_hypothesis.cache.shape[2] == (CAPACITY * 3 if ON_JAX else 0)
 
 
 @each_layout
@@ -333,7 +304,7 @@ def test_more_source_padding_changes_nothing(static_shapes):
     model, hypotheses = make_model(), random_tokens(2, 3, STEPS)
     logits, coverage = [], []
     for source in (SOURCE, np.pad(SOURCE, [(0, 0), (0, 6)])):
-        step = IncrementalDecoder(model, source, 3, CAPACITY, static_shapes, track_coverage=True)
+        step = decoder(model, source, 3, CAPACITY, static_shapes, coverage_penalty=0.2)
         found, state = stepped_logits(step, hypotheses)
         logits.append(found)
         coverage.append(ops.convert_to_numpy(state.per_hypothesis.coverage))
@@ -345,7 +316,7 @@ def test_more_source_padding_changes_nothing(static_shapes):
 def test_more_capacity_changes_nothing():
     model, hypotheses = make_model(), random_tokens(2, 3, STEPS)
     small, large = (
-        stepped_logits(IncrementalDecoder(model, SOURCE, 3, length, True), hypotheses)[0]
+        stepped_logits(decoder(model, SOURCE, 3, length, True), hypotheses)[0]
         for length in (STEPS, 4 * STEPS)
     )
     np.testing.assert_allclose(large, small, rtol=0, atol=1e-5)
@@ -356,7 +327,7 @@ def test_rows_of_a_batch_are_independent():
     other_source, other_hypotheses = SOURCE.copy(), hypotheses.copy()
     other_source[1], other_hypotheses[1] = [3, 3, 3, 3, 2], 4
     one, other = (
-        stepped_logits(IncrementalDecoder(model, source, 3, CAPACITY), targets)[0]
+        stepped_logits(decoder(model, source, 3, CAPACITY), targets)[0]
         for source, targets in ((SOURCE, hypotheses), (other_source, other_hypotheses))
     )
     np.testing.assert_allclose(other[0], one[0], rtol=0, atol=1e-6)
@@ -368,7 +339,7 @@ def test_hypotheses_of_a_sentence_are_independent():
     others = hypotheses.copy()
     others[:, 1] = 4
     one, other = (
-        stepped_logits(IncrementalDecoder(model, SOURCE, 3, CAPACITY), targets)[0]
+        stepped_logits(decoder(model, SOURCE, 3, CAPACITY), targets)[0]
         for targets in (hypotheses, others)
     )
     np.testing.assert_allclose(other[:, [0, 2]], one[:, [0, 2]], rtol=0, atol=1e-6)
@@ -383,7 +354,7 @@ def test_hypotheses_of_a_sentence_are_independent():
 def test_coverage_is_the_attention_that_each_source_token_received(norm_first, static_shapes):
     """That of the last layer, averaged over heads, summed over the hypothesis and its ancestors."""
     model, beam = make_model(norm_first=norm_first), 3
-    step = IncrementalDecoder(model, SOURCE, beam, CAPACITY, static_shapes, track_coverage=True)
+    step = decoder(model, SOURCE, beam, CAPACITY, static_shapes, coverage_penalty=0.2)
     seen = random_search(step, beam)
     coverage = reference.array(seen.coverage)
     np.testing.assert_allclose(coverage, seen.attended(model), rtol=0, atol=1e-5)
@@ -393,29 +364,22 @@ def test_coverage_is_the_attention_that_each_source_token_received(norm_first, s
 
 
 def test_coverage_is_tracked_only_on_request():
-    step = IncrementalDecoder(make_model(), SOURCE, 3, CAPACITY)
+    step = decoder(make_model(), SOURCE, 3, CAPACITY)
     _, state = stepped_logits(step, random_tokens(2, 3, 2))
     assert state.per_hypothesis.coverage == ()
-
-
-def covering(coverage: np.ndarray, is_text: np.ndarray) -> StepState:
-    """A state with this coverage (B, W, S) of sources whose real tokens are True in `is_text`."""
-    mask = ops.convert_to_tensor(is_text[:, None, None])
-    per_hypothesis = PerHypothesis((), ops.convert_to_tensor(coverage.astype("float32")))
-    return StepState(per_hypothesis, PerSentence([], [], mask))
 
 
 def test_coverage_penalty_by_hand():
     """β Σ ln(min(c, 1)): ln 0.5 + ln 0.25 = -3 ln 2; values above 1 and padding add nothing."""
     coverage = np.float32([[[0.5, 0.25, 3.0], [1.0, 1.0, 1.0]], [[0.5, 0.0, 0.0], [2.0, 0.0, 0.1]]])
     mask = np.array([[True, True, True], [True, False, False]])
-    penalty = coverage_penalty(covering(coverage, mask), beta=0.2)
+    penalty = coverage_penalty(coverage, mask[:, None], beta=0.2)
     expected = 0.2 * np.log(2) * np.array([[-3, 0], [-1, 0]])
     np.testing.assert_allclose(ops.convert_to_numpy(penalty), expected, rtol=1e-6)
 
 
 def test_source_token_without_any_attention_has_a_finite_penalty():
-    penalty = coverage_penalty(covering(np.zeros((1, 1, 2)), np.ones((1, 2), bool)), beta=1.0)
+    penalty = coverage_penalty(np.zeros((1, 1, 2), "float32"), np.ones((1, 1, 2), bool), beta=1.0)
     assert np.isfinite(ops.convert_to_numpy(penalty)).all()
     assert ops.convert_to_numpy(penalty).item() < -10
 
@@ -428,9 +392,6 @@ class RelativeToy(PositionEncoding):
 
     Its scores depend on the difference of positions alone.
     """
-
-    def __init__(self, max_length, **options):
-        super().__init__(**options)
 
     def rotate(self, heads, positions):
         angle = 0.1 * ops.cast(positions, "float32")[:, None]  # (T, 1)
@@ -448,7 +409,7 @@ class RelativeToy(PositionEncoding):
 
 def with_position(name, monkeypatch):
     """A model whose heads have an even size; its distances exceed `max_relative_distance`."""
-    monkeypatch.setitem(position.ENCODINGS, "toy", RelativeToy)
+    monkeypatch.setitem(position.ENCODINGS, "toy", lambda *_, **options: RelativeToy(**options))
     sizes = {"num_layers": 1, "key_dim": 6, "value_dim": 5, "max_relative_distance": 3}
     return make_model(position=name, **sizes)
 
@@ -459,7 +420,7 @@ def test_cached_decoding_is_exact_with_any_position_encoding(name, static_shapes
     """Longer than three intervals after which rows of the cache are dropped."""
     monkeypatch.setattr(cache_module, "COMPACTION_INTERVAL", 3)
     model, steps, beam = with_position(name, monkeypatch), 11, 3
-    step = IncrementalDecoder(model, SOURCE, beam, steps, static_shapes)
+    step = decoder(model, SOURCE, beam, steps, static_shapes)
     seen = random_search(step, beam, steps)
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-4)
     if not static_shapes:
@@ -487,7 +448,7 @@ def test_compiled_by_xla_logits_are_the_same():
     parents = np.random.default_rng(6).integers(0, beam, (STEPS, 2, beam)).astype("int32")
 
     def all_logits(source, hypotheses, static_shapes):
-        step = IncrementalDecoder(model, source, beam, CAPACITY, static_shapes, track_coverage=True)
+        step = decoder(model, source, beam, CAPACITY, static_shapes, coverage_penalty=0.2)
         state, logits = step.start, []
         for index in range(STEPS):
             one, state = step(hypotheses[:, :, index], state, tf.constant(index))
@@ -515,7 +476,7 @@ def test_graph_with_unknown_sizes_gives_the_same_logits(static_shapes):
 
     @tf.function(input_signature=[ids, tf.TensorSpec((None, 3, 2), tf.int32)], autograph=False)
     def graph(source, hypotheses):
-        step = IncrementalDecoder(model, source, 3, tf.shape(source)[1] + 6, static_shapes)
+        step = decoder(model, source, 3, tf.shape(source)[1] + 6, static_shapes)
         state, logits = step.start, []
         for index in range(2):
             one, state = step(hypotheses[:, :, index], state, tf.constant(index))
@@ -532,12 +493,11 @@ def test_graph_with_unknown_sizes_gives_the_same_logits(static_shapes):
 def test_in_bfloat16_logits_are_near(dtype, static_shapes):
     whole, model = make_model(), make_model(dtype)
     hypotheses = random_tokens(2, 3, STEPS)
-    step = IncrementalDecoder(model, SOURCE, 3, CAPACITY, static_shapes, track_coverage=True)
+    step = decoder(model, SOURCE, 3, CAPACITY, static_shapes, coverage_penalty=0.2)
     logits, state = stepped_logits(step, hypotheses)
     expected = whole_logits(whole, SOURCE, hypotheses)
     # 8 bits of precision, on logits with a standard deviation of about 1.
     assert np.abs(logits - expected).mean() < 0.05 * expected.std()
     dtype_of = keras.backend.standardize_dtype
-    layers = state.per_sentence.cache.layers
-    assert {dtype_of(x.dtype) for layer in layers for x in layer[:2]} == {"bfloat16"}
+    assert {dtype_of(x.dtype) for x in keys_and_values(state)} == {"bfloat16"}
     assert dtype_of(state.per_hypothesis.coverage.dtype) == "float32"
