@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sacrebleu.significance import PairedTest
 
 from tf_transformer.commands import evaluate
-from tf_transformer.config import BleuTokenizer
 from tf_transformer.errors import InputError
+from tf_transformer.task_options import BleuTokenizer
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
 from tf_transformer.text.normalization import comparable

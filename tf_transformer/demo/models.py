@@ -137,7 +137,7 @@ class RunModel:
             "temperature": self._temperature,
         }
         config = VariableConfig(**vars(predictor.config) | options)
-        searching = type(predictor)(predictor.model, predictor.tokenizer, config)
+        searching = predictor.like(predictor.model, config)
         searching.use_one_graph()
         return searching
 

@@ -1,7 +1,8 @@
 """Texts in batches through a model: what predictors with and without a search share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Self, TypeVar
 
 import keras
@@ -45,9 +46,11 @@ class BatchPredictor(ABC):
 
     Attributes:
         symbols: ids that are words of their own.
+        own_options: further arguments of a subclass, by name.
     """
 
     symbols: Container[int] = SPECIAL_IDS
+    own_options: Mapping[str, bool] = MappingProxyType({})
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
         require_threads()
@@ -84,7 +87,11 @@ class BatchPredictor(ABC):
         model.build()
         for weight, value in zip(model.weights, self.model.weights, strict=True):
             weight.assign(tf.cast(value.value, weight.dtype))
-        return type(self)(model, self.tokenizer, self.config)
+        return self.like(model, self.config)
+
+    def like(self, model: keras.Model, config: DecodeConfig) -> Self:
+        """A predictor of this kind, with another model of the same vocabulary or another search."""
+        return type(self)(model, self.tokenizer, config, **self.own_options)
 
     def __call__(
         self,

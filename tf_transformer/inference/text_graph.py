@@ -38,6 +38,7 @@ class ServingGraph(tf.Module):
         jit_compile: whether XLA compiles the search, for a few shapes that all batches are padded
             to.
         output: name of the predicted text in the signatures.
+        copies: whether a text without letters is its own prediction, with the score 0.
 
     A subclass for another form of text overrides `encode`, `encode_target`, `decode` and
     `endpoints`.
@@ -50,6 +51,7 @@ class ServingGraph(tf.Module):
         max_source_length: int,
         jit_compile: bool,
         output: str = "prediction",
+        copies: bool = False,
     ):
         super().__init__()
         # Imported here because training and translation do not need tensorflow-text.
@@ -58,6 +60,7 @@ class ServingGraph(tf.Module):
         self.model = search.model
         self.config = search.config
         self._output = output
+        self._copies = copies
         self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
         self._whole_characters = WholeCharacters(tokenizer)
         self._max_source_length = max_source_length
@@ -156,7 +159,7 @@ class ServingGraph(tf.Module):
         lengths = _lengths(sources)
         searched = lengths >= self.model.shortest_source
         result = tf.fill((tf.size(text), count), "")
-        if self.config.copy_without_letters:
+        if self._copies:
             copied = without_letters(text)
             searched, cut = searched & ~copied, cut & ~copied
             is_first = tf.range(count) == 0

@@ -45,18 +45,16 @@ class TextPredictor(BatchPredictor):
 
     Attributes:
         output: name of the predicted text in the signatures of a SavedModel.
-        copies: whether `config.copy_without_letters` has an effect.
+        copies: whether a text without letters is its own prediction, with the score 0.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
     """
 
     output: ClassVar[str] = "prediction"
-    copies: ClassVar[bool] = False
+    copies: bool = False
 
     def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        if not self.copies:
-            config = replace(config, copy_without_letters=False)
         super().__init__(model, tokenizer, config)
         for name in ("top_k",) if config.sampling else ("beam_size",):
             if (value := getattr(config, name)) > tokenizer.vocabulary_size:
@@ -115,7 +113,7 @@ class TextPredictor(BatchPredictor):
         """The graph that `save` writes."""
         search = self.search(self.config, static_shapes=jit_compile)
         return ServingGraph(
-            search, self.tokenizer, self.max_source_length, jit_compile, self.output
+            search, self.tokenizer, self.max_source_length, jit_compile, self.output, self.copies
         )
 
     def n_best(
@@ -163,7 +161,7 @@ class TextPredictor(BatchPredictor):
 
     def _is_copied(self, text: str) -> bool:
         is_text = not (is_blank(text) or has_letters(text))
-        return self.config.copy_without_letters and is_text
+        return self.copies and is_text
 
     def _search(self, source: np.ndarray, *prefix: np.ndarray) -> Hypotheses:
         """Searches in a graph of which only the part for batches of this kind is traced."""

@@ -83,7 +83,7 @@ def prepare(
     if config.data.bpe_dropout and not task.only_text:
         raise InputError(
             "data.bpe_dropout is for translation. Expected 0 for "
-            f"{config.task}, got {config.data.bpe_dropout}."
+            f"{config.task.name}, got {config.data.bpe_dropout}."
         )
     splits = task.load_splits(config)
     if run.has_checkpoint:
@@ -123,7 +123,8 @@ def require_trainable(run: RunFolder, config: Config) -> None:
 
 
 def _require_same_options(run: RunFolder, config: Config) -> None:
-    may_change = MAY_CHANGE | (NAMES if run.text.is_file() else set())
+    may_change = MAY_CHANGE | {f"task.{name}" for name in config.task.of_search}
+    may_change |= NAMES if run.text.is_file() else set()
     if config.data.tfds and not run.text.is_file():  # languages of a corpus were not stored then
         _require_same_direction(run, config.data)
         may_change |= LANGUAGES
@@ -231,7 +232,7 @@ def _encoder(config: Config, task: Task, tokenizer: Tokenizer) -> Encoder:
             task.encode_examples, tokenizer=tokenizer, max_length=config.data.max_length
         ),
         tokenizer.vocabulary_size,
-        identity=f"{config.task} {vocabulary}",
+        identity=f"{config.task.name} {vocabulary}",
     )
 
 
