@@ -323,7 +323,8 @@ def test_bad_rows_are_errors_that_name_file_and_line(content, message, tmp_path)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def read():
-        config = CLASSIFICATION.complete(Config(data=DataConfig(train_file=str(path))))
+        data = DataConfig(train_file=str(path))
+        config = CLASSIFICATION.complete(Config(data=data, task="classification"))
         return CLASSIFICATION.load_splits(config).train.read()
 
     with pytest.raises(InputError, match=message):

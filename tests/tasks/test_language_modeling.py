@@ -106,7 +106,7 @@ def test_scores_that_are_not_finite_are_null_in_json(
 ):
     scores = perplexities(["a b"], [TextScore(log_probability, 3)])
     monkeypatch.setattr(LANGUAGE_MODELING, "score", lambda *texts: scores, raising=False)
-    (tmp_path / "a").touch()
+    (tmp_path / "a").write_text("a\n")
     evaluate.main(
         hypotheses=str(tmp_path / "a"), reference=str(tmp_path / "a"), task="language_modeling"
     )

@@ -102,10 +102,10 @@ def test_an_option_of_the_task_is_read_saved_and_shown(reversal_run, tmp_path, c
     with pytest.raises(SystemExit):
         read_options(train.main, [*words, "--help"])
     assert "--task.rotate" in capsys.readouterr().out
-    with pytest.raises(InputError, match="task.rotate must be an integer, got 'x'"):
+    with pytest.raises(InputError, match=r"task\.rotate must be an integer, got 'x'"):
         reversal.ReversalOptions(rotate="x")
     config = dataclasses.replace(RunFolder(reversal_run).load_config(), task=task)
-    with pytest.raises(InputError, match="another configuration: task.rotate was 0, now 1"):
+    with pytest.raises(InputError, match=r"another configuration: task\.rotate was 0, now 1"):
         trainer.train(config, reversal_run)
 
 

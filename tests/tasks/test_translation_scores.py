@@ -236,7 +236,7 @@ def test_files_are_scored_by_the_command(tmp_path, capsys):
     assert found["baseline_bleu"] == pytest.approx(100)
     assert {"bleu_interval", "p_value", "ter", "signature", "chrf"} <= found.keys()
     with pytest.raises(InputError, match="--baseline compares translations"):
-        evaluate.main(hypotheses=out, reference=one, baseline=old, task="parsing")
+        evaluate.main(hypotheses=out, reference=one, baseline=old, task="classification")
+    options = {"task_options": {"lowercase": True}, "task": "parsing"}
     with pytest.raises(InputError, match="unknown option 'lowercase' of the task parsing"):
-        options = {"task_options": {"lowercase": True}, "task": "parsing"}
         evaluate.main(hypotheses=out, reference=one, **options)

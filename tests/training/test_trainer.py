@@ -200,7 +200,7 @@ SOURCE_LENGTH = SourceLength()
 
 
 def test_a_metric_of_a_user_that_reads_the_source_is_logged_and_chooses(tmp_path):
-    config = small_config(steps=6, metric="test_trainer:SOURCE_LENGTH")
+    config = small_config(steps=6, metric="training.test_trainer:SOURCE_LENGTH")
     result = trainer.train(config, tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     errors = [line["val_length_error"] for line in lines]

@@ -20,6 +20,10 @@ from tf_transformer.registry import options_of
 from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.text.tokenizer import Tokenizer
 
+_CUT_SHORT = (
+    "the file is cut short, because its last option, the name of the task, is missing. Copy it "
+    "again from where it is whole."
+)
 _MARK = b"a training has started here and has no checkpoint yet: "
 
 
@@ -138,12 +142,12 @@ class RunFolder:
             )
         try:
             content = self.config.read_bytes()
+            names_task = re.search(rb"^(task:.*[^:\s]|  name:)", content, re.MULTILINE)
+            if b"\ntask:" in content and not names_task:
+                raise InputError(_CUT_SHORT)  # options of an unknown task follow
             config = _parse(content)
-            if not re.search(rb"^(task:.*[^:\s]|  name:)", content, re.MULTILINE):
-                raise InputError(
-                    "the file is cut short, because its last option, the name of the task, is "
-                    "missing. Copy it again from where it is whole."
-                )
+            if not names_task:
+                raise InputError(_CUT_SHORT)
             return config
         except InputError as error:
             raise InputError(f"{self.config}: {error}") from error
