@@ -15,10 +15,10 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
     {"errors", "registration", "text.special_ids"},
-    {"files", "machine"},
+    {"files", "machine", "registry"},
     {"kernels"},
     {"text", "config", "layers", "decoding"},
-    {"models", "losses", "data", "parsing"},
+    {"models", "losses", "data", "parsing", "task_options"},
     {"heads", "run"},
     {"inference"},
     {"visualization"},
@@ -27,7 +27,8 @@ LEVELS = [
     {"commands"},
 ]
 KERAS_ONLY = {
-    *("errors", "config", "machine.thresholds", "text.special_ids", "text.sequences"),
+    *("errors", "registry", "config", "task_options"),
+    *("machine.thresholds", "text.special_ids", "text.sequences"),
     *("kernels", "layers", "models", "decoding", "losses"),
     *("heads", "training.metrics", "training.schedule"),
 }
@@ -136,6 +137,7 @@ READS_NO_TEXT = {
     *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
     *(
         "commands/standard_streams.py",
+        "commands/command_line.py",
         "commands/option_errors.py",
         "machine/heap.py",
         "files/locks.py",

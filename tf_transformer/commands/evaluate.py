@@ -2,7 +2,7 @@
 
 The last line on stdout is one JSON object. With --hypotheses it scores given outputs:
 
-    python evaluate.py --hypotheses out.txt --reference ref.txt --baseline old.txt --resamples 1000
+    python evaluate.py --hypotheses out.txt --reference ref.txt --metric ter
 """
 
 import json
