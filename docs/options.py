@@ -41,7 +41,7 @@ TASKS = """\
 ## Options of tasks
 
 Each task has options of its own, in the group `task`; another task does not know them.
-`--task NAME` selects the task, and `python train.py --task NAME --help` shows its options. A
+`--task NAME` selects the task, and `--help` beside it shows its options. A
 command with a run takes the options of the run's task. In a YAML file, `task: parsing` is short for
 `task: {name: parsing}`, a group that holds the options, too.
 """
