@@ -1,6 +1,7 @@
 # make demo      from a fresh clone to an exported translator; TRAIN_OPTIONS: more options of train.py
 # make test      every test that CI runs
 # make test-all  the slow tests, too
+# make test-research  the tests of research/, which are not part of make test
 # make test-torch  the Keras-only tests on Keras' torch backend
 # make check     before each commit: format, lint, types, fast tests
 # make format    formats the code
@@ -13,8 +14,7 @@ SYSTEM_PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3;
     && echo $$python && break; done)
 PYTHON := .venv/bin/python
 KERAS_ONLY := tests/kernels tests/layers tests/models tests/decoding \
-    tests/losses tests/training/test_metrics.py tests/training/test_schedule.py \
-    tests/benchmarks/test_layer_complexity.py tests/benchmarks/test_gpu.py
+    tests/losses tests/training/test_metrics.py tests/training/test_schedule.py tests/benchmarks/test_gpu.py
 # Most of a test is Python code that traces a small graph on one core, so two processes share the files.
 # Without the last option, pytest-xdist 3.8 never ends after one of them has crashed.
 PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
@@ -23,7 +23,7 @@ JAX_TESTS := KERAS_BACKEND=jax \
     XLA_FLAGS='--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 export TF_CPP_MIN_LOG_LEVEL := 3
 
-.PHONY: demo test test-all test-torch check lint types format clean
+.PHONY: demo test test-all test-research test-torch check lint types format clean
 
 .venv/pyvenv.cfg:
 	$(if $(SYSTEM_PYTHON),,$(error expected Python 3.11, 3.12 or 3.13 on the PATH; install one of them))
@@ -53,6 +53,10 @@ test: .venv/installed-dev lint types
 
 test-all: test
 	$(PYTHON) -m pytest -m slow
+
+test-research: .venv/installed-dev lint
+	$(PYTHON) -m pytest $(PARALLEL) research/tests
+	$(JAX_TESTS) $(PYTHON) -m pytest research/tests/test_layer_complexity.py research/tests/test_head_removal.py
 
 test-torch: .venv/installed-dev
 	$(PYTHON) -m pip install --editable '.[torch]'

@@ -1,4 +1,4 @@
-"""Measurements of this project: its speed, memory and translations. See README.md."""
+"""The speed of this project beside other systems. See README.md."""
 
 import os
 

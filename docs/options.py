@@ -56,6 +56,7 @@ def page() -> str:
     for name, hint in get_type_hints(config.Config).items():
         if name != "task":
             parts.append(_group(name, hint, f"{name.capitalize()} options"))
+    parts.append(_group("corpus", config.Corpus, "Corpus options"))
     parts.append(TASKS)
     for task in OPTIONS:
         parts.append(_group("task", options_of(task), f"Task {task}"))
@@ -130,7 +131,8 @@ def _values(hint: Any) -> str:
     if get_origin(hint) in (Union, types.UnionType):
         return ", ".join(map(_values, get_args(hint)))
     if get_origin(hint) is tuple:
-        return "list of text"
+        is_corpora = dataclasses.is_dataclass(get_args(hint)[0])
+        return "list of [corpora](#corpus-options)" if is_corpora else "list of text"
     words = {int: "integer", float: "number", bool: "`true`, `false`", str: "text"}
     return (words | {type(None): "`null`"})[hint]
 

@@ -63,7 +63,7 @@ def fine_tune(options: argparse.Namespace) -> dict[str, object]:
         transformer.build()
     labels = sorted({label for label, _ in rows})
     y = np.array([labels.index(label) for label, _ in rows])
-    tokens = translator.tokenizer.encode_batch([text for _, text in rows])
+    tokens = translator.codec.encode_batch("source", [text for _, text in rows])
     longest = min(translator.max_source_length, max(map(len, tokens)))
     x = keras.utils.pad_sequences(tokens, longest, padding="post", truncating="post", value=PAD_ID)
     held_out, rest = np.split(np.random.default_rng(1).permutation(len(rows)), [len(rows) // 5 + 1])

@@ -85,7 +85,10 @@ def linear(layer, x):
 
 def projections(layer) -> list[tuple[np.ndarray, np.ndarray]]:
     """Kernel and bias of W^Q, W^K and W^V, which the layer concatenates."""
-    queries, keys = layer.num_heads * layer.key_dim, layer.num_key_value_heads * layer.key_dim
+    config = layer.config
+    queries, keys = (
+        heads * config.key_dim for heads in (config.num_heads, config.num_key_value_heads)
+    )
     if layer.is_self_attention:
         parts = [(layer.projection, [queries, queries + keys])]
     else:
@@ -114,17 +117,17 @@ def multi_head_attention(
         bias: the array (T, S) to add to the scores of a head, from its number and its rotated
             queries (T, K).
     """
-    groups = layer.num_key_value_heads
+    num_heads, groups = layer.config.num_heads, layer.config.num_key_value_heads
     queries, keys, values = (
         np.split(x @ kernel + bias_, count, axis=-1)
         for (kernel, bias_), x, count in zip(
             projections(layer),
             (query, value, value),
-            (layer.num_heads, groups, groups),
+            (num_heads, groups, groups),
             strict=True,
         )
     )
-    shared = [number * groups // layer.num_heads for number in range(layer.num_heads)]
+    shared = [number * groups // num_heads for number in range(num_heads)]
     keys, values = ([heads[number] for number in shared] for heads in (keys, values))
     weights = [
         attention_weights(rotate(q), rotate(k), mask, bias(number, rotate(q)))
@@ -137,12 +140,12 @@ def multi_head_attention(
 def feed_forward(layer, x):
     """max(0, x W₁ + b₁) W₂ + b₂ (equation 2), or with another activation."""
     hidden = linear(layer.hidden, x)
-    if layer.activation == "relu":
+    if layer.config.activation == "relu":
         hidden = np.maximum(0, hidden)
-    elif layer.activation == "gelu":
+    elif layer.config.activation == "gelu":
         hidden = hidden * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2))) / 2
     else:
-        gate, factor = hidden[..., : layer.d_ff], hidden[..., layer.d_ff :]
+        gate, factor = hidden[..., : layer.config.d_ff], hidden[..., layer.config.d_ff :]
         hidden = gate / (1 + np.exp(-gate)) * factor
     return linear(layer.output_projection, hidden)
 
@@ -158,7 +161,7 @@ def layer_norm(layer, x):
 
 def residual(layer, x, sublayer):
     """LayerNorm(x + Sublayer(x)) (section 3.1), or x + Sublayer(LayerNorm(x))."""
-    if layer.norm_first:
+    if layer.config.norm_first:
         return x + sublayer(layer_norm(layer.norm, x))
     return layer_norm(layer.norm, x + sublayer(x))
 
@@ -174,7 +177,7 @@ def block(layer, x, memory=None, mask=True, position=None):
         output, found[name] = multi_head_attention(attention_layer, query, value, *more)
         return output
 
-    hooks = position_hooks(position, layer.self_attention.num_heads)
+    hooks = position_hooks(position, layer.config.num_heads)
     x = residual(
         layer.attention_residual,
         x,

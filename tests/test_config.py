@@ -7,6 +7,7 @@ import yaml
 from tf_transformer.config import (
     PRESETS,
     Config,
+    Corpus,
     DataConfig,
     DecodeConfig,
     ModelConfig,
@@ -103,6 +104,39 @@ BAD_OPTIONS = [
         DataConfig,
         {"train_source": "a.en", "train_target": "a.de", "tfds": "wmt14_translate/de-en"},
         "give data.train_source and data.train_target, or data.tfds, not both.",
+    ),
+    (
+        DataConfig,
+        {"corpora": [Corpus("a", "b")], "train_file": "c"},
+        "give data.corpora, or a short form of one corpus (data.train_source and "
+        "data.train_target, data.train_file, or data.tfds), not both.",
+    ),
+    (
+        DataConfig,
+        {"tfds": "x", "valid_corpora": [Corpus(path="a")], "tfds_valid_split": "test"},
+        "give data.valid_corpora, or a short form of one corpus (data.valid_source and "
+        "data.valid_target, data.valid_file, or data.tfds_valid_split), not both.",
+    ),
+    (
+        DataConfig,
+        {"valid_corpora": [Corpus(path="a")]},
+        "data.valid_corpora needs data.corpora, or a short form of it.",
+    ),
+    (
+        DataConfig,
+        {"corpora": [Corpus()]},
+        "a corpus needs source and target, path, or a name and a format.",
+    ),
+    (
+        DataConfig,
+        {"corpora": ["a"]},
+        "data.corpora must be a list of corpora, like "
+        "'[{source: a.en, target: a.de}, {path: b.tmx}]', got ['a'].",
+    ),
+    (
+        Corpus,
+        {"path": "a", "name": "b"},
+        "a corpus has source and target, path, or name; got a, b. Make them corpora of their own.",
     ),
     (
         DataConfig,

@@ -22,6 +22,8 @@ PAGES = {
         *ROOT.glob("docs/*.md"),
         *ROOT.glob("pretrained/*/README.md"),
         ROOT / "benchmarks" / "README.md",
+        ROOT / "research" / "README.md",
+        *ROOT.glob("research/docs/*.md"),
     )
 }
 MOST_LINES = {"README.md": 150, "ARCHITECTURE.md": 250}
@@ -160,7 +162,7 @@ def anchors(text: str) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_named_files_exist(page):
-    folders = "tf_transformer|configs|tests|export|examples|docs|results|benchmarks"
+    folders = "tf_transformer|configs|tests|export|examples|docs|results|benchmarks|research"
     for span in inline(page):
         if match := re.fullmatch(rf"((?:{folders})/[\w./-]*)(?:::\w+)?", span):
             assert (ROOT / match[1]).exists(), span
@@ -168,7 +170,7 @@ def test_named_files_exist(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_named_tests_exist(page):
-    for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGES[page]):
+    for file, test in re.findall(r"`((?:research/)?tests/[\w/]+\.py)::(\w+)`", PAGES[page]):
         assert f"def {test}(" in (ROOT / file).read_text("utf-8"), f"{file}::{test}"
 
 

@@ -4,21 +4,14 @@ A run's `config.yaml` is a `Config` written out in full; no option changes by it
 attributes' descriptions are the options' documentation: `python train.py --help` prints them.
 """
 
+import copy
 import math
 import numbers
 import re
 import types
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from typing import (
-    Any,
-    Literal,
-    NamedTuple,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tf_transformer.errors import InputError
 from tf_transformer.registry import options_of
@@ -58,8 +51,10 @@ def _as_type(value: Any, hint: Any) -> Any:
     if get_origin(hint) is Literal:
         return value if isinstance(value, str) and value in options else None
     if get_origin(hint) is tuple:
-        is_texts = isinstance(value, list | tuple) and all(map(_is_text, value))
-        return tuple(value) if is_texts else None
+        if not isinstance(value, list | tuple):
+            return None
+        items = tuple(_as_type(item, options[0]) for item in value)
+        return None if None in items else items
     if hint is str:
         return value if _is_text(value) else None
     if isinstance(hint, type) and (hint is bool or is_dataclass(hint)):
@@ -84,6 +79,8 @@ def in_words(hint: Any) -> str:
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join(in_words(each) for each in get_args(hint) if each is not type(None))
     if get_origin(hint) is tuple:
+        if is_dataclass(get_args(hint)[0]):
+            return "a list of corpora, like '[{source: a.en, target: a.de}, {path: b.tmx}]'"
         return "a list of text, like '[a, b]'"
     names = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
     return names.get(hint, "a group of options")
@@ -150,21 +147,12 @@ def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
     return replace(config, **options)
 
 
-class StackConfig(NamedTuple):
-    """Sizes of an encoder or a decoder."""
-
-    num_layers: int
-    d_model: int
-    d_ff: int
-    num_heads: int
-    key_dim: int  # of a head's queries and keys
-    value_dim: int  # of a head's values
-    num_key_value_heads: int  # heads of keys and values, which heads of queries share
-
-
 @dataclass(frozen=True)
 class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
+
+    Every layer gets it whole: an encoder gets `config.encoder`, a decoder `config.decoder`, which
+    have that stack's sizes and no defaults to compute.
 
     Attributes:
         architecture: the Transformer, or a GRU encoder and decoder with the attention of Bahdanau
@@ -296,26 +284,30 @@ class ModelConfig:
             )
 
     @property
-    def encoder(self) -> StackConfig:
-        """The encoder's sizes with the defaults computed."""
+    def encoder(self) -> "ModelConfig":
+        """The configuration of the encoder's layers."""
         return self._stack(
-            self.num_encoder_layers or self.num_layers,
-            self.encoder_d_model or self.d_model,
-            self.encoder_d_ff or self.d_ff,
-            self.encoder_num_heads or self.num_heads,
+            num_layers=self.num_encoder_layers or self.num_layers,
+            d_model=self.encoder_d_model or self.d_model,
+            d_ff=self.encoder_d_ff or self.d_ff,
+            num_heads=self.encoder_num_heads or self.num_heads,
         )
 
     @property
-    def decoder(self) -> StackConfig:
-        """The decoder's sizes with the defaults computed."""
-        num_layers = self.num_decoder_layers or self.num_layers
-        return self._stack(num_layers, self.d_model, self.d_ff, self.num_heads)
+    def decoder(self) -> "ModelConfig":
+        """The configuration of the decoder's layers."""
+        return self._stack(num_layers=self.num_decoder_layers or self.num_layers)
 
-    def _stack(self, num_layers: int, d_model: int, d_ff: int, num_heads: int) -> StackConfig:
-        size = d_model // num_heads
-        key_dim, value_dim = self.key_dim or size, self.value_dim or size
-        groups = self.num_key_value_heads or num_heads
-        return StackConfig(num_layers, d_model, d_ff, num_heads, key_dim, value_dim, groups)
+    def _stack(self, **sizes: int) -> "ModelConfig":
+        """This configuration, whose sizes have been checked, with the sizes of one stack."""
+        num_heads = sizes.get("num_heads", self.num_heads)
+        size = sizes.get("d_model", self.d_model) // num_heads
+        sizes |= {"key_dim": self.key_dim or size, "value_dim": self.value_dim or size}
+        sizes["num_key_value_heads"] = self.num_key_value_heads or num_heads
+        stack = copy.copy(self)
+        for name, value in (dict.fromkeys(_OF_ONE_STACK, 0) | sizes).items():
+            object.__setattr__(stack, name, value)
+        return stack
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ModelConfig":
@@ -337,6 +329,10 @@ class ModelConfig:
         return replace(PRESETS[name], **changes)
 
 
+_OF_ONE_STACK = (
+    *("num_encoder_layers", "num_decoder_layers"),
+    *("encoder_d_model", "encoder_d_ff", "encoder_num_heads"),
+)
 PRESETS = {
     "tiny": ModelConfig(),
     "base": ModelConfig(num_layers=6, d_model=512, d_ff=2048, num_heads=8, dropout_rate=0.1),
@@ -345,14 +341,65 @@ PRESETS = {
 
 
 @dataclass(frozen=True)
+class Corpus:
+    """A corpus: two files of text, one file that holds both sides, a TFDS corpus, or generated.
+
+    Attributes:
+        source: file of source sentences, one per line; plain or compressed, as all files.
+        target: file of their translations; line n translates line n of source.
+        path: a file that holds both sides of each example, in place of source and target.
+        name: of a corpus that is no file, like wmt14_translate/de-en of format tfds.
+        format: text, tsv, jsonl, tmx, tfds, generated, or one that a program has registered; when
+            empty, by the ending of the file.
+        columns: where source and target are in path. For tsv, names in the first line, or numbers
+            from 1 on when the first line is an example; 1 and 2 by default. For jsonl, keys; by
+            default source and target, or the languages of the data options. For tmx, languages;
+            by default these.
+        split: for tfds and generated, the split of the corpus; train when empty.
+        reverse: for tfds, translate from the second language of the pair to the first.
+    """
+
+    source: str = ""
+    target: str = ""
+    path: str = ""
+    name: str = ""
+    format: str = ""
+    columns: tuple[str, ...] = ()
+    split: str = ""
+    reverse: bool = False
+
+    def __post_init__(self):
+        require_types(self)
+        if bool(self.source) != bool(self.target):
+            raise InputError(
+                "a corpus of two files has source and target, but only "
+                f"{self.source or self.target} is given. For one file with both sides give path."
+            )
+        if bool(self.source) + bool(self.path) + bool(self.name) > 1:
+            raise InputError(
+                "a corpus has source and target, path, or name; got "
+                f"{', '.join(filter(None, [self.source, self.path, self.name]))}. Make them "
+                "corpora of their own."
+            )
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """Where the examples come from and how they become batches.
 
-    Two files, else a TFDS corpus, else the generated corpus.
+    A list of corpora. Its short forms are two files, one file, or a TFDS corpus; without any of
+    these it is the generated corpus.
 
     Attributes:
-        train_source: source side of the training text, one sentence per line; plain or compressed.
+        corpora: of the training text, one after another, like [{source: a.en, target: a.de},
+            {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
+        valid_corpora: of the validation text; held out from the training text when empty.
+        train_source: source side of the training text, one sentence per line; the short form of a
+            list of one corpus.
         train_target: target side; line n translates line n of train_source.
+        folder: relative paths of text files are relative to this folder. When empty, a file that is
+            not in the working folder is looked for in the folder that the environment variable
+            TF_TRANSFORMER_DATA names.
         origin: where these files can be got, for the error when one is missing.
         valid_source: validation text; held out from the training text when not given.
         valid_target: its translation.
@@ -381,8 +428,10 @@ class DataConfig:
         max_length: longest sentence in tokens, on either side; longer pairs are skipped (a
             language model learns from all windows of a longer line). 0: 256, or batch_tokens when
             that is smaller.
-        vocabulary_size: tokens in the shared vocabulary; fewer when the text has too few. 261:
-            each byte is a token, and nothing is learned.
+        vocabularies: shared: one vocabulary of all texts; separate, for translation: one of each
+            side, for languages with different scripts. Needs another model.tie_embeddings than all.
+        vocabulary_size: tokens in the vocabulary, or in each of two; fewer when the text has too
+            few. 261: each byte is a token, and nothing is learned.
         segmentation: how SentencePiece divides words: bpe (byte pairs, as the paper for En-De), or
             unigram, whose pieces are chosen by their likelihood as word pieces are (the paper for
             En-Fr).
@@ -398,8 +447,11 @@ class DataConfig:
         bucket_width: sentence lengths are rounded up to multiples of this to form batches.
     """
 
+    corpora: tuple[Corpus, ...] = ()
+    valid_corpora: tuple[Corpus, ...] = ()
     train_source: str = ""
     train_target: str = ""
+    folder: str = ""
     origin: str = ""
     valid_source: str = ""
     valid_target: str = ""
@@ -416,6 +468,7 @@ class DataConfig:
     cache_dir: str = ""
     shard_pairs: int = 250_000
     max_length: int = 0
+    vocabularies: Literal["shared", "separate"] = "shared"
     vocabulary_size: int = 8000
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0
@@ -441,6 +494,7 @@ class DataConfig:
         for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
             if bool(getattr(self, one)) != bool(getattr(self, other)):
                 raise InputError(f"data.{one} and data.{other} must be given together.")
+        self._check_corpora()
         if self.train_file and (self.train_source or self.tfds):
             raise InputError(
                 "give data.train_file, data.train_source with data.train_target, or data.tfds: "
@@ -448,7 +502,7 @@ class DataConfig:
             )
         if self.valid_file and not self.train_file:
             raise InputError("data.valid_file needs data.train_file.")
-        if self.valid_source and not (self.train_source or self.tfds):
+        if self.valid_source and not (self.train_source or self.tfds or self.corpora):
             raise InputError("data.valid_source needs data.train_source or data.tfds.")
         if self.train_source and self.tfds:
             raise InputError(
@@ -459,6 +513,24 @@ class DataConfig:
                 f"data.batch_tokens ({self.batch_tokens}) must hold at least one sentence of "
                 f"data.max_length ({self.max_length})."
             )
+
+    def _check_corpora(self) -> None:
+        train = (self.train_source, self.train_file, self.tfds)
+        valid = (self.valid_source, self.valid_file, self.tfds_valid_split)
+        if Corpus() in self.corpora + self.valid_corpora:
+            raise InputError("a corpus needs source and target, path, or a name and a format.")
+        if self.corpora and any(train):
+            raise InputError(
+                "give data.corpora, or a short form of one corpus (data.train_source and "
+                "data.train_target, data.train_file, or data.tfds), not both."
+            )
+        if self.valid_corpora and any(valid):
+            raise InputError(
+                "give data.valid_corpora, or a short form of one corpus (data.valid_source and "
+                "data.valid_target, data.valid_file, or data.tfds_valid_split), not both."
+            )
+        if self.valid_corpora and not (self.corpora or any(train)):
+            raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
 
     @property
     def tokenizer_options(self) -> dict[str, Any]:
@@ -727,6 +799,12 @@ class Config:
             raise InputError(
                 f"data.max_length ({self.data.max_length}) is beyond the learned position table "
                 f"(model.max_length {self.model.max_length})."
+            )
+        if self.data.vocabularies == "separate" and self.model.tie_embeddings == "all":
+            raise InputError(
+                "model.tie_embeddings all is one matrix for source and target, and "
+                "data.vocabularies separate gives each a vocabulary of its own. Give "
+                "--model.tie_embeddings target (or none), or --data.vocabularies shared."
             )
 
     def differences(self, other: "Config") -> dict[str, tuple[object, object]]:

@@ -19,7 +19,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.generated import generate
-from tf_transformer.data.readers import stream_files
+from tf_transformer.data.readers.text import stream_files
 from tf_transformer.text.tokenizer import Tokenizer
 
 

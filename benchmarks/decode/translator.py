@@ -13,6 +13,7 @@ from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.translator import Translator
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
 
@@ -41,7 +42,7 @@ def build(
         write_expected(setting, cell, sentences, scores)
         if export:
             search = replace(translator.config, parallel_batches=parallel_batches)
-            exported = Translator(translator.model, translator.tokenizer, search)
+            exported = Translator(translator.model, translator.codec, search)
             exported.save(saved_model_path(setting, cell), jit_compile=jit_compile)
 
 
@@ -62,7 +63,7 @@ def _translator(setting: Setting, cell: Cell, dtype: str = "float32") -> Transla
     sizes = setting.shape._asdict()
     model = Transformer(sizes.pop("vocabulary_size"), ModelConfig(**sizes))
     model.build()
-    return Translator(model, tokenizer_for(setting), search_for(cell)).with_dtype(dtype)
+    return Translator(model, Codec(tokenizer_for(setting)), search_for(cell)).with_dtype(dtype)
 
 
 def search_for(cell: Cell) -> DecodeConfig:

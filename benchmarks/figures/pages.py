@@ -12,14 +12,15 @@ A value stands within a line, but not at its start: Markdown takes such a line a
 
 import pathlib
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from benchmarks.figures.blocks import BLOCKS, Renderer
+from benchmarks.figures.blocks import BLOCKS
+from benchmarks.figures.rendering import Renderer
 from benchmarks.figures.values import value
+from benchmarks.harness.results import ROOT
 from tf_transformer.errors import InputError
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 # Names are in lower case, so that a page can describe the markers with NAME and KEY.
 _BLOCK = re.compile(
@@ -31,80 +32,93 @@ _OPENING = re.compile(r"<!-- figures?:[a-z0-9_.]+ -->")
 _MARKED_LINE = re.compile(r"^ *<!-- figure:", re.MULTILINE)
 
 
-class Sources(NamedTuple):
-    """Where the content of marked places comes from.
+class Book(NamedTuple):
+    """Pages, and where the content of their marked places comes from.
 
     Attributes:
+        pages: those that may have marked places.
         blocks: a renderer for each name.
+        names: the page that lists all names, for errors.
         value: gives the text for a name with its key; raises KeyError for an unknown one.
     """
 
+    pages: Sequence[pathlib.Path]
     blocks: Mapping[str, Renderer]
-    value: Callable[[str], str]
+    names: str
+    value: Callable[[str], str] = value
 
 
-RESULTS = Sources(BLOCKS, value)
+def front() -> Book:
+    """The pages of the project and its benchmarks."""
+    names = ROOT / "benchmarks" / "README.md"
+    globs = ("*.md", "docs/**/*.md", "pretrained/*/README.md")
+    pages = [page for pattern in globs for page in sorted(ROOT.glob(pattern))]
+    return Book([*pages, names], BLOCKS, "benchmarks/README.md")
 
 
-def pages() -> list[pathlib.Path]:
-    """All pages that may have marked places."""
-    return [
-        *sorted(ROOT.glob("*.md")),
-        *sorted(ROOT.glob("docs/**/*.md")),
-        *sorted(ROOT.glob("pretrained/*/README.md")),
-        ROOT / "benchmarks" / "README.md",
-    ]
-
-
-def outdated() -> list[str]:
+def outdated(book: Book) -> list[str]:
     """The pages that differ from the results."""
     return [
         str(page.relative_to(ROOT))
-        for page in pages()
-        if rendered(page.read_text("utf-8"), page.name) != page.read_text("utf-8")
+        for page in book.pages
+        if rendered(page.read_text("utf-8"), page.name, book) != page.read_text("utf-8")
     ]
 
 
-def rewrite(page: pathlib.Path) -> bool:
+def update(book: Book, command: str, check: bool) -> None:
+    """Brings all pages up to date, or checks that they are.
+
+    Args:
+        book: the pages.
+        command: the one that brings them up to date, for the message of a check.
+        check: change nothing; exit with status 1 when a page differs from the results.
+    """
+    if not check:
+        for page in book.pages:
+            if rewrite(page, book):
+                print(f"rewrote {page}")
+    elif names := outdated(book):
+        sys.exit(f"out of date: {', '.join(names)}; run {command}.")
+
+
+def rewrite(page: pathlib.Path, book: Book) -> bool:
     """Brings a page up to date.
 
     Returns:
         whether it changed.
     """
     text = page.read_text("utf-8")
-    new = rendered(text, page.name)
+    new = rendered(text, page.name, book)
     if new != text:
         page.write_text(new, "utf-8")
     return new != text
 
 
-def rendered(text: str, page: str, sources: Sources = RESULTS) -> str:
+def rendered(text: str, page: str, book: Book) -> str:
     """The text with all marked places filled.
 
     Raises:
         InputError: for a name without a result, a marker without its end, or a value at the
             start of a line.
     """
-    if found := _MARKED_LINE.search(text):
-        line = text.count("\n", 0, found.start()) + 1
+    if at_start := _MARKED_LINE.search(text):
+        line = text.count("\n", 0, at_start.start()) + 1
         raise InputError(
             f"{page}, line {line}: a value may not start a line; move a word before it."
         )
 
     def block(match: re.Match[str]) -> str:
         name = match[1]
-        if name not in sources.blocks:
-            raise InputError(
-                f"{page}: unknown block figures:{name}; benchmarks/README.md lists all."
-            )
-        return f"<!-- figures:{name} -->\n\n{sources.blocks[name]()}\n\n<!-- /figures -->"
+        if name not in book.blocks:
+            raise InputError(f"{page}: unknown block figures:{name}; {book.names} lists all.")
+        return f"<!-- figures:{name} -->\n\n{book.blocks[name]()}\n\n<!-- /figures -->"
 
     def inline(match: re.Match[str]) -> str:
         try:
-            return f"{match[1]}{sources.value(match[2])}<!-- /figure -->"
+            return f"{match[1]}{book.value(match[2])}<!-- /figure -->"
         except KeyError:
             raise InputError(
-                f"{page}: unknown value figure:{match[2]}; benchmarks/README.md lists all."
+                f"{page}: unknown value figure:{match[2]}; {book.names} lists all."
             ) from None
 
     if alone := _OPENING.search(_VALUE.sub("", _BLOCK.sub("", text))):

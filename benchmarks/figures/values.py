@@ -13,53 +13,18 @@ import functools
 import re
 from typing import Any
 
-from benchmarks.harness.results import read, result_names
+import yaml
+
+from benchmarks.harness.results import FOLDERS, read, result_names
 from benchmarks.harness.tables import formatted
 
-# The fields that tell the rows of a result file apart: measurements, or another table of the file.
-KEY_FIELDS: dict[str, tuple[str, ...]] = {
-    "ablations": ("row", "change"),
-    "agreement": ("form",),
-    "alignments": ("layer", "pairs"),
-    "data_memory": ("pairs",),
-    "decode": ("shape", "system", "beam", "batch"),
-    "decode_intel": ("shape", "system", "beam", "batch"),
-    "decode_avx2": ("shape", "system", "beam", "batch"),
-    "decode_lengths": ("beam", "target_tokens"),
-    "decode_other_systems": ("shape", "system", "beam", "batch"),
-    "experiments": ("id",),
-    "forced_choices": ("choice",),
-    "heads.pruned": ("removed",),
-    "language_models": ("system",),
-    "layer_complexity.fitted": ("layer", "size"),
-    "long_sequences": ("attention", "length"),
-    "parsing": ("system",),
-    "positions": ("model", "source_tokens"),
-    "positions_short": ("model", "source_tokens"),
-    "pretraining": ("labels", "pretrained"),
-    "real_text": ("system",),
-    "real_text_avx2": ("system",),
-    "real_text_base": ("system",),
-    "real_text_intel": ("system",),
-    "recurrent": ("model", "source_tokens"),
-    "reduction": ("part",),
-    "regularization": ("row", "change"),
-    "remat": ("remat",),
-    "scaling": ("part",),
-    "serving_load": ("clients",),
-    "text_forms": ("form",),
-    "train_avx2": ("shape", "system"),
-    "train_base": ("system",),
-    "train_intel": ("shape", "system"),
-    "train_base_other_systems": ("system",),
-    "train_text": ("system",),
-    "train_tiny": ("system",),
-    "variants": ("variant",),
-    "whole_run": ("part",),
-} | dict.fromkeys(  # of benchmarks.translations.scores
-    (name for name in result_names() if name.startswith("multi30k")),
-    ("average", "dtype", "beam"),
-)
+
+@functools.cache
+def key_fields() -> dict[str, tuple[str, ...]]:
+    """The fields that tell the rows of each table apart, from keys.yaml beside the result files."""
+    files = [folder / "keys.yaml" for folder in FOLDERS]
+    entries = [yaml.safe_load(file.read_text("utf-8")).items() for file in files]
+    return {table: tuple(fields) for tables in entries for table, fields in tables}
 
 
 def value(name: str) -> str:
@@ -81,12 +46,12 @@ def values(result: str) -> dict[str, str]:
     """
     if result not in result_names():
         raise KeyError(result)
-    found = read(result)
-    texts = {"machine": machine(found), "date": found["date"], "command": found["command"]}
-    texts |= {key: formatted(key, number) for key, number in found.get("summary", {}).items()}
-    tables = {result: found["measurements"]}
-    tables |= {f"{result}.{name}": rows for name, rows in found.items()}
-    for table, fields in KEY_FIELDS.items():
+    entries = read(result)
+    texts = {"machine": machine(entries), "date": entries["date"], "command": entries["command"]}
+    texts |= {key: formatted(key, number) for key, number in entries.get("summary", {}).items()}
+    tables = {result: entries["measurements"]}
+    tables |= {f"{result}.{name}": rows for name, rows in entries.items()}
+    for table, fields in key_fields().items():
         for row in tables.get(table, ()):
             place = f"{table}.{place_of(table, row)}".removeprefix(f"{result}.")
             texts |= {
@@ -99,14 +64,14 @@ def values(result: str) -> dict[str, str]:
 
 def machine(result: dict[str, Any]) -> str:
     """The machine of a result, in words."""
-    found = result["machine"]
-    count = f"{found['cores']} core{'s' * (found['cores'] > 1)}"
-    return f"{count} of an {found['processor']} with {found['instruction_set']}"
+    parts = result["machine"]
+    count = f"{parts['cores']} core{'s' * (parts['cores'] > 1)}"
+    return f"{count} of an {parts['processor']} with {parts['instruction_set']}"
 
 
 def place_of(table: str, row: dict[str, Any]) -> str:
     """The key fields that select a row of a table."""
-    return ".".join(_selector(field, row[field]) for field in KEY_FIELDS[table])
+    return ".".join(_selector(field, row[field]) for field in key_fields()[table])
 
 
 def _selector(field: str, entry: Any) -> str:

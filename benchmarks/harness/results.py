@@ -18,7 +18,8 @@ from typing import Any
 from benchmarks.harness.environment import circumstances
 from tf_transformer.files.reading import write_whole
 
-FOLDER = pathlib.Path(__file__).parents[2] / "results"
+ROOT = pathlib.Path(__file__).parents[2]
+FOLDERS = (ROOT / "results", ROOT / "research" / "results")  # a name stands in one of them
 
 Row = dict[str, Any]
 
@@ -40,7 +41,8 @@ def save(output: str, rows: Sequence[Row], packages: Sequence[str], **more: Any)
 
 def read(name: str) -> dict[str, Any]:
     """The result file of a name; see the module's docstring for its entries."""
-    return load(FOLDER / f"{name}.json")
+    paths = [folder / f"{name}.json" for folder in FOLDERS]
+    return load(next(filter(pathlib.Path.is_file, paths), paths[0]))
 
 
 def load(path: str | pathlib.Path) -> dict[str, Any]:
@@ -48,6 +50,7 @@ def load(path: str | pathlib.Path) -> dict[str, Any]:
     return json.loads(pathlib.Path(path).read_text("utf-8"))
 
 
-def result_names() -> list[str]:
-    """The names of all result files."""
-    return sorted(path.stem for path in FOLDER.glob("*.json"))
+def result_names(*folders: pathlib.Path) -> list[str]:
+    """The names of all result files; with `folders`, of those in them."""
+    files = (path for folder in folders or FOLDERS for path in folder.glob("*.json"))
+    return sorted(path.stem for path in files)

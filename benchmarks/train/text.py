@@ -8,7 +8,7 @@ from benchmarks.data.pipeline import sampler_of, store_of
 from benchmarks.harness.shapes import SHAPES
 from benchmarks.train.workload import TEXT_BATCHES, Cell, write_batches
 from tf_transformer.config import DataConfig
-from tf_transformer.data.readers import stream_files
+from tf_transformer.data.readers.text import stream_files
 from tf_transformer.text.tokenizer import Tokenizer
 
 

@@ -252,7 +252,7 @@ def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
     alpha = model.search["length_penalty"]
 
     def translate(lines: Sequence[str]) -> list[str]:
-        sources = model.tokenizer.encode(list(lines), out_type=str)
+        sources = model.source.encode(list(lines), out_type=str)
         found = model.translator.translate_batch(
             sources,
             beam_size=beam_size,
@@ -279,7 +279,7 @@ def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
                 batch_type="tokens",
                 beam_size=beam_size,
                 length_penalty=model.search["length_penalty"],
-                source_tokenize_fn=lambda text: model.tokenizer.encode(text, out_type=str),
+                source_tokenize_fn=lambda text: model.source.encode(text, out_type=str),
                 target_detokenize_fn=model.text,
             )
             return target.read_text("utf-8").splitlines()
@@ -296,7 +296,7 @@ def _marian(run_dir: str, folder: str, beam_size: int) -> Translate:
 
     torch.set_num_threads(THREADS)
     model = Model(f"{folder}/ctranslate2")
-    return translate_with(f"{folder}/marian", model.tokenizer, model.search, BATCH)
+    return translate_with(f"{folder}/marian", model.source, model.search, BATCH)
 
 
 SYSTEMS: dict[str, Callable[[str, str, int], Translate]] = {

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from tf_transformer.commands import command_line
 from tf_transformer.data.examples import ExampleStream
-from tf_transformer.data.readers import stream_files
+from tf_transformer.data.readers.text import stream_files
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import write_whole
 

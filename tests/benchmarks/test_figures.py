@@ -1,18 +1,18 @@
 """Numbers on the pages are those of results/, and markers that cannot be filled are errors."""
 
-import importlib
-
 import pytest
 
-from benchmarks.figures import blocks, pages, plots, values
+from benchmarks.figures import blocks, pages, values
 from benchmarks.harness.results import read, result_names
 from tf_transformer.errors import InputError
 
-SOURCES = pages.Sources({"table": lambda: "| a |\n| --- |"}, {"run.bleu": "38.12"}.__getitem__)
+BOOK = pages.Book(
+    [], {"table": lambda: "| a |\n| --- |"}, "names.md", {"run.bleu": "38.12"}.__getitem__
+)
 
 
 def test_pages_show_what_the_results_hold():
-    assert pages.outdated() == [], "run python -m benchmarks.figures"
+    assert pages.outdated(pages.front()) == [], "run python -m benchmarks.figures"
 
 
 def test_marked_places_are_filled_and_nothing_else_changes():
@@ -26,9 +26,9 @@ def test_marked_places_are_filled_and_nothing_else_changes():
         "BLEU is <!-- figure:run.bleu -->38.12<!-- /figure --> and "
         "<!-- figure:run.bleu -->38.12<!-- /figure -->; `<!-- figures:NAME -->` stays.\n"
     )
-    found = pages.rendered(text, "a.md", SOURCES)
+    found = pages.rendered(text, "a.md", BOOK)
     assert found == expected
-    assert pages.rendered(found, "a.md", SOURCES) == expected
+    assert pages.rendered(found, "a.md", BOOK) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,12 @@ def test_marked_places_are_filled_and_nothing_else_changes():
 )
 def test_markers_that_cannot_be_filled_are_errors(text, error):
     with pytest.raises(InputError, match=error):
-        pages.rendered(text, "a.md", SOURCES)
+        pages.rendered(text, "a.md", BOOK)
 
 
 @pytest.mark.parametrize("name", sorted(blocks.BLOCKS))
 def test_every_block_renders(name):
     assert blocks.BLOCKS[name]().strip()
-
-
-@pytest.mark.parametrize("name", sorted(plots.PLOTS.keys() & set(result_names())))
-def test_every_plot_is_drawn_and_shown(name, tmp_path):
-    assert plots.draw(name, tmp_path / "plot.svg").stat().st_size > 0
-    shown = [page for page in pages.pages() if f"images/{name}.svg" in page.read_text("utf-8")]
-    assert shown
-    assert (plots.FOLDER / f"{name}.svg").is_file()
 
 
 @pytest.mark.parametrize("name", result_names())
@@ -98,8 +90,13 @@ def test_numbers_are_written_as_a_reader_expects(field, entry, text):
     assert values.formatted(field, entry) == text
 
 
-def test_the_command_fails_where_a_page_is_out_of_date(monkeypatch):
-    command = importlib.import_module("benchmarks.figures.__main__")
-    monkeypatch.setattr(command, "outdated", lambda: ["README.md"])
-    with pytest.raises(SystemExit, match="out of date: README"):
-        command.main(check=True)
+def test_a_check_fails_where_a_page_is_out_of_date(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    page = tmp_path / "README.md"
+    page.write_text("BLEU is <!-- figure:run.bleu -->0<!-- /figure -->")
+    book = BOOK._replace(pages=[page])
+    with pytest.raises(SystemExit, match=r"out of date: README\.md; run me"):
+        pages.update(book, "me", check=True)
+    pages.update(book, "me", check=False)
+    pages.update(book, "me", check=True)
+    assert ">38.12<" in page.read_text()

@@ -226,7 +226,7 @@ def test_the_limit_of_the_instruction_set_that_the_user_set_is_recorded(monkeypa
 
 
 def test_a_result_read_back_is_what_was_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(results, "FOLDERS", (tmp_path / "empty", tmp_path))
     results.save(str(tmp_path / "x.json"), [{"text": "für"}], ["numpy"], summary={"n": 1})
     found = results.read("x")
     assert found["measurements"] == [{"text": "für"}]

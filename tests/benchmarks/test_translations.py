@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 import sacrebleu
 
-from benchmarks.figures import blocks, plots
-from benchmarks.translations import agreement, contract, demo, heads, scores
+from benchmarks.figures import blocks
+from benchmarks.figures import scores as tables
+from benchmarks.translations import demo, scores
 from benchmarks.translations.compare import bleu, compare, first_lines
-from tf_transformer.decoding import NEG_INF
 from tf_transformer.inference.translator import Translation
 
 
@@ -29,33 +29,6 @@ def test_lines_are_read_as_translate_reads_them(tmp_path):
 def test_without_references_there_is_no_bleu():
     assert bleu(["a b c d"], []) is None
     assert bleu(["a b c d"], ["a b c d"]) == pytest.approx(100)
-
-
-@pytest.mark.parametrize(
-    ("run", "export", "reason"),
-    [
-        ((-1.0, -1.0005), (-1.0, -2.0), "tie"),
-        ((-1.0, -2.0), (-2.0, -1.0), "rounded weights"),
-        ((-1.0, -2.0), (-1.0, -2.0), "search"),
-    ],
-)
-def test_the_reason_of_a_difference_follows_from_the_scores(run, export, reason):
-    assert agreement.Difference("source", "ours", "theirs", run, export).reason() == reason
-
-
-def test_an_export_is_compared_by_the_hypotheses_that_were_found():
-    """A place without a hypothesis is an empty string with the score NEG_INF."""
-    ours = [{"translations": ["a"], "scores": [-1.0]}, {"translation": "x", "score": [-1.0]}]
-    theirs = [
-        {"translations": ["a", ""], "scores": [-1.25, NEG_INF]},
-        {"translation": "y", "score": -1.0},
-    ]
-    assert contract.compare(ours, theirs) == (1, 0.25)
-
-
-def test_every_way_of_batching_has_each_row_once():
-    for batches in contract.ways(100):
-        assert sorted(batches.order) == list(range(100)), batches.name
 
 
 PRINTED = """.venv/bin/python train.py --config configs/demo.yaml
@@ -111,27 +84,10 @@ def test_scores_of_a_run_and_of_other_seeds_are_a_row_of_the_page(run, tmp_path,
     seeds = [{"measurements": [{"bleu": bleu}]} for bleu in (41.25, 39.75)]
     read = {name: blocks.read(name) for name in (*blocks.SCORED, "demo")} | {"tatoeba": result}
     read |= {f"tatoeba_seed_{n}": each for n, each in enumerate(seeds, 2)}
-    monkeypatch.setattr(blocks, "read", read.__getitem__)
-    monkeypatch.setattr(blocks, "result_names", lambda: [*read])
+    for module in (blocks, tables):
+        monkeypatch.setattr(module, "read", read.__getitem__)
+    monkeypatch.setattr(tables, "result_names", lambda: [*read])
     (row,) = (line for line in blocks.scores().splitlines() if "configs/c.yaml" in line)
     assert "| 3: 39.75 to 41.25 |" in row
     read["demo_seed_2"] = {"summary": {"exact_match": 0.991}}
     assert f"| 2: 99.1% to {read['demo']['summary']['exact_match']:.1%} |" in blocks.scores()
-
-
-def test_the_importance_of_heads_is_measured_and_drawn(run, tmp_path, monkeypatch):
-    """Without all heads, and with the weights restored, BLEU is what the translator's own is."""
-    for name, lines in {
-        "source": ["one", "two", "three"],
-        "reference": ["a b c d", "e", "f"],
-    }.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    files = {name: str(tmp_path / name) for name in ("source", "reference")}
-    scores = iter([50.0, *range(40, 46), *range(11)])  # whole, six heads, eleven numbers of heads
-    monkeypatch.setattr(heads, "bleu", lambda *_: float(next(scores)))
-    heads.main(str(run), **files, output=str(tmp_path / "heads.json"))
-    result = json.loads((tmp_path / "heads.json").read_text("utf-8"))
-    assert [row["bleu_lost"] for row in result["measurements"]] == [10, 9, 8, 7, 6, 5]
-    assert [row["kept"] for row in result["pruned"]] == [6, 6, 5, 5, 4, 3, 3, 2, 2, 1, 0]
-    monkeypatch.setattr(plots, "read", lambda name: result)
-    assert "BLEU lost" in plots.draw("heads", tmp_path / "heads.svg").read_text("utf-8")

@@ -15,7 +15,7 @@ from tf_transformer.commands import command_line, evaluate, train, translate
 from tf_transformer.commands.command_line import parser_of, read_options, types_of
 from tf_transformer.commands.main import COMMANDS
 from tf_transformer.commands.option_errors import as_typed
-from tf_transformer.config import Config, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config import Config, Corpus, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS, options_of
 from tf_transformer.run.earlier_options import own_options
@@ -120,9 +120,51 @@ def test_a_wrong_option_gives_two_lines_with_the_nearest_one(error_of, word, exp
     assert error_of(train.main, word) == f"error: {expected}"
 
 
+CORPORA = "a list of corpora, like '[{source: a.en, target: a.de}, {path: b.tmx}]'"
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("[{sourc: a}]", f"--data.corpora must be {CORPORA}; a corpus has no 'sourc'."),
+        ("a.tsv", f"--data.corpora must be {CORPORA}, got 'a.tsv'."),
+        ("{path: a.tsv}", f"--data.corpora must be {CORPORA}, got \"{{'path': 'a.tsv'}}\"."),
+        ("[{source: a}]", "a corpus of two files has source and target, but only a is given."),
+        ("[{}]", f"--data.corpora must be {CORPORA}, got '{{}}'."),
+        ("[3]", f"--data.corpora must be {CORPORA}, got '3'."),
+    ],
+)
+def test_a_wrong_list_of_corpora_says_what_is_expected(error_of, word, expected):
+    assert error_of(train.main, "--data.corpora", word).startswith(f"error: {expected}")
+
+
+def test_corpora_are_options_and_lists_in_files(tmp_path):
+    corpora = "[{source: a.en, target: 1e3}, {path: b.tsv, columns: ['2', \"no\"]}]"
+    expected = (Corpus("a.en", "1e3"), Corpus(path="b.tsv", columns=("2", "no")))
+    options = read_options(train.main, ["--run_dir", "x", "--data.corpora", corpora])
+    assert options["data"].corpora == expected
+    (tmp_path / "x.yaml").write_text(f"data: {{valid_corpora: {corpora}, tfds: x}}")
+    options = read_options(train.main, ["--run_dir", "x", "--config", str(tmp_path / "x.yaml")])
+    assert options["data"].valid_corpora == expected
+    words = ["--corpus.path", "a.tsv", "--corpus.columns", "[en, de]"]
+    assert read_options(evaluate.main, words)["corpus"] == Corpus(
+        path="a.tsv", columns=("en", "de")
+    )
+
+
+def test_a_file_in_place_of_the_options_of_a_corpus_is_an_error(error_of):
+    expected = "--corpus is a group of options, such as --corpus.source; got 'a.tsv'."
+    assert error_of(evaluate.main, "--corpus", "a.tsv") == f"error: {expected}"
+
+
 @pytest.mark.parametrize(
     ("yaml", "expected"),
     [
+        (
+            "data: {corpora: [{path: a, columns: ['1', 2]}]}",
+            f"data.corpora must be {CORPORA}, got '2'. Write '2' in quotes: without them, YAML "
+            "does not read it as text.",
+        ),
         ("train: {stepz: 3}", "unknown option train.stepz; did you mean train.steps?"),
         ("trian: {steps: 3}", "unknown option trian.steps; did you mean train.steps?"),
         ("train: {steps: many}", "train.steps must be an integer, got 'many'."),

@@ -95,6 +95,21 @@ def test_evaluate_ends_with_one_json_object(own_files, own_run):
     assert result["sentences"] == 150
 
 
+def test_evaluate_reads_a_test_set_of_one_file(own_files, own_run, tmp_path):
+    sides = [(own_files / name).read_text("utf-8").splitlines() for name in ("a.en", "b.de")]
+    rows = zip(*sides, strict=True)
+    (tmp_path / "t.tsv").write_text("".join(f"{t}\t{s}\n" for s, t in rows), "utf-8")
+    corpus = ("--corpus.path", tmp_path / "t.tsv", "--corpus.columns", '["2", "1"]')
+    files = ("--source", own_files / "a.en", "--reference", own_files / "b.de")
+    scores, expected = (
+        command("evaluate.py", "--run_dir", own_run, *options, "--beam_size", 1).stdout
+        for options in (corpus, files)
+    )
+    assert scores == expected
+    message = error_of("evaluate.py", "--run_dir", own_run, *corpus, *files)
+    assert "give --source and --reference, or --corpus, not both." in message
+
+
 def test_evaluate_a_generated_run_on_its_own_test_pairs(run):
     result = json.loads(
         command("evaluate.py", "--run_dir", run, "--beam_size", 1).stdout.splitlines()[-1]
@@ -417,13 +432,14 @@ def test_signatures_are_batch_major_and_named(saved_model):
     contract = {
         "serving_default": (
             ["text"],
-            {"translation": text, "score": number, "truncated": flag},
+            {"translation": text, "score": number, "cut": flag, "truncated": flag},
         ),
         "n_best": (
             ["text"],
             {
                 "translations": (tf.string, [None, 1]),
                 "scores": (tf.float32, [None, 1]),
+                "cut": flag,
                 "truncated": flag,
             },
         ),

@@ -10,10 +10,10 @@ import pytest
 
 from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig, TrainConfig
-from tf_transformer.data.bpe_dropout import BpeDropout
+from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
-from tf_transformer.text.special_ids import BLANK, EOS_ID
+from tf_transformer.text.special_ids import EOS_ID
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 from tf_transformer.training.preparation import prepare
 
@@ -30,12 +30,13 @@ def tokenizer():
 
 
 def dropout_of(rate, max_length=100, seed=1):
-    return BpeDropout(MERGES, 19, BLANK_ID, rate, max_length, seed)
+    table = MergeTable(MERGES, 19, BLANK_ID)
+    return BpeDropout({"source": table}, rate, max_length, seed)
 
 
 def of_tokenizer(tokenizer, rate):
-    blank = tokenizer.piece_to_id(BLANK)
-    return BpeDropout(tokenizer.merges(), tokenizer.vocabulary_size, blank, rate, 100, seed=1)
+    tables = dict.fromkeys(("source", "target"), MergeTable.of(tokenizer))
+    return BpeDropout(tables, rate, 100, seed=1)
 
 
 def divided(dropout, number=0, **rows):

@@ -9,20 +9,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.examples import Examples, _seeded_hash, _smallest_distinct
-from tf_transformer.data.readers import (
-    read_files,
-    stream_files,
-    stream_lines,
-    stream_tfds,
-    tfds_languages,
-)
+from tf_transformer.data.readers.text import FIELDS, read_plain_text, stream_files
+from tf_transformer.data.readers.tfds import open_tfds, tfds_languages
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 
 
 def pairs_of(sources, targets, skipped=()) -> Examples:
     return Examples({"source": sources, "target": targets}, Counter(skipped))
+
+
+def read_files(source, target) -> Examples:
+    return stream_files(source, target).read()
+
+
+def stream_lines(path):
+    return read_plain_text(Corpus(path=str(path)), ["text"], DataConfig()).stream(["text"])
+
+
+def stream_tfds(*args, **options):
+    return open_tfds(*args, **options).stream(FIELDS)
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ import pytest
 from tf_transformer.config import DataConfig
 from tf_transformer.data import generated
 from tf_transformer.data.generated import (
+    TEST_PAIRS,
     date_in_words,
     generate,
     generate_links,
+    generated_splits,
     number_in_words,
 )
 from tf_transformer.errors import InputError
-from tf_transformer.tasks.translation import TEST_PAIRS, generated_splits
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from tf_transformer.data import make_store
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.make_store import find_or_make
-from tf_transformer.data.readers import stream_files
+from tf_transformer.data.readers.text import stream_files
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError

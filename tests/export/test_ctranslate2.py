@@ -17,6 +17,7 @@ from tf_transformer.inference.translator import Translator
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.text import normalization
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -88,7 +89,7 @@ def untrained(tokenizer, decode=None, end=0.0, **model_options) -> Translator:
     output[EOS_ID, 0] = end  # larger values end translations earlier
     model.output_embedding.embeddings.assign(output)
     decode = {"beam_size": 3, "max_extra_length": 6, "max_source_length": 40} | (decode or {})
-    return Translator(model, tokenizer, DecodeConfig(**decode))
+    return Translator(model, Codec(tokenizer), DecodeConfig(**decode))
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -12,6 +12,7 @@ from tf_transformer.inference.label_predictor import LabelPredictor
 from tf_transformer.inference.text_generator import TextGenerator
 from tf_transformer.models.encoder_only import Classifier
 from tf_transformer.models.language_model import LanguageModel
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
 TEXTS = ["one", "", "two hundred"]
@@ -55,7 +56,7 @@ def test_a_loaded_export_can_be_exported_in_another_model(served, translator, tm
     ids=["classifier", "language_model"],
 )
 def test_no_export_has_a_gradient_of_its_own(make, tmp_path):
-    predictor = make(Tokenizer.train([], BYTES), DecodeConfig(beam_size=1, max_length=3))
+    predictor = make(Codec(Tokenizer.train([], BYTES)), DecodeConfig(beam_size=1, max_length=3))
     predictor.model.build()
     predictor.save(tmp_path / "1")
     assert nodes_with_gradients(tmp_path / "1") == []

@@ -23,6 +23,7 @@ from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.parsing.linearization import symbols
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
@@ -42,7 +43,7 @@ def predictor(kind, model_class, *arguments, **options):
     config = ModelConfig(**SIZES | options)
     model = model_class(tokenizer().vocabulary_size, *arguments, config=config)
     model.build()
-    return kind(model, tokenizer(), DecodeConfig())
+    return kind(model, Codec(tokenizer()), DecodeConfig())
 
 
 @functools.cache
@@ -120,7 +121,7 @@ def test_sparse_attention_is_shown_by_position(attention):
         np.testing.assert_allclose(some.sum(axis=-1), 1, atol=1e-5)
         stack = (sparse.model.encoder, sparse.model.decoder)[kind]
         positions = np.arange(some.shape[-1])
-        mask = np.asarray(stack.pattern.mask(positions, positions[None]))[0]
+        mask = np.asarray(stack.layers[0].self_attention.visible(positions, positions[None]))[0]
         np.testing.assert_array_equal(some > 0, np.broadcast_to(mask, some.shape))
 
 
@@ -129,7 +130,7 @@ def test_actions_of_trees_are_words():
     trained = Tokenizer.train(["the dogs bark"] * 9, 330, symbols=pieces)
     model = Transformer(trained.vocabulary_size, ModelConfig(**SIZES))
     model.build()
-    parser = Parser(model, trained, DecodeConfig())
+    parser = Parser(model, Codec(trained), DecodeConfig())
     tree = "(S (NP (DT the) (NNS dogs)) (VBP bark))"
     decoder = parser.attention(["the dogs bark"], [tree])[0].maps[1]
     actions = ["the", "<(NP>", "dogs", "<)>", "<(S>", "bark", "<)>", "</s>"]

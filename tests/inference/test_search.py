@@ -17,7 +17,7 @@ from tf_transformer.inference.search import (
     random_numbers,
     score_pairs,
 )
-from tf_transformer.models.incremental_decoder import IncrementalDecoder
+from tf_transformer.models.cached_decoder import CachedDecoder
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.sequences import shift_right
@@ -175,13 +175,13 @@ def test_ratios_of_lengths_are_rounded_exactly():
 
 def count_steps(monkeypatch) -> list:
     taken = []
-    call = IncrementalDecoder.__call__
+    call = CachedDecoder.__call__
 
     def counting(self, ids, state, index):
         taken.append(index)
         return call(self, ids, state, index)
 
-    monkeypatch.setattr(IncrementalDecoder, "__call__", counting)
+    monkeypatch.setattr(CachedDecoder, "__call__", counting)
     return taken
 
 
@@ -421,31 +421,6 @@ def test_plain_kernels_find_the_same_translations(model, options):
     with kernels.use(kernels.PLAIN):
         plain = search(model, source, **options)
     assert_same(plain, search(model, source, **options))
-
-
-@pytest.mark.parametrize(
-    ("kernel_set", "rows", "columns", "expected"),
-    [
-        ("tuned", 1, 4, True),
-        ("tuned", 1, 5, False),
-        ("tuned", 2, 4, False),
-        ("plain", 1, 4, False),
-    ],
-)
-def test_memory_of_a_single_short_sentence_is_absorbed(
-    model, monkeypatch, kernel_set, rows, columns, expected
-):
-    """Short: at most as many tokens as a head has dimensions, 4."""
-    absorbed = []
-
-    def recording(*arguments, absorb_memory, **options):
-        absorbed.append(absorb_memory)
-        return IncrementalDecoder(*arguments, absorb_memory=absorb_memory, **options)
-
-    monkeypatch.setattr("tf_transformer.models.transformer.IncrementalDecoder", recording)
-    with kernels.use(kernels.SETS[kernel_set]):
-        search(model, batch_of([[9, 10, EOS_ID]] * rows, columns))
-    assert absorbed == [expected]
 
 
 @pytest.mark.parametrize(

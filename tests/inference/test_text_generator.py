@@ -5,14 +5,17 @@ import functools
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from models.test_language_model import numpy_logits
 from reference_search import log_softmax
 
 from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference.generation import GenerationGraph
-from tf_transformer.inference.text_generator import TextGenerator, TextScore, divide
+from tf_transformer.inference.text_generator import TextGenerator, TextScore
 from tf_transformer.models.language_model import LanguageModel
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
@@ -38,10 +41,16 @@ def make_generator(vocabulary_size=BYTES, model_options=(), **options):
     model.build()
     reference.randomize(model, seed=5)
     options = {"beam_size": 1, "max_extra_length": 6, "max_source_length": WINDOW} | options
-    return TextGenerator(model, tokenizer, DecodeConfig(**options))
+    return TextGenerator(model, Codec(tokenizer), DecodeConfig(**options))
 
 
 each_vocabulary = pytest.mark.parametrize("size", [BYTES, 330], ids=["bytes", "SentencePiece"])
+
+
+def ids_of(generator, prompt, rest) -> tuple[list[int], list[int]]:
+    """The ids of a prompt, and of a rest with its end."""
+    prompts, rests, _ = generator.graph(jit_compile=False).read_pairs([prompt], [rest])
+    return prompts.to_list()[0], rests.to_list()[0]
 
 
 def token_log_probabilities(model, ids) -> list[float]:
@@ -74,12 +83,21 @@ def test_log_probabilities_equal_a_softmax_in_numpy_for_any_length(size):
 @pytest.mark.parametrize("size", [1, 2, 5, 6, 100])
 @pytest.mark.parametrize("scored_from", [0, 4])
 def test_windows_count_each_id_once(size, scored_from):
-    ids = list(range(10, 23))
-    windows = list(divide(0, ids, scored_from, size))
-    assert [id_ for w in windows for id_ in w.ids[w.scored_from :]] == ids[scored_from:]
-    assert all(w.before == (w.ids[0] - 1 if w.ids[0] > 10 else BOS_ID) for w in windows)
-    context = [w.scored_from + 1 for w in windows if w.ids[0] > 10]
-    assert all(length > size // 2 for length in context)
+    texts = [list(range(10, 10 + length)) for length in (13, 6, 12, 5, 30)]
+    graph = make_generator(max_source_length=size).graph(jit_compile=False)
+    ids = tf.ragged.constant(texts, dtype=tf.int32)
+    found = graph.windows(ids, tf.fill((len(texts),), scored_from))
+    counted = [[] for _ in texts]
+    for text, before, window, first in zip(
+        *(field.numpy().tolist() for field in found[:2]),
+        *(found.ids.to_list(), found.scored_from.numpy().tolist()),
+        strict=True,
+    ):
+        assert len(window) <= size
+        assert before == (window[0] - 1 if window[0] > 10 else BOS_ID)
+        assert window[0] == 10 or first + 1 > size // 2  # context
+        counted[text] += window[first:]
+    assert counted == [text[scored_from:] for text in texts]
 
 
 @each_vocabulary
@@ -87,8 +105,8 @@ def test_scores_of_given_continuations_equal_numpy(size):
     generator = make_generator(size, max_source_length=100, length_penalty=0.5)
     rests = [" tired", "se is old", "tom", ""]
     for prompt, rest, found in zip(PROMPTS, rests, generator.score(PROMPTS, rests), strict=True):
-        ids = generator.encode_target(generator._as_continuation(prompt, rest))
-        row = [BOS_ID, *generator.encode(prompt)[:-1], *ids]
+        start, ids = ids_of(generator, prompt, rest)
+        row = [BOS_ID, *start, *ids]
         expected = sum(token_log_probabilities(generator.model, row)[-len(ids) :])
         assert found.log_probability == pytest.approx(expected, abs=1e-4)
         penalty = ((5 + len(ids)) / 6) ** 0.5
@@ -105,15 +123,15 @@ def test_each_prompt_of_a_batch_is_continued_as_alone():
 
 
 def test_a_continuation_begins_with_a_blank_where_a_word_begins():
-    tokenizer = make_generator(330).tokenizer
+    generator = make_generator(330)
+    tokenizer, graph = generator.tokenizer, generator.graph(jit_compile=False)
     for prompt, rest in [("tom is", " tired"), ("tom is ti", "red"), ("", "tom is"), ("tom", "")]:
-        generator = make_generator(330)
-        ids = generator.encode_target(generator._as_continuation(prompt, rest))
-        assert generator.decode(ids, prompt) == rest
-        assert tokenizer.decode([*generator.encode(prompt)[:-1], *ids]) == prompt + rest
-    assert generator.encode_target(generator._as_continuation("", "tom is")) == tokenizer.encode(
-        "tom is"
-    )
+        start, ids = ids_of(generator, prompt, rest)
+        assert tokenizer.decode([*start, *ids]) == prompt + rest
+        number = tf.constant([[0.0]])
+        hypothesis = Hypotheses(tf.constant([[ids]]), tf.constant([[len(ids)]]), number, number)
+        assert graph.decode(hypothesis, tf.constant([prompt])).numpy() == [[rest.encode()]]
+    assert ids_of(generator, "", "tom is") == ([], tokenizer.encode("tom is"))
 
 
 def test_prefixes_begin_the_continuations():
@@ -143,7 +161,7 @@ def test_after_a_space_a_new_word_follows(options):
         assert text.startswith(given.lstrip())
         assert len(text) > len(given.lstrip()) or not prefix.endswith(" ")
     graph = GenerationGraph(
-        *(generator.search(generator.config), generator.tokenizer, WINDOW, False, "continuation")
+        *(generator.search(generator.config), generator.codec, WINDOW, False, "continuation")
     )
     found = graph.predict(np.array([prompt.encode() for prompt in prompts]))
     assert [text.decode() for text in found["continuation"].numpy()] == [
@@ -157,7 +175,8 @@ def test_of_a_long_prompt_the_last_tokens_count():
     long = generator(["abcdefgh" * 3, "h" + "abcdefgh" * 3])
     assert long[0].text == long[1].text
     assert long[0].truncated
-    short = generator.model.run(np.array([[1, *generator.encode("abcdefgh" * 3)[-WINDOW:-1]]]))
+    ids = generator.tokenizer.encode("abcdefgh" * 3)
+    short = generator.model.run(np.array([[1, *ids[-WINDOW:-1]]]))
     logits = reference.array(generator.model.output_embedding.logits(short.states))[0, -1]
     best = int(np.argmax(np.where(np.arange(BYTES) < 2, -np.inf, logits)))
     assert generator.tokenizer.encode(long[0].text)[0] == best or best >= 128
@@ -170,8 +189,8 @@ def test_the_graph_gives_what_the_generator_gives(size, jit_compile):
     assert isinstance(graph, GenerationGraph)
     found = graph.predict(np.array([text.encode() for text in TEXTS]))
     expected = generator(TEXTS)
-    assert [text.decode() for text in found["continuation"].numpy()] == [t for t, _ in expected]
-    np.testing.assert_allclose(found["score"], [score for _, score in expected], atol=1e-4)
+    assert [text.decode() for text in found["continuation"].numpy()] == [p.text for p in expected]
+    np.testing.assert_allclose(found["score"], [p.score for p in expected], atol=1e-4)
     assert found["truncated"].numpy().tolist() == [each.truncated for each in expected]
     scores = graph.score_text(np.array([text.encode() for text in TEXTS]))
     log_p, tokens = zip(*generator.score_texts(TEXTS), strict=True)

@@ -69,7 +69,7 @@ def test_a_saved_translator_leaves_out_equal_texts_as_the_translator_does(transl
     pieces = {tokenizer.piece(i) for i in range(EOS_ID + 1, tokenizer.vocabulary_size)}
     options = {"beam_size": 8, "num_hypotheses": 5, "max_length": 4}
     decode = DecodeConfig(**options, excluded_tokens=tuple(pieces - {"▁t", "▁", "t"}))
-    other = Translator(translator.model, tokenizer, decode)
+    other = Translator(translator.model, translator.codec, decode)
     other.save(tmp_path / "1")
     for found, expected in zip(
         Translator.load(tmp_path / "1").n_best(ODD), other.n_best(ODD), strict=True
@@ -96,12 +96,15 @@ def test_truncated_marks_texts_that_were_cut_and_unfinished_translations(transla
     lengths = [len(translator.tokenizer.encode(text)) for text in ODD]
     too_long = [length > 30 for length in lengths]
     assert 0 < sum(too_long) < len(ODD)
-    truncated = [each.truncated for each in translator(ODD)]
+    predictions = translator(ODD)
+    truncated = [prediction.truncated for prediction in predictions]
+    assert [prediction.cut for prediction in predictions] == too_long
     assert sum(too_long) < sum(truncated) < len(ODD)
     assert call(saved, "serving_default", text=ODD)["truncated"].tolist() == truncated
     assert call(saved, "n_best", text=ODD)["truncated"].tolist() == truncated
-    assert [each.truncated for each in saved(ODD)] == truncated
-    assert [row[0].truncated for row in saved.n_best(ODD)] == truncated
+    for loaded in (saved(ODD), [row[0] for row in saved.n_best(ODD)]):
+        assert [prediction.truncated for prediction in loaded] == truncated
+        assert [prediction.cut for prediction in loaded] == too_long
     for pair in ({"source": ODD, "target": [""] * 10}, {"source": [""] * 10, "target": ODD}):
         assert call(saved, "score", **pair)["truncated"].tolist() == too_long
 

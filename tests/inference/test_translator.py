@@ -11,9 +11,11 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens, join_pieces
-from tf_transformer.inference.predictor import Prediction
+from tf_transformer.inference.predictor import PairScore, Prediction
+from tf_transformer.inference.search import Search
 from tf_transformer.inference.translator import Alignment, Translator, build_model
-from tf_transformer.inference.valid_text import without_letters
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.graph_tokenizer import without_letters
 from tf_transformer.text.special_ids import EOS_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -34,7 +36,7 @@ def translator(run):
 
 def with_options(translator, **options):
     """The same model with other options of the search."""
-    return Translator(translator.model, translator.tokenizer, DecodeConfig(**options))
+    return Translator(translator.model, translator.codec, DecodeConfig(**options))
 
 
 def pieces_of(translator):
@@ -80,14 +82,14 @@ def test_options_that_are_none_are_those_of_the_run(run, translator):
 
 def test_empty_and_blank_lines_translate_to_nothing(translator):
     blank = ["", "  ", "\t", "\r", "\u00a0", "\u2028", "\u200b\ufeff", "\x00"]
-    assert [translator([text])[0] for text in blank] == [("", 0.0)] * len(blank)
+    assert [translator([text])[0] for text in blank] == [Prediction("", 0.0)] * len(blank)
     assert translator([]) == []
 
 
 def test_texts_without_letters_are_copied(translator):
     """As an option, over all of Unicode by its categories, in Python and in the graph."""
     config = DecodeConfig(beam_size=2, num_hypotheses=2, max_length=1)
-    copying = Translator(translator.model, translator.tokenizer, config, copy_without_letters=True)
+    copying = Translator(translator.model, translator.codec, config, copy_without_letters=True)
     characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     of_kind = {}
     for character in characters:  # some of each category and plane
@@ -97,12 +99,11 @@ def test_texts_without_letters_are_copied(translator):
     n_best = copying.n_best(texts)
     for text, row, has_letters in zip(texts, n_best, letters, strict=True):
         if text.strip() and not has_letters:
-            assert row == [(text, 0.0)]
-            assert not row[0].truncated
+            assert row == [Prediction(text, 0.0)]
         else:
             assert row[0].text != text or not text
     assert copying(["17"], ["ein"])[0].text.startswith("ein")
-    assert translator(["17"])[0] != ("17", 0.0)
+    assert translator(["17"])[0].text != "17"
     found = copying.graph(jit_compile=False).predict(tf.constant(texts))
     assert [text.decode() for text in found["translation"].numpy()] == [r[0].text for r in n_best]
     np.testing.assert_allclose(found["score"], [row[0].score for row in n_best], atol=1e-4)
@@ -173,9 +174,9 @@ class Batches:
         self.search = search
         self.sources = []
 
-    def __call__(self, source):
+    def __call__(self, text, source):
         self.sources.append(source)
-        return self.search(source)
+        return self.search(text, source)
 
 
 @pytest.mark.parametrize(("batch_size", "batch_tokens"), [(64, 60), (3, 4096), (64, 5)])
@@ -209,7 +210,7 @@ def test_there_may_be_fewer_hypotheses_but_at_least_one(translator):
     other, word = of_one_word(translator, beam_size=5, num_hypotheses=5, max_length=2)
     few, empty = other.n_best(["one", ""])
     assert sorted(texts_of(few)) == ["", word, f"{word} {word}"]
-    assert empty == [("", 0.0)]
+    assert empty == [Prediction("", 0.0)]
 
 
 @pytest.mark.parametrize(("options", "count"), [({"beam_size": 8}, 3), ({"sampling": True}, 8)])
@@ -242,13 +243,35 @@ def test_truncated_is_a_cut_text_or_a_translation_without_its_end(translator):
     assert found == {(False, False), (False, True), (True, True)}
 
 
-def test_a_prediction_unpacks_into_text_and_score():
-    for flags in ({"truncated": True}, {"cut": True}, {"at_limit": True}):
+@pytest.mark.parametrize("options", [{}, {"num_hypotheses": 3}, {"beam_size": 1}])
+def test_translations_are_those_of_ids_by_the_tokenizer_of_the_data(translator, options):
+    """The oracle has `sentencepiece` in place of the ops of the graph, and cuts by hand."""
+    odd = [
+        "one\x00\x07",
+        "\ud800 half",
+        "\u05e9 日本 \U0001f44d\U0001f3fd",
+        "x" * 300,
+        "ﬁ ½ e\u0301",
+    ]
+    texts = [text for text in [*SENTENCES, *odd] if text.strip()]
+    other = with_options(translator, max_source_length=9, distinct=False, **options)
+    search, tokenizer = Search(other.model, other.config), translator.tokenizer
+    for text, row in zip(texts, other.n_best(texts), strict=True):
+        ids = tokenizer.encode(text)
+        cut = len(ids) > 9
+        hypotheses = search(np.array([[*ids[:8], EOS_ID] if cut else ids], np.int32))
+        expected = [tokenizer.decode(hypothesis) for hypothesis in hypotheses.ids.numpy()[0]]
+        assert texts_of(row) == expected
+        np.testing.assert_allclose([p.score for p in row], hypotheses.scores[0], atol=1e-4)
+        at_limit = EOS_ID not in hypotheses.ids.numpy()[0, 0]
+        assert {(p.cut, p.at_limit) for p in row} == {(cut, at_limit)}
+
+
+def test_a_prediction_is_a_plain_record():
+    for flags in ({"cut": True}, {"at_limit": True}, {"cut": True, "at_limit": True}, {}):
         prediction = Prediction("eins", -1.0, **flags)
-        text, score = copy = pickle.loads(pickle.dumps(prediction))
-        assert (text, score, copy.truncated) == ("eins", -1.0, True)
-        assert (copy.cut, copy.at_limit) == (prediction.cut, prediction.at_limit)
-        assert prediction == ("eins", -1.0)
+        assert pickle.loads(pickle.dumps(prediction)) == prediction
+        assert prediction.truncated == bool(flags)
 
 
 @pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"sampling": True}])
@@ -258,7 +281,8 @@ def test_translations_start_with_their_prefixes(translator, options):
     found = other(SENTENCES, prefixes)
     for translation, prefix, text in zip(found, prefixes, SENTENCES, strict=True):
         assert translation.text.startswith(prefix if text.strip() else "")
-    assert found[3] == pytest.approx(other(SENTENCES)[3], abs=1e-4)
+    alone = other(SENTENCES)[3]
+    assert (found[3].text, found[3].score) == (alone.text, pytest.approx(alone.score, abs=1e-4))
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6])
@@ -281,7 +305,9 @@ def test_the_score_of_a_translation_is_the_score_of_its_search(translator, lengt
 
 
 def test_a_pair_of_empty_texts_has_the_score_of_an_empty_translation(translator):
-    assert translator.score(["", "  "], ["", " "]) == [tuple(translator([""])[0])[1:] * 2] * 2
+    assert (
+        translator.score(["", "  "], ["", " "]) == [PairScore(*[translator([""])[0].score] * 2)] * 2
+    )
     assert all(pair.score < 0 for pair in translator.score(["", "one"], ["eins", ""]))
 
 
@@ -353,9 +379,9 @@ ODD_WORDS = [
 def test_links_and_weights_are_those_of_the_words_of_split(translator, normalization):
     texts = [*ODD_WORDS, "one two", "twenty-one  ", "\t", ""] * 2
     lines = ["one two three", "ein zwei"]
-    tokenizer = Tokenizer.train(lines, 320, normalization)
-    model = build_model(Config(model=translator.model.config), tokenizer.vocabulary_size, "float32")
-    aligner = Translator(model, tokenizer, DecodeConfig(max_source_length=12))
+    codec = Codec(Tokenizer.train(lines, 320, normalization))
+    model = build_model(Config(model=translator.model.config), codec, "float32")
+    aligner = Translator(model, codec, DecodeConfig(max_source_length=12))
     for text, translation, found in zip(
         texts, texts[::-1], aligner.align(texts, texts[::-1]), strict=True
     ):
@@ -399,11 +425,11 @@ def test_no_translation_contains_excluded_tokens(translator):
     other = with_options(translator, beam_size=2)
     pieces = {
         other.tokenizer.piece(i)
-        for i in np.asarray(other._search(source_of(other, "one")).ids).flat
+        for i in np.asarray(other.search(other.config)(source_of(other, "one")).ids).flat
         if i > EOS_ID
     }
     without = with_options(translator, beam_size=2, excluded_tokens=tuple(pieces))
-    ids = np.asarray(without._search(source_of(other, "one")).ids)
+    ids = np.asarray(without.search(without.config)(source_of(other, "one")).ids)
     assert pieces.isdisjoint(map(other.tokenizer.piece, ids.flat))
 
 

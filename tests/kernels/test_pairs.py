@@ -16,7 +16,6 @@ from keras import ops
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.kernels import PLAIN, TUNED, XLA, Kernels
 from tf_transformer.kernels.attention import (
-    absorbed_attention,
     plain_attention,
     plain_static_attention,
 )
@@ -137,13 +136,16 @@ def random_mask(*shape) -> np.ndarray:
     return mask
 
 
-def heads(queries, keys, batch=2, num_heads=3, key_dim=5, value_dim=7) -> list[np.ndarray]:
-    lengths_and_sizes = [(queries, key_dim), (keys, key_dim), (keys, value_dim)]
-    return [numbers(batch, num_heads, *pair, seed=i) for i, pair in enumerate(lengths_and_sizes, 1)]
+def heads(
+    queries, keys, batch=2, num_heads=3, key_dim=5, value_dim=7, groups=None
+) -> list[np.ndarray]:
+    groups = groups or num_heads
+    sizes = [(num_heads, queries, key_dim), (groups, keys, key_dim), (groups, keys, value_dim)]
+    return [numbers(batch, *size, seed=i) for i, size in enumerate(sizes, 1)]
 
 
 def static(query, key, value) -> list[np.ndarray]:
-    """Keys (B·H, K, S) and values (B·H, S, K), see `StaticKeyValue`."""
+    """Keys (B·G, K, S) and values (B·G, S, K), see `StaticArrays`."""
     key, value = (x.reshape(-1, *x.shape[2:]) for x in (key, value))
     return [query, key.swapaxes(1, 2), value]
 
@@ -164,13 +166,15 @@ def attention_cases(queries: int) -> dict[str, Case]:
         "mask and bias": {"mask": random_mask(*full), "bias": numbers(*full, seed=7)},
     }
     return {
-        f"{queries} queries, {name}".removesuffix(", "): Case(heads(queries, 6), each)
+        f"{queries} queries, {name}, {groups} groups": Case(heads(queries, 6, groups=groups), each)
         for name, each in arguments.items()
+        for groups in (1, 3)
     }
 
 
 def static_case(case: Case) -> Case:
-    return case._replace(arrays=static(*case.arrays))
+    groups = case.arrays[1].shape[1]
+    return Case(static(*case.arrays), {"groups": groups} | case.arguments)
 
 
 ATTENTION = {
@@ -302,7 +306,7 @@ def assert_near(found, expected, tolerance, case=""):
 
 
 def test_every_kernel_has_cases():
-    assert set(CASES) | {"dropout", "absorbs_memory"} == set(Kernels._fields)
+    assert set(CASES) | {"dropout"} == set(Kernels._fields)
 
 
 @pytest.mark.parametrize("kernels", [TUNED, XLA], ids=["tuned", "xla"])
@@ -358,29 +362,9 @@ def test_impossible_hypotheses_rank_last(form, size):
 @pytest.mark.parametrize("case", ATTENTION.values(), ids=ATTENTION)
 def test_attention_in_the_static_layout_equals_plain_attention(case):
     expected = case.outputs(plain_attention, case.arrays)
-    found = case.outputs(plain_static_attention, static(*case.arrays))
-    assert_near([*map(reference.array, found)], [*map(reference.array, expected)], 1e-6)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("queries", [1, 3])
-def test_absorbed_attention_equals_plain_attention_with_both_projections(queries, dtype):
-    """Scores (x W^Q) Kᵀ / √K, and output Concat(A V) W^O, in float64."""
-    num_heads, keys, key_dim, value_dim, width = 3, 6, 5, 7, 11
-    _, key, value = (x.astype("float64") for x in heads(queries, keys, batch=1))
-    x = numbers(1, queries, width, seed=4)
-    by_query = numbers(width, num_heads, key_dim, seed=5) / np.sqrt(width)
-    by_output = numbers(num_heads, value_dim, width, seed=6) / np.sqrt(width)
-    mask = random_mask(1, 1, 1, keys)
-    weights = reference.attention_weights(np.einsum("btd,dhk->bhtk", x, by_query), key, mask)
-    expected = np.einsum("bhts,bhsk,hkd->btd", weights, value, by_output)
-
-    absorbed_key = np.einsum("dhk,bhsk->dhs", by_query, key) / np.sqrt(key_dim)
-    absorbed_value = np.einsum("bhsk,hkd->hsd", value, by_output)
-    arrays = x, absorbed_key.reshape(width, -1), absorbed_value.reshape(-1, width)
-    found = absorbed_attention(*(ops.cast(y, dtype) for y in arrays), num_heads, mask)
-    tolerance = 1e-5 if dtype == "float32" else 0.05
-    assert_near([*map(reference.array, found)], [expected, weights], tolerance)
+    static = static_case(case)
+    outputs = static.outputs(plain_static_attention, static.arrays)
+    assert_near([*map(reference.array, outputs)], [*map(reference.array, expected)], 1e-6)
 
 
 # Dropout is random: its distribution is compared. `layers/test_dropout.py` has more on the tuned.

@@ -35,7 +35,7 @@ def inputs_of(kind):
 
 
 def make_layer(query, value, **options):
-    layer = MultiHeadAttention(HEADS, KEY_DIM, VALUE_DIM, **options)
+    layer = MultiHeadAttention(num_heads=HEADS, key_dim=KEY_DIM, value_dim=VALUE_DIM, **options)
     layer.build(query.shape, None if value is None else value.shape)
     return reference.randomize(layer)
 
@@ -74,7 +74,7 @@ def copy_to_keras(layer, theirs):
     pairs = [*reference.projections(layer), output]
     for (kernel, bias), part in zip(pairs, dense, strict=True):
         part.kernel.assign(ops.reshape(kernel, part.kernel.shape))
-        if layer.use_bias:
+        if layer.config.attention_bias:
             part.bias.assign(ops.reshape(bias, part.bias.shape))
 
 
@@ -105,12 +105,12 @@ def test_output_and_weights_equal_those_of_keras(kind, has_mask, use_bias):
 def test_projecting_then_attending_equals_the_call():
     query, value = inputs_of("cross")
     cross, own = make_layer(query, value), make_layer(query, None)
-    key_value = cross.project_key_value(value)
+    key_value = cross.keys_values(value)
     own_query, own_key_value = own.project(query)
     assert key_value.key.shape == (BATCH, HEADS, SOURCE, KEY_DIM)
     assert key_value.value.shape == (BATCH, HEADS, SOURCE, VALUE_DIM)
     stepped = (
-        cross.attend(cross.project_query(query), key_value),
+        cross.attend(cross.queries(query), key_value),
         own.attend(own_query, own_key_value),
     )
     for attended, called in zip(stepped, (cross(query, value), own(query)), strict=True):
@@ -121,8 +121,8 @@ def test_projecting_then_attending_equals_the_call():
 def test_the_result_contains_the_keys_and_values(kind):
     query, value = inputs_of(kind)
     layer = make_layer(query, value)
-    expected = layer.project(query)[1] if value is None else layer.project_key_value(value)
-    found = layer.run(query, value).cache
+    expected = layer.project(query)[1] if value is None else layer.keys_values(value)
+    found = layer.run(query, value).stored
     assert isinstance(found, KeyValue)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(reference.array(one), reference.array(other))
@@ -130,7 +130,7 @@ def test_the_result_contains_the_keys_and_values(kind):
 
 @pytest.mark.parametrize("built", ["self", "cross"])
 def test_calling_a_layer_for_the_other_kind_of_attention_is_an_error(built):
-    layer = MultiHeadAttention(HEADS, KEY_DIM, name="attention")
+    layer = MultiHeadAttention(num_heads=HEADS, key_dim=KEY_DIM, name="attention")
     query, value = normal(BATCH, TARGET, D_MODEL), normal(BATCH, SOURCE, D_MODEL)
     arguments = {"self": [query], "cross": [query, value]}
     layer(*arguments.pop(built))
@@ -161,10 +161,12 @@ def test_dropout_on_attention_weights_only_in_training():
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("shape", [(2, 1, 1, 5), (2, 1, 3, 5), (1, 6, 3, 5), (2, 6, 1, 5), (3, 5)])
 def test_heads_of_queries_share_keys_with_masks_and_biases_of_any_shape(groups, shape):
-    layer = MultiHeadAttention(6, KEY_DIM, VALUE_DIM, num_key_value_heads=groups)
+    layer = MultiHeadAttention(
+        num_heads=6, key_dim=KEY_DIM, value_dim=VALUE_DIM, num_key_value_heads=groups
+    )
     query, value = inputs_of("cross")
     layer.build(query.shape, value.shape)
-    key_value, queries = layer.project_key_value(value), layer.project_query(query)
+    key_value, queries = layer.keys_values(value), layer.queries(query)
     assert key_value.key.shape == (BATCH, groups, SOURCE, KEY_DIM)
     mask, bias = random_mask(*shape), normal(*shape, seed=7)
     found = layer.attend(queries, key_value, mask, bias)
@@ -178,14 +180,14 @@ def test_heads_of_queries_share_keys_with_masks_and_biases_of_any_shape(groups, 
 
 def test_heads_that_cannot_share_keys_are_an_error():
     with pytest.raises(ValueError, match=r"num_heads \(6\) must be a multiple of .* \(4\)"):
-        MultiHeadAttention(6, KEY_DIM, num_key_value_heads=4)
+        MultiHeadAttention(num_heads=6, key_dim=KEY_DIM, num_key_value_heads=4)
 
 
 @pytest.mark.parametrize("groups", [7, 1])
 @pytest.mark.parametrize("width", [100, 60])
 def test_initial_kernels_lie_within_the_bounds_of_glorot(width, groups):
     # ±√(6 / (rows + columns)) of each matrix, not of one head's part or of the concatenation.
-    layer = MultiHeadAttention(7, key_dim=11, value_dim=13, num_key_value_heads=groups)
+    layer = MultiHeadAttention(num_heads=7, key_dim=11, value_dim=13, num_key_value_heads=groups)
     layer.build((None, None, 100), None if width == 100 else (None, None, width))
     kernels = [kernel for kernel, _ in reference.projections(layer)]
     kernels.append(reference.array(layer.output_projection.kernel))

@@ -23,13 +23,6 @@ def test_logits_are_products_with_the_same_unscaled_matrix():
     assert len(layer.weights) == 1
 
 
-def test_the_projection_is_the_transposed_matrix():
-    layer = TokenEmbedding(vocabulary_size=3, d_model=2)
-    layer.build()
-    layer.embeddings.assign([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    np.testing.assert_array_equal(ops.convert_to_numpy(layer.projection()), [[1, 3, 5], [2, 4, 6]])
-
-
 def test_scaled_embeddings_start_with_mean_zero_and_variance_one():
     layer = TokenEmbedding(vocabulary_size=1000, d_model=64)
     embedded = ops.convert_to_numpy(layer(np.arange(1000)))

@@ -11,7 +11,6 @@ from tf_transformer.layers import (
     DecoderLayer,
     Encoder,
     EncoderLayer,
-    Memory,
     causal_mask,
     padding_mask,
 )
@@ -60,7 +59,7 @@ def test_a_decoder_layer_equals_numpy(norm_first, attention_bias):
     mask = reference.causal_mask(TARGET)
     rows = zip(x, memory, strict=True)
     expected = list(zip(*(reference.block(layer, *row, mask=mask) for row in rows), strict=True))
-    found = layer.run(x, Memory(memory), causal_mask(TARGET))
+    found = layer.run_whole(x, memory, causal_mask(TARGET))
     for one, other in zip(found[:3], expected, strict=True):
         assert_near(one, other)
     assert_near(layer(x, memory, causal_mask(TARGET)), expected[0])
@@ -93,7 +92,7 @@ def test_a_stack_equals_numpy_with_the_weights_of_every_layer(cls, norm_first):
         assert found.cross_attention == [(), (), ()]
     else:
         built(layer, x, memory)
-        found = layer.run(x, layer.same_memory(memory), causal_mask(TARGET))
+        found = layer.run(x, memory, causal_mask(TARGET))
         mask = reference.causal_mask(TARGET)
         expected = [reference.stack(layer, *row, mask) for row in zip(x, memory, strict=True)]
     outputs, attention, cross_attention = zip(*expected, strict=True)

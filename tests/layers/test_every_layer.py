@@ -39,6 +39,11 @@ CASES = [
     Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),
     Case("RMSNorm", {"epsilon": 0.1}, [X]),
     Case("FeedForward", {"d_ff": 11, "dropout_rate": 0.2, "activation": "gelu"}, [X]),
+    Case("GatedFeedForward", {"d_ff": 11, "dropout_rate": 0.2}, [X]),
+    Case("SelfAttention", attention | {"is_causal": True}, [X]),
+    Case("LocalAttention", attention | {"attention_window": 3}, [X]),
+    Case("StridedAttention", attention | {"attention_window": 3}, [X]),
+    Case("LinearAttention", attention | {"is_causal": True}, [X]),
     Case("EncoderLayer", sizes, [X]),
     Case("Encoder", stack | {"attention": "strided", "attention_window": 3}, [X]),
     Case("DecoderLayer", sizes, [X, MEMORY]),
@@ -76,6 +81,14 @@ def run(case, layer):
     return layer(*case.inputs, **case.call_options)
 
 
+def options_in(layer, names) -> dict:
+    """These options in the configuration of a layer, where some have longer names."""
+    config = layer.get_config()
+    config |= config.get("config", {})
+    longer = getattr(layer, "short_names", {})
+    return {name: config[longer.get(name, name)] for name in names}
+
+
 def test_no_layer_is_missing_here():
     exported = {getattr(layers, name) for name in layers.__all__}
     classes = {x for x in exported if isinstance(x, type) and issubclass(x, keras.layers.Layer)}
@@ -88,11 +101,32 @@ def test_a_layer_made_from_its_config_computes_the_same(case):
     layer = reference.randomize(make(case))
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
     assert again.get_config() == layer.get_config()
-    assert case.options.items() <= layer.get_config().items()
+    assert options_in(layer, case.options) == case.options
     run(case, again)
     again.set_weights(layer.get_weights())
     expected = ops.convert_to_numpy(run(case, layer))
     np.testing.assert_array_equal(ops.convert_to_numpy(run(case, again)), expected)
+
+
+EARLIER = {
+    "MultiHeadAttention": {
+        **{"num_heads": 2, "key_dim": 3, "value_dim": 7, "use_bias": True, "dropout_rate": 0.2},
+        **{"num_key_value_heads": 1, "pattern": {"class_name": "Pattern", "config": {}}},
+    },
+    "FeedForward": {"d_ff": 11, "dropout_rate": 0.2, "activation": "gelu"},
+    "EncoderLayer": sizes | {"attention": "local", "attention_window": 3, "value_dim": None},
+    "DecoderLayer": sizes | {"has_cross_attention": False, "num_key_value_heads": None},
+    "Encoder": stack | {"position": None},
+}
+
+
+@pytest.mark.parametrize(("name", "config"), EARLIER.items(), ids=EARLIER)
+def test_a_layer_of_an_earlier_version_can_be_made_from_its_config(name, config):
+    """`value_dim` None was `key_dim`, and the fields of the configuration were arguments."""
+    layer = getattr(layers, name).from_config(dict(config))
+    given = [key for key, value in config.items() if value is not None and key != "pattern"]
+    assert options_in(layer, given) == {key: config[key] for key in given}
+    assert layer.config.value_dim == (config.get("value_dim") or 3) or name == "FeedForward"
 
 
 @each_layer
@@ -185,14 +219,19 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
         layers.RotaryPosition(),
         layers.AlibiPosition(),
         layers.Dropout(0.1),
-        layers.EncoderLayer(2, 3, 11, dropout_rate=0.1),
-        layers.MultiHeadAttention(2, 3),
-        layers.FeedForward(11),
+        layers.EncoderLayer(num_heads=2, key_dim=3, d_ff=11, dropout_rate=0.1),
+        layers.MultiHeadAttention(num_heads=2, key_dim=3),
+        layers.FeedForward(d_ff=11),
         layers.LayerNorm(),
         layers.RMSNorm(),
-        layers.Encoder(2, num_heads=2, key_dim=3, d_ff=11, norm_first=True),
-        layers.DecoderLayer(2, 3, 11, has_cross_attention=False),
-        layers.Decoder(1, num_heads=2, key_dim=3, d_ff=11, has_cross_attention=False),
+        layers.Encoder(num_layers=2, num_heads=2, key_dim=3, d_ff=11, norm_first=True),
+        layers.DecoderLayer(num_heads=2, key_dim=3, d_ff=11, has_cross_attention=False),
+        layers.Decoder(num_layers=1, num_heads=2, key_dim=3, d_ff=11, has_cross_attention=False),
+        layers.GatedFeedForward(d_ff=11),
+        layers.SelfAttention(num_heads=2, key_dim=3),
+        layers.LocalAttention(num_heads=2, key_dim=3),
+        layers.StridedAttention(num_heads=2, key_dim=3),
+        layers.LinearAttention(num_heads=2, key_dim=3),
     ]
     of_one_input = {case.layer for case in CASES if len(case.inputs) == 1}
     # Their weights act on scores, not on the output of the layer alone.
@@ -261,7 +300,7 @@ class WithAttention(keras.layers.Layer):
         self.decoder.build(x_shape, memory_shape)
 
     def call(self, x, memory):
-        found = self.decoder.run(x, self.decoder.same_memory(memory))
+        found = self.decoder.run(x, memory)
         return found.output, found.attention[-1], found.cross_attention[-1]
 
     def get_config(self):

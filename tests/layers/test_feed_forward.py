@@ -5,7 +5,8 @@ import pytest
 import reference
 from keras import ops
 
-from tf_transformer.layers import FeedForward
+from tf_transformer.layers import FeedForward, GatedFeedForward
+from tf_transformer.layers.variants import FEED_FORWARD
 
 
 def test_feed_forward_worked_by_hand():
@@ -22,7 +23,7 @@ def test_feed_forward_worked_by_hand():
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
 def test_feed_forward_equals_numpy(activation):
-    layer = FeedForward(d_ff=11, activation=activation)
+    layer = FEED_FORWARD[activation](d_ff=11, activation=activation)
     x = np.random.default_rng(1).normal(size=(2, 3, 5)).astype("float32")
     layer.build(x.shape)
     output = ops.convert_to_numpy(reference.randomize(layer)(x))
@@ -31,7 +32,7 @@ def test_feed_forward_equals_numpy(activation):
 
 def test_a_gate_and_its_factor_start_as_two_matrices():
     """Glorot's limit √(6 / (fan in + fan out)) is that of each (5, 500) matrix alone."""
-    layer = FeedForward(d_ff=500, activation="swiglu")
+    layer = GatedFeedForward(d_ff=500)
     layer.build((None, None, 5))
     limit = np.sqrt(6 / (5 + 500))
     for matrix in np.split(ops.convert_to_numpy(layer.hidden.kernel), 2, axis=1):

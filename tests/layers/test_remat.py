@@ -12,7 +12,6 @@ from tf_transformer.layers import (
     DecoderLayer,
     Encoder,
     EncoderLayer,
-    Memory,
     RelativePosition,
     causal_mask,
     padding_mask,
@@ -24,7 +23,7 @@ X = np.random.default_rng(2).normal(size=(2, 3, 8)).astype("float32")
 MASK = padding_mask(np.array([[4, 5, 6, 2, 0], [4, 2, 0, 0, 0]]))
 LAYERS = {
     "encoder layer": (EncoderLayer, lambda x: (x, None, None)),
-    "decoder layer": (DecoderLayer, lambda x: (x, Memory(MEMORY), causal_mask(3), MASK)),
+    "decoder layer": (DecoderLayer, lambda x: (x, MEMORY, causal_mask(3), MASK)),
 }
 
 each_layer = pytest.mark.parametrize(("cls", "inputs_of"), LAYERS.values(), ids=LAYERS)
@@ -32,15 +31,15 @@ each_layer = pytest.mark.parametrize(("cls", "inputs_of"), LAYERS.values(), ids=
 
 def seeded(cls):
     keras.utils.set_random_seed(3)
-    layer = cls(2, 4, 12, dropout_rate=0.5)
+    layer = cls(num_heads=2, key_dim=4, d_ff=12, dropout_rate=0.5)
     layer.build(X.shape, MEMORY.shape) if cls is DecoderLayer else layer.build(X.shape)
     return reference.randomize(layer)
 
 
 def run(layer, inputs, is_recomputed, **options):
     if is_recomputed:
-        return recompute([layer], layer.run, *inputs, **options)
-    return layer.run(*inputs, **options)
+        return recompute([layer], layer.run_whole, *inputs, **options)
+    return layer.run_whole(*inputs, **options)
 
 
 @each_layer
@@ -134,7 +133,7 @@ def test_a_stack_recomputes_its_layers_only_in_training(monkeypatch):
     monkeypatch.setattr(stack, "recompute", recording)
     x = np.ones((2, 3, 6), "float32")
     for remat in (False, True):
-        encoder = Encoder(2, remat=remat, num_heads=2, key_dim=3, d_ff=5)
+        encoder = Encoder(num_layers=2, remat=remat, num_heads=2, key_dim=3, d_ff=5)
         encoder(x, training=False)
         assert recomputed == []
         encoder(x, training=True)

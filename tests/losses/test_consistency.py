@@ -25,11 +25,13 @@ class Repeats:
     """A model whose states are given, one tensor for each call; its embeddings are the identity."""
 
     def __init__(self, *states):
-        self.output_embedding = SimpleNamespace(embeddings=np.eye(4, dtype="float32"))
         self._states = iter(states)
 
     def run(self, inputs, training):
         return SimpleNamespace(states=ops.convert_to_tensor(next(self._states)))
+
+    def factors(self, states):
+        return states, np.eye(4, dtype="float32")
 
 
 def log_softmax(x):
@@ -90,12 +92,14 @@ class Reads:
     """A model that keeps its inputs; its states are zeros."""
 
     def __init__(self):
-        self.output_embedding = SimpleNamespace(embeddings=np.eye(4, dtype="float32"))
         self.inputs = []
 
     def run(self, inputs, training):
         self.inputs.append(ops.convert_to_numpy(inputs))
         return SimpleNamespace(states=ops.zeros((*inputs.shape, 4)))
+
+    def factors(self, states):
+        return states, np.eye(4, dtype="float32")
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -10,7 +10,7 @@ from keras import ops
 from reference import gradients
 
 from tf_transformer import kernels
-from tf_transformer.losses.cross_entropy import cross_entropy as losses
+from tf_transformer.losses import cross_entropy as losses
 
 
 @pytest.fixture(autouse=True, params=["plain", "tuned"])

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import reference_search
 from keras import ops
-from models.test_incremental_decoder import reordered, take_step
+from models.test_cached_decoder import decoder, reordered, take_step
 from models.test_language_model import VOCABULARY, make_model
 
 from tf_transformer.decoding import Constraints, SpecialIds, beam_search
 from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
-from tf_transformer.models.prompt_decoder import PromptDecoder
 
 # As a search gets them: the end id, then padding. The third is the empty prompt.
 PROMPTS = np.array([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0], [2, 0, 0, 0, 0]])
@@ -39,7 +38,7 @@ def assert_steps_equal_whole_texts(model, beam, static_shapes, steps=STEPS):
     """Steps with random tokens and random parents, as a beam search takes them."""
     random = np.random.default_rng(5)
     capacity = 4 if static_shapes else None
-    step = PromptDecoder(model, PROMPTS, beam, steps, static_shapes, capacity)
+    step = decoder(model, PROMPTS, beam, steps, static_shapes, capacity)
     state, newest = step.start, np.ones((3, beam), int)
     texts = [[[1, *row[:n]] for _ in range(beam)] for row, n in zip(PROMPTS, LENGTHS, strict=True)]
     for index in range(steps):
@@ -90,7 +89,7 @@ def test_relative_encodings_take_columns_for_positions(position, static_shapes):
 @each_layout
 def test_beam_search_finds_for_each_prompt_what_it_finds_without_a_cache(static_shapes):
     model, limits, beam = make_model(), [6, 5, 4], 3
-    step = PromptDecoder(model, PROMPTS, beam, 6, static_shapes)
+    step = decoder(model, PROMPTS, beam, 6, static_shapes)
     found = beam_search(
         *(step, step.start, np.int32(limits), 6, SPECIAL, beam),
         num_hypotheses=beam,
@@ -109,7 +108,7 @@ def test_a_learned_table_limits_what_follows_a_prompt(beam):
     """With 6 positions, 4 tokens and the start leave room for 2 more; the last is not read."""
     model = make_model(position="learned", max_length=6)
     assert [model.max_target_length(n + 1) for n in LENGTHS] == [2, 4, 6]
-    step = PromptDecoder(model, PROMPTS, beam, 6)
+    step = decoder(model, PROMPTS, beam, 6)
     state = step.start
     for index in range(6):  # a row beyond its limit is computed until the others end
         logits, state = take_step(step, np.full((3, beam), 7), state, index)

@@ -8,7 +8,7 @@ from keras import ops
 from tf_transformer.config import ModelConfig
 from tf_transformer.models.recurrent import RecurrentModel
 
-SOURCE = np.array([[5, 6, 7, 2], [8, 2, 0, 0]])
+SOURCE = np.array([[5, 15, 7, 2], [8, 2, 0, 0]])  # of another vocabulary
 TARGET = np.array([[1, 9, 4, 3, 8], [1, 7, 0, 0, 0]])
 
 
@@ -20,7 +20,8 @@ def make_model(architecture, **options):
         "encoder_d_model": 4,
         "tie_embeddings": "none",
     } | options
-    model = RecurrentModel(13, ModelConfig(architecture=architecture, num_heads=1, **options))
+    config = ModelConfig(architecture=architecture, num_heads=1, **options)
+    model = RecurrentModel(13, config, source_vocabulary_size=17)
     model.build()
     for weight in model.weights:  # biases start as 0, which would hide them
         noise = np.random.default_rng(len(weight.path)).normal(0, 0.5, weight.shape)

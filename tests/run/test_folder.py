@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tf_transformer.commands import train
 from tf_transformer.commands.command_line import read_options
-from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS
 from tf_transformer.run.folder import RunFolder
@@ -77,7 +77,10 @@ def values_of(hint):
     if get_origin(hint) in (Union, types.UnionType):
         return st.one_of(*map(values_of, get_args(hint)))
     if get_origin(hint) is tuple:
-        return st.lists(values_of(str), max_size=3).map(tuple)
+        return st.lists(values_of(get_args(hint)[0]), max_size=3).map(tuple)
+    if hint is Corpus:
+        text, columns = values_of(str), values_of(tuple[str, ...])
+        return st.builds(Corpus, path=text.filter(bool), format=text, columns=columns, split=text)
     numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(0, 1)
     kinds = {bool: st.booleans(), int: st.integers() | st.integers(0, 9), float: numbers}
     return (kinds | {str: st.sampled_from(HOSTILE) | st.text()})[hint]

@@ -55,18 +55,18 @@ class Reversal(Task):
     def test_set(self, examples):
         return TestSet(examples["digits"], examples["reversed"])
 
-    def encode(self, texts, tokenizer):
-        return {name: tokenizer.encode_batch(texts[name]) for name in self.fields}
+    def encode(self, texts, codec):
+        return {field: codec.encode_batch(field, texts[field]) for field in self.fields}
 
-    def build_model(self, config, vocabulary_size, dtype):
-        return build_model(config, vocabulary_size, dtype)
+    def build_model(self, config, codec, dtype):
+        return build_model(config, codec, dtype)
 
     def losses(self, model, batch, objective, training):
         digits, reversed_ = batch["digits"], batch["reversed"]
         return objective.losses(model, (digits, shift_right(reversed_)), reversed_, training)
 
-    def predictor(self, model, tokenizer, decode):
-        return Translator(model, tokenizer, decode)
+    def predictor(self, model, codec, decode):
+        return Translator(model, codec, decode)
 
     def describe(self, scores):
         return f"{scores['examples']} numbers, {scores['exact_match']:.1f}% right"

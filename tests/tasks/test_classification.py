@@ -87,10 +87,10 @@ def of_pairs(folder, pretrained):
     columns = ClassificationOptions(text_columns=("1", "3"), label_column="2", label_separator=",")
     data = DataConfig(train_file=str(table), **SIZES)
     config = CLASSIFICATION.complete(Config(model=MODEL, data=data, task=columns))
-    tokenizer = RunFolder(pretrained).load_tokenizer()
-    model = CLASSIFICATION.build_model(config, tokenizer.vocabulary_size, "float32")
+    codec = RunFolder(pretrained).load_codec()
+    model = CLASSIFICATION.build_model(config, codec, "float32")
     model.head.kernel.assign(np.random.default_rng(1).normal(size=model.head.kernel.shape))
-    predictor = CLASSIFICATION.predictor(model, tokenizer, DecodeConfig(batch_size=7))
+    predictor = CLASSIFICATION.predictor(model, codec, DecodeConfig(batch_size=7))
     return table, config, predictor
 
 
@@ -248,7 +248,7 @@ def test_labels_that_look_equal_are_an_error(of_pairs):
 def test_losses_of_any_number_of_labels_equal_numpy(of_pairs):
     _, config, predictor = of_pairs
     examples = CLASSIFICATION.load_splits(config).valid
-    rows = CLASSIFICATION.encode(examples.texts, predictor.tokenizer)
+    rows = CLASSIFICATION.encode(examples.texts, predictor.codec)
     batch = {name: pad(rows) for name, rows in rows.items()}
     losses = CLASSIFICATION.losses(predictor.model, batch, CrossEntropy(0.1), training=False)
     p = predictor.probabilities(examples["text"]).astype("float64")

@@ -17,6 +17,7 @@ from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks import TestSet
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING, perplexities
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 from tf_transformer.training import trainer
 
@@ -26,20 +27,20 @@ LINES = [f"{name} {verb} {place}" for name in NAMES for verb in ("is", "was") fo
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    return Tokenizer.train([], BYTES)
+def codec():
+    return Codec(Tokenizer.train([], BYTES))
 
 
-def test_windows_of_long_lines_hold_every_token_once(tokenizer):
-    found = LANGUAGE_MODELING.encode_examples({"text": ["abcdefg", "", "abc"]}, tokenizer, 4)
-    whole = LANGUAGE_MODELING.encode({"text": ["abcdefg", "", "abc"]}, tokenizer)["text"]
+def test_windows_of_long_lines_hold_every_token_once(codec):
+    found = LANGUAGE_MODELING.encode_examples({"text": ["abcdefg", "", "abc"]}, codec, 4)
+    whole = LANGUAGE_MODELING.encode({"text": ["abcdefg", "", "abc"]}, codec)["text"]
     assert found["text"] == [whole[0][:4], whole[0][4:], whole[1], whole[2]]
     assert found["before"] == [[1], [whole[0][3]], [1], [1]]
 
 
-def test_the_loss_is_that_of_each_token_after_those_before_it(tokenizer):
+def test_the_loss_is_that_of_each_token_after_those_before_it(codec):
     config = Config(model=ModelConfig(num_layers=1, d_model=8, d_ff=9, num_heads=2))
-    model = LANGUAGE_MODELING.build_model(config, tokenizer.vocabulary_size, "float32")
+    model = LANGUAGE_MODELING.build_model(config, codec, "float32")
     batch = {"before": np.int32([[1], [7]]), "text": np.int32([[5, 6, 2], [9, 2, 0]])}
     found = LANGUAGE_MODELING.losses(model, batch, CrossEntropy(), training=False)
     logits = np.asarray(model(np.int32([[1, 5, 6], [7, 9, 2]])), np.float64)
@@ -85,7 +86,7 @@ def test_counted_words_and_bytes_are_those_that_the_model_reads(size):
         tokenizer.vocabulary_size, ModelConfig(num_layers=1, d_model=8, d_ff=8, num_heads=2)
     )
     model.build()
-    generator = TextGenerator(model, tokenizer, DecodeConfig(max_source_length=8))
+    generator = TextGenerator(model, Codec(tokenizer), DecodeConfig(max_source_length=8))
 
     def scores(*lines):
         return LANGUAGE_MODELING.evaluate(generator, TestSet(list(lines), list(lines))).scores

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from parsing.plain_restore import normalize
 
 from tf_transformer import kernels
 from tf_transformer.commands import evaluate, translate
@@ -61,10 +62,10 @@ def config_of(folder, linearization="lexical_in_order") -> Config:
 )
 def test_actions_of_the_linearizations(folder, linearization, expected):
     config = config_of(folder, linearization)
-    tokenizer = PARSING.train_tokenizer(PARSING.load_splits(config).train, config)
+    codec = PARSING.train_codec(PARSING.load_splits(config).train, config)
     tree = "(S (NP (DT the) (NN ducks)) (VP (VBZ sing)))"
-    (ids,) = PARSING.encode({"sentence": ["the ducks sing"], "tree": [tree]}, tokenizer)["tree"]
-    assert " ".join(map(tokenizer.piece, ids)) == f"{expected} </s>"
+    (ids,) = PARSING.encode({"sentence": ["the ducks sing"], "tree": [tree]}, codec)["tree"]
+    assert " ".join(map(codec["tree"].piece, ids)) == f"{expected} </s>"
 
 
 @pytest.mark.parametrize("linearization", ["brackets", "lexical_in_order"])
@@ -72,18 +73,20 @@ def test_a_word_that_looks_like_an_action_is_a_word(linearization):
     """Also where the words of trees look so: these are words of text, and no action."""
     tree = "(S (NP (NN <word>)) (VP (VB <unk>) (XX </s>)))"
     stream = Examples({"sentence": ["<word> <unk> </s>"] * 99, "tree": [tree] * 99}).stream()
-    tokenizer = PARSING.train_tokenizer(stream, config_of("", linearization))
+    codec = PARSING.train_codec(stream, config_of("", linearization))
+    tokenizer = codec["tree"]
     assert linearization_of(tokenizer) == linearization
     texts = {"sentence": ["<word> <unk> </s>", "a<word>"], "tree": [tree, tree]}
-    encoded = PARSING.encode(texts, tokenizer)
+    encoded = PARSING.encode(texts, codec)
     in_text = {i for row in encoded["sentence"] for i in row[:-1]}
     assert min(in_text) > UNK_ID
     assert not any(map(tokenizer.is_symbol, in_text))
     actions = Actions.of(tokenizer)
     assert np.equal(actions.kinds[encoded["tree"][0]], WORD).sum() == 3
     ids = encoded["tree"][0]
-    restored = restore(ids, ["<word>", "<unk>", "</s>"], actions)
-    assert parse(restored, "here").leaves() == ["<word>", "<unk>", "</s>"]
+    words = tf.constant([["<word>", "<unk>", "</s>"]])
+    (restored,) = restore(tf.constant([ids]), words, actions).numpy()
+    assert parse(restored.decode(), "here").leaves() == ["<word>", "<unk>", "</s>"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -135,7 +138,7 @@ def test_cut_lines_are_those_whose_sentence_the_model_did_not_read_whole(
     parser, folder, tmp_path, capsys
 ):
     """A bracket becomes five characters before the sentence is divided into pieces."""
-    lengths = [len(parser.encode(text)) for text in SENTENCES]
+    lengths = [len(parser.tokenizer.encode(normalize(text))) for text in SENTENCES]
     longest = sorted(lengths)[2]
     lines = [str(n) for n, length in enumerate(lengths, 1) if length > longest]
     assert len(parser.tokenizer.encode(SENTENCES[0])) < lengths[0]
@@ -178,24 +181,24 @@ def test_a_run_and_its_trees_in_a_file_have_the_same_scores(parser, folder, caps
 def test_an_unrestricted_search_gives_trees_too_and_given_trees_are_scored(folder):
     """With the other linearization, and a reference with a label that no training tree has."""
     config = config_of(folder, "brackets")
-    tokenizer = PARSING.train_tokenizer(PARSING.load_splits(config).train, config)
-    model = PARSING.build_model(config, tokenizer.vocabulary_size, "float32")
-    parser = Parser(model, tokenizer, DecodeConfig(beam_size=2), grammar=False)
+    codec = PARSING.train_codec(PARSING.load_splits(config).train, config)
+    model = PARSING.build_model(config, codec, "float32")
+    parser = Parser(model, codec, DecodeConfig(beam_size=2), grammar=False)
     found = parser(SENTENCES[:1])[0].text
     assert " ".join(parse(found, "here").leaves()) == WORDS[0]
     new = "(S (NEW (NN dog)) (VP (VBD saw)))"
     assert PARSING.score([], [new], [[new]])["f1"] == 100
     texts = PARSING.test_set(Examples({"sentence": ["dog saw"], "tree": [new]}))
-    ids = PARSING.encode({"sentence": texts.inputs, "tree": texts.references}, tokenizer)
-    assert [tokenizer.piece(i) for i in ids["tree"][0]] == [
+    ids = PARSING.encode({"sentence": texts.inputs, "tree": texts.references}, codec)
+    assert [codec["tree"].piece(i) for i in ids["tree"][0]] == [
         *("<(S>", "<unk>", "<word>", "<unk>", "<(VP>", "<word>", "<)VP>", "<)S>", "</s>")
     ]
     assert parser.score(["dog saw"], [new])[0].log_probability < 0
 
 
-def test_options_that_do_not_fit_are_errors(folder):
+def test_options_that_do_not_fit_are_errors(parser, folder):
     with pytest.raises(InputError, match="leave out --prefixes"):
-        Parser.n_best(None, ["a"], ["(S"])
+        parser.n_best(["a"], ["(S"])
     with pytest.raises(InputError, match="give --reference, bracket files"):
         PARSING.load_test(Config(), "", "")
     with pytest.raises(InputError, match=r"give data\.train_file"):

@@ -120,7 +120,7 @@ def test_the_export_reverses_digits(reversal_run, tmp_path):
 
     export.main(str(reversal_run), str(tmp_path / "1"))
     saved = SavedTranslator(tmp_path / "1")
-    assert [text for text, _ in saved(["3 1 4", "2 7 1"])] == ["4 1 3", "1 7 2"]
+    assert [p.text for p in saved(["3 1 4", "2 7 1"])] == ["4 1 3", "1 7 2"]
     assert saved.metadata["task"] == "tasks.reversal:REVERSAL"
     assert saved.metadata["training"]["validation_exact_match"] > 80
     assert "languages" not in saved.metadata

@@ -7,12 +7,14 @@ import pytest
 import sacrebleu
 
 from tf_transformer import tasks
-from tf_transformer.config import Config, DataConfig, TrainConfig
+from tf_transformer.config import Config, Corpus, DataConfig, TrainConfig
 from tf_transformer.data.examples import Examples
+from tf_transformer.data.generated import TEST_PAIRS, generated_splits
 from tf_transformer.errors import InputError
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.task_options import TranslationOptions
-from tf_transformer.tasks.translation import TEST_PAIRS, TRANSLATION, generated_splits
+from tf_transformer.tasks.translation import TRANSLATION
+from tf_transformer.text.codec import Codec
 
 
 def score(predictions, references, **options):
@@ -201,6 +203,12 @@ def test_a_missing_file_of_a_known_text_names_the_place_to_get_it(files, missing
         load(DataConfig(**paths, origin="https://example.org/text"))
 
 
+def test_a_missing_file_of_a_list_of_corpora_names_the_place_to_get_it(files):
+    corpora = (Corpus(*files("train", range(2)).values()), Corpus(path="not/here.tmx"))
+    with pytest.raises(InputError, match=r"not/here.tmx is not a file.*https://example\.org"):
+        load(DataConfig(corpora=corpora, origin="https://example.org/text"))
+
+
 def test_validation_pairs_are_held_out_when_none_are_given(files):
     config = DataConfig(**files("train", range(50)), held_out=4)
     stream, valid = load(config)
@@ -258,7 +266,7 @@ def test_pairs_are_encoded_side_by_side():
             return [[len(word) for word in text.split()] for text in texts]
 
     texts = {"source": ["a bb"], "target": ["ccc"]}
-    assert TRANSLATION.encode(texts, Words()) == {"source": [[1, 2]], "target": [[3]]}
+    assert TRANSLATION.encode(texts, Codec(Words())) == {"source": [[1, 2]], "target": [[3]]}
 
 
 # --- test sets -------------------------------------------------------------------------------
@@ -304,4 +312,6 @@ def test_a_run_on_files_needs_both_test_files(files, given):
         TRANSLATION.load_test(
             config, *("t" if name in given else "" for name in ("source", "reference"))
         )
-    assert str(error.value) == "give --source and --reference, the test set and its translation."
+    assert str(error.value) == (
+        "give --source and --reference, the test set and its translation; or --corpus."
+    )

@@ -14,7 +14,7 @@ import tensorflow_text as tf_text
 
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
-from tf_transformer.inference.valid_text import WholeCharacters, clean
+from tf_transformer.text.graph_tokenizer import GraphTokenizer, clean
 from tf_transformer.text.normalization import normalize
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
@@ -217,11 +217,9 @@ def test_decoded_text_has_whole_characters_only(which, request):
     assert not any("\ufffd" in text for text in texts)
     sizes = tf.constant(list(map(len, rows)))
     ids = tf.ragged.constant(rows, dtype=tf.int32).to_tensor(PAD_ID)
-    ends = tf.reduce_min(tf.where(ids == EOS_ID, tf.range(ids.shape[1]), ids.shape[1]), axis=1)
-    inside = tf.sequence_mask(tf.minimum(sizes, ends), ids.shape[1])
-    kept = tf.ragged.boolean_mask(ids, WholeCharacters(tokenizer)(ids, inside))
-    op = tf_text.SentencepieceTokenizer(model=tokenizer.model)
-    assert [text.decode() for text in op.detokenize(kept).numpy()] == texts
+    in_graph = GraphTokenizer(tokenizer)
+    found = in_graph.decode(in_graph.text_ids(ids, sizes))
+    assert [text.decode() for text in found.numpy()] == texts
     for row, text in zip(rows, texts, strict=True):
         is_bytes_only = EOS_ID not in row and all(i in tokenizer.byte_of for i in row)
         if is_bytes_only:
@@ -368,8 +366,8 @@ def test_each_byte_is_a_token_of_a_vocabulary_of_bytes(text):
 @pytest.mark.parametrize("normalization", ["identity", "nmt_nfkc", "nmt_nfc"])
 def test_a_continuation_has_no_blank_of_its_own(lines, line, rest, normalization):
     tokenizer = Tokenizer.train(lines, 400, normalization)
-    ids = [*tokenizer.encode(line)[:-1], *tokenizer.encode_continuation(rest)]
-    assert tokenizer.decode(ids) == line + rest
+    (ids,) = GraphTokenizer(tokenizer).encode_continuation([rest]).to_list()
+    assert tokenizer.decode([*tokenizer.encode(line)[:-1], *ids]) == line + rest
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  ", "\t"]])
@@ -433,9 +431,9 @@ def test_no_text_has_an_id_that_is_not_text(lines, segmentation):
     texts = [text.format(piece) for piece in pieces for text in ("{}", "a {} b", "x{}y")]
     rows = tokenizer.encode_batch(texts)
     assert rows == list(map(tokenizer.encode, texts))
-    found = tf_text.SentencepieceTokenizer(tokenizer.model).tokenize(texts).to_list()
-    assert found == [row[:-1] for row in rows]
-    rows += map(tokenizer.encode_continuation, texts)
+    in_graph = GraphTokenizer(tokenizer)
+    assert in_graph.encode(texts).to_list() == [row[:-1] for row in rows]
+    rows += [[*row, EOS_ID] for row in in_graph.encode_continuation(texts).to_list()]
     assert min(i for row in rows for i in row[:-1]) > tokenizer.piece_to_id(symbols[-1])
     for text, row in zip(texts, rows, strict=False):
         assert tokenizer.decode(row).split() == text.replace(BLANK_PIECE, " ").split()

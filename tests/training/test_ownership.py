@@ -54,7 +54,7 @@ def test_the_second_training_ends_at_once_and_the_first_is_whole(tmp_path):
     result = trainer.train(small_config(steps=2), tmp_path, on_best=second)
     assert result.updates == 2
     assert RunFolder(tmp_path).load_config() == small_config(steps=2)
-    assert RunFolder(tmp_path).load_tokenizer()
+    assert RunFolder(tmp_path).load_codec()
     assert not [name for name in names(tmp_path) if name.startswith(".")]
 
 

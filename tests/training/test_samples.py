@@ -11,14 +11,16 @@ import pytest
 import tensorflow as tf
 from conftest import small_config
 
-from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
+from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import load_model
+from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 from tf_transformer.tasks.masked_language_modeling import MASKED_LANGUAGE_MODELING
 from tf_transformer.tasks.task import TestSet
 from tf_transformer.tasks.translation import TRANSLATION
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training import samples
 from tf_transformer.visualization.attention_picture import last_layer_picture
@@ -45,9 +47,9 @@ def logged(run):
 def test_tensorboard_gets_the_predictions_of_each_validation(run, logged):
     """Oracle: the predictions of the last weights."""
     assert [step for tag, step in logged if tag == "samples"] == [2, 4]
-    config, tokenizer = small_config(), RunFolder(run).load_tokenizer()
+    config, codec = small_config(), RunFolder(run).load_codec()
     model = load_model(run, TRANSLATION.build_model).model
-    predictor = TRANSLATION.predictor(model, tokenizer, config.decode.greedy)
+    predictor = TRANSLATION.predictor(model, codec, config.decode.greedy)
     examples = TRANSLATION.test_set(TRANSLATION.load_splits(config).valid)
     rows = [
         (source, found.text, reference)
@@ -70,7 +72,7 @@ def test_tensorboard_gets_a_picture_of_each_validation(logged):
 def test_samples_need_no_search(run, monkeypatch):
     predictor = TRANSLATION.predictor(
         load_model(run, TRANSLATION.build_model).model,
-        RunFolder(run).load_tokenizer(),
+        RunFolder(run).load_codec(),
         DecodeConfig(),
     )
     monkeypatch.setattr(predictor, "_search", None)
@@ -99,10 +101,11 @@ def tokenizer():
 def predictor_of(task, tokenizer, **options):
     config = Config(
         model=ModelConfig(**({"num_layers": 2, "d_model": 8, "d_ff": 8, "num_heads": 2} | options)),
-        data=DataConfig(labels=("x", "y")),
+        task=ClassificationOptions(labels=("x", "y")) if task is CLASSIFICATION else "translation",
     )
-    model = task.build_model(config, tokenizer.vocabulary_size, "float32")
-    return task.predictor(model, tokenizer, DecodeConfig())
+    codec = Codec(tokenizer)
+    model = task.build_model(config, codec, "float32")
+    return task.predictor(model, codec, DecodeConfig())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
-from tf_transformer.config import DType, replaced
+from tf_transformer.config import Corpus, DType, replaced
+from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.outputs import require_free, write_output
 from tf_transformer.files.reading import one_line, read_texts, split_paths
@@ -25,6 +26,7 @@ def main(
     run_dir: str = "",
     source: str = "",
     reference: str = "",
+    corpus: Corpus = Corpus(),
     hypotheses: str = "",
     baseline: str = "",
     metric: str = "",
@@ -42,6 +44,8 @@ def main(
             --hypotheses, for metrics that read the inputs.
         reference: their references, line by line; for translations also several files, with commas
             between them. A blank line in one of several files is a missing reference.
+        corpus: a test set in any format, in place of source and reference: such as
+            --corpus.path test.tsv.
         hypotheses: file of outputs to score; nothing is predicted then.
         baseline: with --hypotheses, another system's outputs to compare with.
         metric: metrics to compute besides the metrics of the task, with commas between them: ter
@@ -56,12 +60,12 @@ def main(
     if not (run_dir or hypotheses):
         raise InputError("give --run_dir, or --hypotheses and --reference.")
     if output and not hypotheses:
-        texts = filter(None, [source, reference])
+        texts = filter(None, [source, reference, corpus.source, corpus.target, corpus.path])
         require_free([output], [*texts, *RunFolder(run_dir).files()], overwrite)
     # Checks the options before TensorFlow is imported.
     config = RunFolder(run_dir).load_config(**decode_options) if run_dir else None
     if hypotheses:
-        _check_given(reference, output)
+        _check_given(reference, output, corpus)
     task = task or (config.task.name if config else "translation")
     if config and config.task.name == task:
         options = config.task
@@ -69,6 +73,10 @@ def main(
         given = decode_options.get("task_options") or {}
         options = replaced(options_of(task)(name=task), given, f"the task {task}")
     check_files(task, source, hypotheses, baseline, *split_paths(reference))
+    if corpus != Corpus():
+        if source or reference:
+            raise InputError("give --source and --reference, or --corpus, not both.")
+        check_corpus(corpus)
 
     from tf_transformer import tasks
     from tf_transformer.machine.threads import use_one_thread_per_batch
@@ -81,7 +89,10 @@ def main(
     if hypotheses or config is None:
         scores = score_outputs(kind, source, reference, hypotheses, baseline)
     else:
-        test = kind.load_test(config, source, reference)
+        if corpus != Corpus():
+            test = kind.load_corpus(config, corpus)
+        else:
+            test = kind.load_test(config, source, reference)
         predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)
         if output:
             lines = "".join(one_line(text) + "\n" for text in predictions)
@@ -108,11 +119,12 @@ def _for_json(score: Any) -> Any:
     return None if isinstance(score, float) and not math.isfinite(score) else score
 
 
-def _check_given(reference: str, output: str) -> None:
+def _check_given(reference: str, output: str, corpus: Corpus) -> None:
     """Raises an `InputError` for options that do not belong to given outputs."""
-    if output or not reference:
+    if output or corpus != Corpus() or not reference:
         raise InputError(
-            "--hypotheses needs --reference; nothing is predicted, so --output has no meaning."
+            "--hypotheses needs --reference; nothing is predicted, so --corpus and --output have "
+            "no meaning."
         )
 
 

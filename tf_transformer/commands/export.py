@@ -121,7 +121,7 @@ def _write_saved_model(
         requirements = manifest.check(folder, jit_compile)
         check(folder, predictor, sentences)
     shapes = compiled_shapes(predictor.max_source_length) if jit_compile else warm_up.SHAPES
-    warm_up.write(folder, warm_up.batches(shapes, predictor.tokenizer.encode))
+    warm_up.write(folder, warm_up.batches(shapes, predictor.codec["source"].encode))
     facts = metadata.describe(run_dir, predictor)
     metadata.write(folder, facts | {"requires": asdict(requirements)})
     option = " with --xla_cpu_compilation_enabled=true" if jit_compile else ""

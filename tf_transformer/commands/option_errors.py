@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_origin
 
 from tf_transformer.config import in_words
@@ -29,7 +29,14 @@ def explain(message: str, options: Types, file: str = "") -> str:
     dashes = "" if file else "--"
     if words := re.match(r"unrecognized arguments: (\S+)", message):
         return _unknown(words[1].partition("=")[0], {f"--{name}" for name in options})
-    if named := re.search(r"(?:Group '([\w.]+)' does not accept o|O)ption '([\w.]+)'", message):
+    if item := re.match(r'Parser key "([\w.]+)":.*Option \'(\w+)\' is not acc', message, re.S):
+        name, wrong_name = item.groups()
+        text = f"{dashes}{name} must be {in_words(options[name])}; a corpus has no {wrong_name!r}."
+    elif group := re.search(r'Parser key "(\w+)": Unable to load config "(.*)"', message):
+        name, value = group.groups()
+        option = next((each for each in options if each.startswith(f"{name}.")), name)
+        text = f"{dashes}{name} is a group of options, such as {dashes}{option}; got {value!r}."
+    elif named := re.search(r"(?:Group '([\w.]+)' does not accept o|O)ption '([\w.]+)'", message):
         unknown = ".".join(filter(None, named.groups()))
         text = _unknown(dashes + unknown, {dashes + name for name in options})
     elif required := re.search(r"arguments are required: (.*)", message):
@@ -40,11 +47,11 @@ def explain(message: str, options: Types, file: str = "") -> str:
     elif config := re.match(r"Unexpected config: (.*)", message):
         text = f"expected options like 'train: {{steps: 100}}', got {config[1]!r}."
     elif wrong := re.match(r'Parser key "([\w.]+)":.*(?:Got|Given) value: (.*)', message, re.S):
-        name, value = wrong.groups()
+        name, value = wrong[1], re.split(r"\n +(?=Subclass types|\.\.\.with)", wrong[2])[0]
         text = f"{dashes}{name} must be {in_words(options[name])}, got {value!r}."
         is_list = get_origin(options[name]) is tuple
         if file and (is_list or options[name] is str):
-            text += _quotes(file, name, is_list)
+            text += _quotes(file, name, value)
         elif is_list:
             text += " Items like no, null and 1 need quotes: '[\"no\"]'."
     else:
@@ -52,19 +59,32 @@ def explain(message: str, options: Types, file: str = "") -> str:
     return f"{file}: {text}" if file else text
 
 
-def _quotes(file: str, name: str, is_list: bool) -> str:
-    """Advice for text in a YAML file, as an option or an item of it, that YAML reads otherwise."""
+def _quotes(file: str, name: str, value: str) -> str:
+    """Advice for a value in a YAML file that is meant as text, but that YAML reads otherwise."""
     import yaml
 
     with open(file, encoding="utf-8") as text:
         node: Any = yaml.compose(text, yaml.SafeLoader)
     for part in name.split("."):
         node = {key.value: value for key, value in node.value}[part]
-    items = node.value if is_list else [node]
-    for item in items if isinstance(items, list) else ():
-        if isinstance(item, yaml.ScalarNode) and item.tag != "tag:yaml.org,2002:str":
-            return f" Write '{item.value}' in quotes: without them, YAML does not read it as text."
+    for text_of_item in _scalars(node):
+        read = yaml.safe_load(text_of_item)
+        if not isinstance(read, str) and str(read) == value:
+            return (
+                f" Write '{text_of_item}' in quotes: without them, YAML does not read it as text."
+            )
     return ""
+
+
+def _scalars(node: Any) -> Iterator[str]:
+    """The plain scalars in a node of YAML."""
+    if isinstance(node.value, str):
+        if node.style is None:
+            yield node.value
+        return
+    for item in node.value:
+        for part in item if isinstance(item, tuple) else [item]:
+            yield from _scalars(part)
 
 
 def as_typed(message: str, options: Types) -> str:

@@ -14,7 +14,8 @@ from tf_transformer.config import (
     TaskOptions,
     TrainConfig,
 )
-from tf_transformer.data.readers import check_pairs
+from tf_transformer.data.corpora import check
+from tf_transformer.data.folder import in_folder
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.run.folder import RunFolder
@@ -48,8 +49,9 @@ def main(
     """
     config = Config(model, data, train, decode, task)  # type: ignore[arg-type]
     if not RunFolder(run_dir).has_checkpoint:
-        check_files(config.task.name, data.train_file, data.valid_file)
-        check_pairs(data)
+        files = in_folder(data)
+        check_files(config.task.name, files.train_file, files.valid_file)
+        check(data)
         if train.init_from and not RunFolder(train.init_from).config.is_file():
             raise InputError(
                 f"train.init_from must be a run's folder: {train.init_from} has no config.yaml."

@@ -266,7 +266,7 @@ def _text(number: int, line: Line) -> list[str]:
 
 
 def _n_best(number: int, line: Line) -> list[str]:
-    return [f"{number} ||| {one_line(text)} ||| {score:.6f}" for text, score in line.n_best]
+    return [f"{number} ||| {one_line(p.text)} ||| {p.score:.6f}" for p in line.n_best]
 
 
 def _score(number: int, line: Line) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tf_transformer.data.tokens import IdRows, TokenExamples
+from tf_transformer.text.special_ids import BLANK
+from tf_transformer.text.tokenizer import Tokenizer
 
 Pair = tuple[int, int]
 _NO_MERGE = np.iinfo(np.int64).max
@@ -17,17 +19,20 @@ class MergeTable:
     Args:
         merges: by two ids, the id that they are merged into; the smallest is merged first.
         vocabulary_size: number of ids.
+        blank: the id of the character that starts a word.
 
     Attributes:
+        blank: as given.
         characters: `IdRows` with the ids of the characters of each id.
 
     Example:
-        >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8)
+        >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8, blank=3)
         >>> table.characters.padded(np.array([7])).tolist()
         [[4, 5, 4]]
     """
 
-    def __init__(self, merges: Mapping[Pair, int], vocabulary_size: int):
+    def __init__(self, merges: Mapping[Pair, int], vocabulary_size: int, blank: int):
+        self.blank = blank
         self._size = vocabulary_size
         keyed = {left * vocabulary_size + right: made for (left, right), made in merges.items()}
         self._keys, self._made = np.array([*sorted(keyed.items()), (_NO_MERGE, 0)], np.int64).T
@@ -41,6 +46,16 @@ class MergeTable:
             return known[token]
 
         self.characters = IdRows.from_lists([characters(token) for token in range(vocabulary_size)])
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> "MergeTable":
+        """The merges of a tokenizer.
+
+        Raises:
+            InputError: as `Tokenizer.merges`.
+        """
+        merges = tokenizer.merges()
+        return cls(merges, tokenizer.vocabulary_size, tokenizer.piece_to_id(BLANK))
 
     def made_of(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """The ids that pairs of ids are merged into, int64 (N,); `_NO_MERGE` for other pairs."""
@@ -56,32 +71,21 @@ class BpeDropout:
     and then makes the first one of the others. A word is complete when a step has no merge.
 
     Args:
-        merges: as of `MergeTable`.
-        vocabulary_size: number of ids.
-        blank: the id of the character that starts a word.
+        tables: for each name of a batch, the merges of its vocabulary.
         rate: probability that a step leaves out a merge.
         max_length: a row that would have more ids stays as it is.
         seed: the pieces are a function of the seed, the number of the window, and the examples.
 
     Example:
-        >>> merges = {(4, 5): 6, (6, 4): 7}
-        >>> dropout = BpeDropout(merges, 8, blank=3, rate=0.999999, max_length=9, seed=1)
+        >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8, blank=3)
+        >>> dropout = BpeDropout({"source": table}, rate=0.999999, max_length=9, seed=1)
         >>> examples = TokenExamples({"source": IdRows.from_lists([[7, 4, 2], [6, 2]])})
         >>> dropout(0, examples).batch(np.array([0, 1]))["source"].tolist()
         [[4, 5, 4, 4, 2], [4, 5, 2, 0, 0]]
     """
 
-    def __init__(
-        self,
-        merges: Mapping[Pair, int],
-        vocabulary_size: int,
-        blank: int,
-        rate: float,
-        max_length: int,
-        seed: int,
-    ):
-        self._table = MergeTable(merges, vocabulary_size)
-        self._blank = blank
+    def __init__(self, tables: Mapping[str, MergeTable], rate: float, max_length: int, seed: int):
+        self._tables = tables
         self._rate = rate
         self._max_length = max_length
         self._seed = seed
@@ -90,17 +94,20 @@ class BpeDropout:
         """The examples of window `number` in other pieces."""
         rng = np.random.default_rng((self._seed, number, 3))
         return TokenExamples(
-            {name: self._encoded(rows, rng) for name, rows in examples.rows.items()}
+            {
+                name: self._encoded(rows, self._tables[name], rng)
+                for name, rows in examples.rows.items()
+            }
         )
 
-    def _encoded(self, rows: IdRows, rng: np.random.Generator) -> IdRows:
-        places, ends = self._table.characters.positions(rows.ids)
-        characters = self._table.characters.ids[places]
+    def _encoded(self, rows: IdRows, table: MergeTable, rng: np.random.Generator) -> IdRows:
+        places, ends = table.characters.positions(rows.ids)
+        characters = table.characters.ids[places]
         row_ends = ends[np.cumsum(rows.lengths) - 1]
-        starts_word = characters == self._blank
+        starts_word = characters == table.blank
         starts_word[[0, *row_ends[:-1]]] = True
         words = np.cumsum(starts_word) - 1
-        pieces, words_of_pieces = self._pieces(characters, words, rng)
+        pieces, words_of_pieces = self._pieces(characters, words, table, rng)
         # The words of a row follow one another, so a row ends with its last word.
         splits = np.searchsorted(words_of_pieces, words[row_ends - 1], side="right")
         before = np.split(rows.ids, np.cumsum(rows.lengths)[:-1])
@@ -111,18 +118,19 @@ class BpeDropout:
         return IdRows(np.concatenate(kept), np.array(list(map(len, kept))))
 
     def _pieces(
-        self, ids: np.ndarray, words: np.ndarray, rng: np.random.Generator
+        self, ids: np.ndarray, words: np.ndarray, table: MergeTable, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """The pieces (N',) of characters (N,), and the number of each one's word.
 
         Args:
             ids: of the characters.
             words: the number of each character's word, ascending.
+            table: the merges.
             rng: draws the merges that are left out.
         """
         complete: list[np.ndarray] = []
         ids = ids.copy()  # merged in place
-        made = self._made(ids, words, np.arange(len(ids)))
+        made = _made(table, ids, words, np.arange(len(ids)))
         while len(ids):
             allowed = np.where(rng.random(len(ids)) < self._rate, _NO_MERGE, made)
             starts = np.flatnonzero(np.diff(words, prepend=-1))
@@ -139,13 +147,14 @@ class BpeDropout:
             at = np.cumsum(stays)[at] - 1
             ids, words, made = ids[stays], words[stays], made[stays]
             for changed in (at, at[at > 0] - 1):
-                made[changed] = self._made(ids, words, changed)
+                made[changed] = _made(table, ids, words, changed)
         pieces, numbers = np.concatenate(complete, axis=1)
         order = np.argsort(numbers, kind="stable")
         return pieces[order], numbers[order]
 
-    def _made(self, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """The ids that ids at some places and the next ids of their words are merged into."""
-        after = np.minimum(at + 1, len(ids) - 1)
-        made = self._table.made_of(ids[at], ids[after])
-        return np.where((words[at] == words[after]) & (after > at), made, _NO_MERGE)
+
+def _made(table: MergeTable, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The ids that ids at some places and the next ids of their words are merged into."""
+    after = np.minimum(at + 1, len(ids) - 1)
+    made = table.made_of(ids[at], ids[after])
+    return np.where((words[at] == words[after]) & (after > at), made, _NO_MERGE)

@@ -5,25 +5,58 @@ Compositional language in any pair of languages that `num2words` and `babel` sup
 """
 
 import datetime
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import babel
 import numpy as np
 from babel.dates import format_date, get_month_names
 from num2words import num2words
 
+from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.examples import Examples
+from tf_transformer.data.readers.rows import Rows
 from tf_transformer.errors import InputError
 from tf_transformer.text.word_alignment import GoldLinks
 
 NUMBERS = 1_000_000  # 0 … 999,999
 FIRST_DAY = datetime.date(1900, 1, 1)
 DAYS = 73_049  # up to 2099-12-31
+TEST_PAIRS = 1000  # of the corpus; disjoint from training and validation
+SPLITS = ("train", "validation", "test")
 
 # Languages that count the days of a month (first, second, …); others say one, two, ….
 _ORDINAL_DAYS = {"en", "de", "da", "fi", "is", "lt", "lv", "nb", "no", "sv"}
 _ORDINAL_FIRST = {"fr", "it", "pt"}  # premier janvier, deux janvier
+
+
+def read_generated(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
+    """The pairs of a split of the corpus: train (the default), validation or test."""
+    split = corpus.split or "train"
+    if split not in SPLITS:
+        raise InputError(
+            f"the generated corpus has no split {split!r}; expected one of {', '.join(SPLITS)}."
+        )
+    examples = generated_splits(data)[SPLITS.index(split)]
+    texts = zip(examples["source"], examples["target"], strict=True)
+    rows = [(n, (source.encode(), target.encode())) for n, (source, target) in enumerate(texts, 1)]
+    name = f"the generated corpus ({split})"
+    return Rows((name, name), lambda _: rows, examples.stream().identify)
+
+
+@functools.lru_cache(maxsize=1)
+def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
+    """The corpus as (train, valid, test), disjoint in meaning."""
+    held_out = min(config.held_out, TEST_PAIRS)
+    total = config.generated_pairs + held_out + TEST_PAIRS
+    # Always the same seed: evaluate.py makes the corpus again and needs the same test pairs.
+    corpus = generate(total, config.source_language, config.target_language, seed=0)
+    return (
+        corpus.take(range(TEST_PAIRS + held_out, total)),
+        corpus.take(range(TEST_PAIRS, TEST_PAIRS + held_out)),
+        corpus.take(range(TEST_PAIRS)),
+    )
 
 
 def number_in_words(number: int, language: str) -> str:

@@ -122,7 +122,7 @@ class Encoder:
 
     Attributes:
         encode: from lists of texts by field to lists of rows of ids by name.
-        vocabulary_size: all ids are below it.
+        vocabulary_size: all ids are below it; of several vocabularies, the largest size.
         identity: identifies the function: another one has another identity.
     """
 

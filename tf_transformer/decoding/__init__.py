@@ -10,6 +10,7 @@ from tf_transformer.decoding.hypotheses import (
     Hypotheses,
     SpecialIds,
     StepFunction,
+    StepOptions,
     StepState,
     length_penalty,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "Sampling",
     "SpecialIds",
     "StepFunction",
+    "StepOptions",
     "StepState",
     "beam_search",
     "greedy_search",

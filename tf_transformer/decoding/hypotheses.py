@@ -31,6 +31,17 @@ logits are those of the next tokens.
 """
 
 
+class StepOptions(NamedTuple):
+    """What a model's step function is made for."""
+
+    beam_size: int  # W, hypotheses per sentence
+    max_length: int | KerasTensor  # the largest number of steps
+    # Whether tensors keep their shapes from step to step, as XLA needs it.
+    static_shapes: bool = False
+    capacity: int | KerasTensor | None = None  # steps that static shapes have room for at first
+    coverage_penalty: float = 0.0  # β of `coverage.Coverage`
+
+
 class CacheSchedule(NamedTuple):
     """The capacities of a static state during a search.
 

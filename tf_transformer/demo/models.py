@@ -12,10 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import join_pieces
-from tf_transformer.inference.predictor import Prediction
+from tf_transformer.inference.predictor import Prediction, predictions_of
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.run.folder import RunFolder
@@ -137,9 +136,7 @@ class RunModel:
             "temperature": self._temperature,
         }
         config = VariableConfig(**vars(predictor.config) | options)
-        searching = predictor.like(predictor.model, config)
-        searching.use_one_graph()
-        return searching
+        return predictor.like(predictor.model, config)
 
 
 def controls_of(config: DecodeConfig) -> dict[str, Control]:
@@ -234,10 +231,8 @@ class ServedModel:
 
 def _predictions(row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without those that fill it up."""
-    scores, truncated = row["scores"], row["truncated"]
-    (texts,) = (row[name] for name in row.keys() - {"scores", "truncated"})
-    return [
-        Prediction(text, score, truncated)
-        for place, (text, score) in enumerate(zip(texts, scores, strict=True))
-        if score > NEG_INF or place == 0
-    ]
+    cut = row.pop("cut", False)  # exports of earlier versions do not tell
+    at_limit = row.pop("truncated") and not cut
+    scores = row.pop("scores")
+    (texts,) = row.values()
+    return predictions_of(texts, scores, cut, at_limit)

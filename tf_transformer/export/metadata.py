@@ -18,6 +18,7 @@ from tf_transformer.inference.predictor import Predictor
 from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import updates_of
+from tf_transformer.text.codec import Codec
 
 PACKAGES = ("tensorflow", "keras", "tensorflow_text", "sentencepiece", "sacrebleu", "numpy")
 
@@ -39,16 +40,15 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
     """
     config = RunFolder(run_dir).load_config()
     task = tasks.for_run(config)
-    tokenizer, model = predictor.tokenizer, predictor.model
+    model = predictor.model
     facts: dict[str, Any] = {
         "tf_transformer": tf_transformer.__version__,
         "exported": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "task": config.task.name,
         "model": asdict(config.model)
         | {"parameters": model.count_params(), "dtype": model.compute_dtype},
-        "tokenizer": {
-            "sha256": hashlib.sha256(tokenizer.model).hexdigest(),
-            "vocabulary_size": tokenizer.vocabulary_size,
+        "tokenizer": vocabularies(predictor.codec)
+        | {
             "segmentation": config.data.segmentation,
             "normalization": config.data.normalization,
         },
@@ -61,6 +61,18 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
     for section, content in task.metadata(config).items():
         facts[section] = facts.get(section, {}) | content
     return facts
+
+
+def vocabularies(codec: Codec) -> dict[str, Any]:
+    """The hash and the size of the vocabulary, or those of each side by its name."""
+    facts = {
+        field: {
+            "sha256": hashlib.sha256(tokenizer.model).hexdigest(),
+            "vocabulary_size": tokenizer.vocabulary_size,
+        }
+        for field, tokenizer in codec.tokenizers.items()
+    }
+    return facts[""] if codec.is_shared else facts
 
 
 def version(package: str) -> str:

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import ctranslate2
+    import sentencepiece
 
 USAGE = "usage: python export/run_in_ctranslate2.py FOLDER [TRANSLATIONS] < SENTENCES"
 BATCH_SIZE = 32
@@ -80,8 +81,9 @@ class Model:
 
         path = pathlib.Path(folder)
         self.search = json.loads((path / "search.json").read_text("utf-8"))
-        self.tokenizer = sentencepiece.SentencePieceProcessor(
-            model_proto=(path / "tokenizer.model").read_bytes()
+        self.source, self.target = (
+            sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
+            for file in tokenizer_files(path)
         )
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
         self.process = os.getpid()
@@ -93,7 +95,7 @@ class Model:
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam, best first; of equal texts only the best is kept."""
         texts = self.as_list("texts", texts)
-        sources = self.pieces(texts)
+        sources = pieces(self.source, texts)
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
             if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
@@ -118,7 +120,7 @@ class Model:
                 f"expected as many translations as texts, got {len(translations)} translations and "
                 f"{len(texts)} texts."
             )
-        sources, targets = self.pieces(texts), self.pieces(translations)
+        sources, targets = pieces(self.source, texts), pieces(self.target, translations)
         found = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -130,10 +132,6 @@ class Model:
             for each, source, target in zip(found, sources, targets, strict=True)
         ]
         return [PairScore(total / penalty(length, alpha), total) for total, length in rows]
-
-    def pieces(self, texts: Sequence[str]) -> list[list[str]]:
-        """The pieces of texts, as `Tokenizer.encode_batch` of the project makes them."""
-        return self.tokenizer.encode(list(map(clean, texts)), out_type=str)
 
     def as_list(self, name: str, texts: Iterable[str]) -> list[str]:
         """The texts.
@@ -202,7 +200,21 @@ class Model:
     def text(self, tokens: Sequence[str]) -> str:
         """The text of tokens, without special ones like the end token."""
         kept = whole_characters(tokens)
-        return self.tokenizer.decode([self.tokenizer.piece_to_id(token) for token in kept])
+        return self.target.decode([self.target.piece_to_id(token) for token in kept])
+
+
+def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The SentencePiece models of sources and targets, or the one of both."""
+    names = ("tokenizer.source.model", "tokenizer.target.model")
+    files = [folder / name for name in names]
+    return files if files[0].is_file() else [folder / "tokenizer.model"] * 2
+
+
+def pieces(
+    tokenizer: "sentencepiece.SentencePieceProcessor", texts: Sequence[str]
+) -> list[list[str]]:
+    """The pieces of texts, as `Tokenizer.encode_batch` of the project makes them."""
+    return tokenizer.encode(list(map(clean, texts)), out_type=str)
 
 
 def clean(text: str) -> str:

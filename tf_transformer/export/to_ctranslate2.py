@@ -6,6 +6,9 @@ CTranslate2 is an inference engine for CPUs and GPUs that does not need TensorFl
     tokenizer.model                                   the SentencePiece model
     search.json                                       search options, for run_in_ctranslate2.py
 
+A model with two vocabularies has the files source_vocabulary.json and target_vocabulary.json, and
+tokenizer.source.model and tokenizer.target.model, instead.
+
 CTranslate2's layers compute the same functions as this project's, so the weights only change
 places. Three values replace CTranslate2's defaults: the size of a head, which need not be
 d_model / num_heads; the ε of layer norms; and the position encodings, stored as a table, because
@@ -23,7 +26,7 @@ import keras
 import ml_dtypes
 import numpy as np
 
-from tf_transformer.config import DecodeConfig, ModelConfig, Quantization, StackConfig
+from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.inference.search import max_target_lengths
 from tf_transformer.layers import (
@@ -74,8 +77,8 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     # CTranslate2 needs torch to convert float32 to bfloat16, but accepts bfloat16 arrays.
     dtype = np.dtype(ml_dtypes.bfloat16 if quantization == "bfloat16" else np.float32)
     spec = specification(translator.model, count, dtype)
-    pieces = vocabulary(translator.tokenizer)
-    spec.register_source_vocabulary(pieces)
+    pieces = vocabulary(translator.codec["target"])
+    spec.register_source_vocabulary(vocabulary(translator.codec["source"]))
     spec.register_target_vocabulary(pieces)
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
@@ -87,7 +90,7 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
-    (folder / "tokenizer.model").write_bytes(translator.tokenizer.model)
+    translator.codec.save(folder)
     search = json.dumps(search_options(translator), indent=1, ensure_ascii=False)
     (folder / "search.json").write_text(search + "\n", "utf-8")
 
@@ -164,8 +167,8 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
 
     config = model.config
     spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(**stack_options(config, config.encoder)),
-        specs.TransformerDecoderSpec(**stack_options(config, config.decoder)),
+        specs.TransformerEncoderSpec(**stack_options(config.encoder)),
+        specs.TransformerDecoderSpec(**stack_options(config.decoder)),
     )
     writer = SpecWriter(dtype)
     writer.encoder(spec.encoder, model, count)
@@ -173,7 +176,7 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
     return spec
 
 
-def stack_options(config: ModelConfig, stack: StackConfig) -> dict[str, Any]:
+def stack_options(config: ModelConfig) -> dict[str, Any]:
     """The arguments of CTranslate2's structure of an encoder or decoder."""
     from ctranslate2.specs import common_spec
 
@@ -182,17 +185,17 @@ def stack_options(config: ModelConfig, stack: StackConfig) -> dict[str, Any]:
         "gelu": common_spec.Activation.GELU,
         "swiglu": common_spec.Activation.SWISH,
     }
-    groups = stack.num_key_value_heads
+    groups = config.num_key_value_heads
     return {
-        "num_layers": stack.num_layers,
-        "num_heads": stack.num_heads,
-        "num_heads_kv": None if groups == stack.num_heads else groups,
-        "head_dim": stack.key_dim,
+        "num_layers": config.num_layers,
+        "num_heads": config.num_heads,
+        "num_heads_kv": None if groups == config.num_heads else groups,
+        "head_dim": config.key_dim,
         "pre_norm": config.norm_first,
         "rms_norm": config.normalization == "rms_norm",
         "activation": activations[config.activation],
         "ffn_glu": config.activation == "swiglu",
-        "rotary_dim": stack.key_dim if config.position == "rotary" else None,
+        "rotary_dim": config.key_dim if config.position == "rotary" else None,
         "relative_position": config.position == "relative",
         "relative_attention_bias": config.position == "t5",
     }

@@ -1,7 +1,6 @@
 """A run's averaged weights in a small folder that every command takes as --run_dir."""
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,7 +21,7 @@ def write(
     task_options: Mapping[str, Any] | None = None,
     **decode_options: Any,
 ) -> str:
-    """Writes the configuration, tokenizer, samples and one checkpoint, and reads it again.
+    """Writes the configuration, codec, samples and one checkpoint, and reads it again.
 
     Nothing else of the run is copied: its training cannot go on, but another one can start with
     these weights (`train.init_from`).
@@ -44,11 +43,11 @@ def write(
     run, small = RunFolder(run_dir), RunFolder(folder)
     config = run.load_config(task_options)
     build_model = tasks.for_run(config).build_model
-    model, _, decode = weights.load_model(run_dir, build_model, **decode_options)
+    model, codec, decode = weights.load_model(run_dir, build_model, **decode_options)
     small.path.mkdir(parents=True, exist_ok=True)
     small.save_config(replace(config, decode=replace(decode, average=1)))
     small.save_samples(run.load_samples())
-    shutil.copyfile(run.tokenizer, small.tokenizer)
+    codec.save(small.path)
     update = weights.updates_of(run_dir, decode.average)[-1]
     weights.save_weights(folder, model.weights, dtype, update)
     values = weights.tensors(model.weights)

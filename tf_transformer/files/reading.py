@@ -34,6 +34,20 @@ def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
         raise unreadable(path, error) from error
 
 
+def read_plain(path: str | os.PathLike) -> Iterator[bytes]:
+    """The bytes of a text file or a pipe in pieces, without compression and byte-order mark.
+
+    Raises:
+        InputError: as `read_lines`.
+    """
+    try:
+        yield from text_lines.plain(_chunks(path), path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except text_lines.TextError as error:
+        raise InputError(str(error)) from error
+
+
 def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes]:
     """The lines of a text that arrives in chunks; see `text_lines`.
 

@@ -1,9 +1,11 @@
 """Texts in batches through a model: what predictors with and without a search share."""
 
+import functools
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
@@ -17,14 +19,51 @@ from tf_transformer.inference.attention_record import (
     AttentionRecord,
     Tokens,
 )
-from tf_transformer.inference.predictor import Prediction, Progress, as_texts, no_progress
+from tf_transformer.inference.predictor import (
+    PairScore,
+    Prediction,
+    Progress,
+    as_texts,
+    no_progress,
+)
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
-from tf_transformer.text.special_ids import EOS_ID, PAD_ID
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
+# The fields of queries and keys of each kind of attention.
+SIDES = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
+    "cross": ("target", "source"),
+}
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
+IDS = tf.TensorSpec((None, None), tf.int32)
+STRINGS = tf.TensorSpec((None,), tf.string)
+
+
+class Traced:
+    """A function as a graph, traced when it is first needed.
+
+    A call takes half the time of a call of `tf.function`, which counts for a single sentence.
+
+    Args:
+        function: from tensors to tensors.
+        *inputs: the shapes and types of its arguments.
+    """
+
+    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
+        self._function = tf.function(function, input_signature=inputs, autograph=False)
+
+    @functools.cached_property
+    def concrete(self) -> Any:
+        """The traced function."""
+        return self._function.get_concrete_function()
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.concrete(*inputs)
 
 
 class BatchAttention(NamedTuple):
@@ -37,34 +76,43 @@ class BatchAttention(NamedTuple):
 
 
 class BatchPredictor(ABC):
-    """A model and its tokenizer.
+    """A model and its codec.
+
+    A subclass has a `TextGraph`, which encodes and decodes, and plans batches of its rows.
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: the sizes of batches, and how long texts may be.
 
     Attributes:
         symbols: ids that are words of their own.
+        no_prefixes: why a prediction has no given start; "": it may have one.
         own_options: further arguments of a subclass, by name.
     """
 
     symbols: Container[int] = SPECIAL_IDS
+    no_prefixes: ClassVar[str] = ""
     own_options: Mapping[str, bool] = MappingProxyType({})
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
         self.model = model
-        self.tokenizer = tokenizer
+        self.codec = codec
         self.config = config
         # A learned position table has a last row; sinusoids have none.
         self.max_source_length = config.max_source_length
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
 
-    def encode(self, text: str) -> list[int]:
-        """Ids of a text, the end-of-sentence id last."""
-        return self.tokenizer.encode(text)
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of all texts, if the model has one vocabulary.
+
+        Raises:
+            InputError: when it has two; see `codec`.
+        """
+        return self.codec[""]
 
     @own_settings()
     def with_dtype(self, dtype: str) -> Self:
@@ -91,7 +139,7 @@ class BatchPredictor(ABC):
 
     def like(self, model: keras.Model, config: DecodeConfig) -> Self:
         """A predictor of this kind, with another model of the same vocabulary or another search."""
-        return type(self)(model, self.tokenizer, config, **self.own_options)
+        return type(self)(model, self.codec, config, **self.own_options)
 
     def __call__(
         self,
@@ -108,17 +156,64 @@ class BatchPredictor(ABC):
             prefixes: for each text the start of its prediction; "" for none. After a space a new
                 word follows.
             progress: called after each batch.
+
+        Raises:
+            InputError: for prefixes of predictions that have none.
         """
         return [n_best[0] for n_best in self.n_best(texts, prefixes, progress)]
 
-    @abstractmethod
     def n_best(
         self,
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
     ) -> list[list[Prediction]]:
-        """All predictions for each text, best first, at least one."""
+        """As a call, but all `config.num_hypotheses` predictions for each text, best first.
+
+        Their texts differ if `config.distinct` is set. At least one, and fewer than
+        `config.num_hypotheses` when there are fewer.
+
+        Raises:
+            InputError: for prefixes of predictions that have none.
+        """
+        texts = as_texts(texts)
+        if prefixes is not None:
+            if self.no_prefixes:
+                raise InputError(self.no_prefixes)
+            prefixes = as_texts(prefixes, "prefixes", texts)
+        return self._n_best(texts, prefixes, progress)
+
+    @abstractmethod
+    def _n_best(
+        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+    ) -> list[list[Prediction]]:
+        """`n_best` of a list."""
+
+    def score(
+        self, texts: Sequence[str], predictions: Sequence[str], progress: Progress = no_progress
+    ) -> list[PairScore]:
+        """The model's score of each of `predictions` for its text.
+
+        For a prediction that a search without constraints found, this is the search's own
+        score, if the tokenizer splits the text as the search did. A pair of two empty or blank
+        texts has the score 0.
+
+        Args:
+            texts: the inputs.
+            predictions: one per text.
+            progress: called after each batch.
+
+        Raises:
+            InputError: when the model has no score of a given prediction.
+        """
+        texts = as_texts(texts)
+        return self._scores(texts, as_texts(predictions, "predictions", texts), progress)
+
+    @abstractmethod
+    def _scores(
+        self, texts: list[str], predictions: list[str], progress: Progress
+    ) -> list[PairScore]:
+        """`score` of lists."""
 
     @own_settings()
     def attention(self, texts: Sequence[str], predictions: Sequence[str]) -> list[AttentionRecord]:
@@ -139,7 +234,7 @@ class BatchPredictor(ABC):
                     continue  # linear attention has no weights
                 weights = np.stack([np.asarray(each, np.float32) for each in layers], 1)
                 for i, *rows, matrix in zip(indices, queries, keys, weights, strict=True):
-                    query, key = map(self.tokens, rows)
+                    query, key = map(self.tokens, rows, SIDES[kind])
                     matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]
                     maps[i].append(AttentionMap(kind, query, key, matrix))
         return [
@@ -153,15 +248,9 @@ class BatchPredictor(ABC):
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
         """Batches of texts: their indices, and the attention of each kind."""
 
-    def tokens(self, ids: Iterable[int]) -> Tokens:
-        """The pieces and words of ids."""
-        return Tokens.of((i for i in ids if i != PAD_ID), self.tokenizer, self.symbols)
-
-    def _cut(self, rows: Iterable[list[int]]) -> tuple[list[list[int]], list[bool]]:
-        """Rows of at most `max_source_length` ids, the end token last, and whether each was cut."""
-        rows, longest = list(rows), self.max_source_length
-        cut = [len(ids) > longest for ids in rows]
-        return [ids if len(ids) <= longest else [*ids[: longest - 1], EOS_ID] for ids in rows], cut
+    def tokens(self, ids: Iterable[int], field: str) -> Tokens:
+        """The pieces and words of ids of a field."""
+        return Tokens.of((i for i in ids if i != PAD_ID), self.codec[field], self.symbols)
 
     def _in_parallel(
         self, run: Callable[[Batch], Result], batches: Iterable[Batch]
@@ -194,7 +283,13 @@ class BatchPredictor(ABC):
             yield batch
 
 
-def pad(rows: list[list[int]]) -> np.ndarray:
+def rows_in(ids: tf.RaggedTensor) -> list[np.ndarray]:
+    """The rows of ids (B, None)."""
+    values, splits = ids.flat_values.numpy(), ids.row_splits.numpy().tolist()
+    return [values[start:end] for start, end in itertools.pairwise(splits)]
+
+
+def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
     """Rows of ids as one int32 array (B, L), padded at the end."""
     array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
     for target, row in zip(array, rows, strict=True):

@@ -1,30 +1,27 @@
-"""The graph of a model without a search: raw strings in, the outputs of an encoder out."""
+"""Texts to the outputs of an encoder, on tensors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
 import keras
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.inference.micro_batches import run_in_micro_batches
-from tf_transformer.inference.valid_text import clean
-from tf_transformer.text.special_ids import EOS_ID, PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.inference.text_graph import Outputs, TextGraph, lengths_of, rows_of, with_end
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.graph_tokenizer import clean
 
-Outputs = dict[str, tf.Tensor]
+IDS = tf.TensorSpec((None, None), tf.int32)
 
 
-class EncoderGraph(tf.Module):
-    """A tokenizer and a model as one graph on string tensors.
+class EncoderGraph(TextGraph):
+    """A codec and a model without a search on string tensors; see `TextGraph`.
 
-    Batches of any size are processed in micro-batches, as in `ServingGraph`. `truncated` marks
-    rows that were longer than `max_source_length`.
+    `truncated` marks rows that were longer than `max_source_length`.
 
     Args:
         model: the model.
         outputs: from ids (B, S) to outputs (B, ...) by name.
-        nothing: the type and shape of an output of one row, by name.
-        tokenizer: the model's tokenizer.
+        codec: the model's tokenizer.
         config: its `batch_size` and `batch_tokens` bound the micro-batches.
         max_source_length: longest row in tokens with the end tokens; longer ones are cut.
         inputs: names of the texts that make a row.
@@ -34,52 +31,39 @@ class EncoderGraph(tf.Module):
         self,
         model: keras.Model,
         outputs: Callable[[tf.Tensor], Outputs],
-        nothing: Mapping[str, tf.TensorSpec],
-        tokenizer: Tokenizer,
+        codec: Codec,
         config: DecodeConfig,
         max_source_length: int,
-        inputs: list[str],
+        inputs: Sequence[str],
     ):
-        super().__init__()
-        # Imported here because training and prediction do not need tensorflow-text.
-        import tensorflow_text
-
-        self.model = model
+        super().__init__(model, codec, config, max_source_length)
         self._outputs = outputs
-        self._nothing = nothing
-        self._tokenizer = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
-        self._config = config
-        self._max_source_length = max_source_length
-        self._inputs = inputs
+        self._inputs = list(inputs)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
-        """The signatures of the SavedModel: their functions and the names of their inputs."""
         return {"serving_default": (self.predict, self._inputs)}
+
+    def encode(self, *texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Ids of rows of strings (B,), an end token after each, and whether each was cut (B,)."""
+        *first, last = (self.codec["text"].encode(clean(text)) for text in texts)
+        return self.cut(tf.concat([*map(with_end, first), last], axis=1))
 
     def predict(self, *texts: tf.Tensor) -> Outputs:
         """Strings (B,) to the outputs of each row, and whether it was cut."""
-        # Every text but the last ends with the end token; the last one gets it after the cut.
-        *first, last = (self._tokenizer.tokenize(clean(text)) for text in texts)
-        end = tf.fill(tf.stack([last.nrows(), 1]), EOS_ID)
-        ids = tf.concat([part for text in first for part in (text, end)] + [last], axis=1)
-        room = self._max_source_length - 1
-        cut = ids.row_lengths() > room
-        ids = tf.concat([ids[:, :room], end], axis=1)
+        ids, cut = self.encode(*texts)
+        traced = tf.function(self._outputs, input_signature=[IDS], autograph=False)
+        specs = traced.get_concrete_function().structured_outputs
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            found = self._outputs(tf.gather(ids, rows).to_tensor(PAD_ID))
-            return tuple(found[name] for name in self._nothing)
+            outputs = traced(rows_of(ids, rows))
+            return tuple(outputs[name] for name in specs)
 
         batch = tf.shape(texts[0])
-        empty = tuple(
-            tf.zeros(tf.concat([batch, spec.shape], axis=0), spec.dtype)
+        nothing = tuple(
+            tf.zeros(tf.concat([batch, spec.shape[1:]], axis=0), spec.dtype)
             if spec.dtype != tf.string
             else tf.fill(batch, "")
-            for spec in self._nothing.values()
+            for spec in specs.values()
         )
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
-        found = run_in_micro_batches(run, lengths, self._max_rows, empty)
-        return dict(zip(self._nothing, found, strict=True)) | {"truncated": cut}
-
-    def _max_rows(self, length: tf.Tensor) -> tf.Tensor:
-        return tf.clip_by_value(self._config.batch_tokens // length, 1, self._config.batch_size)
+        results = self.in_micro_batches(run, lengths_of(ids), nothing)
+        return dict(zip(specs, results, strict=True)) | {"truncated": cut}

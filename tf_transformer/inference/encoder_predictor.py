@@ -10,23 +10,32 @@ import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import BatchAttention, BatchPredictor, pad
-from tf_transformer.inference.encoder_graph import EncoderGraph, Outputs
+from tf_transformer.inference.batch_predictor import (
+    IDS,
+    STRINGS,
+    BatchAttention,
+    BatchPredictor,
+    Traced,
+    pad,
+    rows_in,
+)
+from tf_transformer.inference.encoder_graph import EncoderGraph
 from tf_transformer.inference.predictor import Progress, no_progress
-from tf_transformer.inference.text_graph import write_saved_model
+from tf_transformer.inference.text_graph import Outputs, write_saved_model
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.graph_tokenizer import as_strings
 
 
 class EncoderPredictor(BatchPredictor):
     """A predictor without a search: one forward pass for each text.
 
-    A subclass has `outputs`, `n_best`, `score` and `signatures`.
+    A subclass has `outputs`, the predictions and scores that follow from them, and `signatures`.
 
     Args:
         model: the built model; it has an `encoder`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches, and how long texts may be.
 
     Attributes:
@@ -35,22 +44,45 @@ class EncoderPredictor(BatchPredictor):
 
     inputs: tuple[str, ...] = ("text",)
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
-        ids = tf.TensorSpec((None, None), tf.int32)
-        self._outputs = tf.function(
-            own_settings()(self.outputs), input_signature=[ids], autograph=False
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
+        super().__init__(model, codec, config)
+        self._graph = self.graph()
+        self._encode = Traced(self._graph.encode, *[STRINGS] * len(self.inputs))
+        self._outputs = Traced(own_settings()(self.outputs), IDS)
+
+    def graph(self, jit_compile: bool = False) -> EncoderGraph:
+        """The graph that `save` writes.
+
+        Raises:
+            InputError: with `jit_compile`.
+        """
+        if jit_compile:
+            raise InputError(
+                "jit_compile compiles a search, and this model has none. Export it without."
+            )
+        return EncoderGraph(
+            *(self.model, self.outputs, self.codec, self.config),
+            *(self.max_source_length, self.inputs),
         )
 
     @abstractmethod
     def outputs(self, ids: tf.Tensor) -> Outputs:
         """Ids (B, S) to outputs (B, ...) by name, those of the SavedModel."""
 
+    def columns(self, texts: list[str]) -> list[list[str]]:
+        """The texts of rows, by the names in `inputs`."""
+        return [texts]
+
+    def encode(self, columns: Sequence[Sequence[str]]) -> tuple[list[np.ndarray], list[bool]]:
+        """Rows of ids, an end token after each text, and whether each row was cut."""
+        ids, cut = self._encode(*map(as_strings, columns))
+        return rows_in(ids), cut.numpy().tolist()
+
     def arrays(
-        self, rows: Sequence[list[int]], progress: Progress = no_progress
+        self, rows: Sequence[np.ndarray], progress: Progress = no_progress
     ) -> dict[str, np.ndarray]:
         """The outputs for rows of ids, in their order."""
-        specs = self._outputs.get_concrete_function().structured_outputs
+        specs = self._outputs.concrete.structured_outputs
         found = {
             name: np.zeros((len(rows), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
             for name, spec in specs.items()
@@ -68,7 +100,7 @@ class EncoderPredictor(BatchPredictor):
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
         """Batches of texts: their indices, and the encoder's attention; it reads no prediction."""
-        rows, _ = self._cut(map(self.encode, texts))
+        rows, _ = self.encode(self.columns(list(texts)))
         encoder = self.model.encoder
         for indices in self._batches(list(map(len, rows))):
             ids = pad([rows[i] for i in indices])
@@ -86,16 +118,4 @@ class EncoderPredictor(BatchPredictor):
             InputError: with `jit_compile`.
         """
         require_threads()
-        if jit_compile:
-            raise InputError(
-                "jit_compile compiles a search, and this model has none. Export it without."
-            )
-        specs = self._outputs.get_concrete_function().structured_outputs
-        nothing = {name: tf.TensorSpec(x.shape[1:], x.dtype) for name, x in specs.items()}
-        write_saved_model(
-            EncoderGraph(
-                *(self.model, self.outputs, nothing, self.tokenizer, self.config),
-                *(self.max_source_length, list(self.inputs)),
-            ),
-            path,
-        )
+        write_saved_model(self.graph(jit_compile), path)

@@ -1,38 +1,43 @@
-"""The graph of a language model: prompts in, continuations out; texts in, log-probabilities out."""
+"""Prompts to continuations, and texts to log-probabilities, on tensors."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.inference.micro_batches import run_in_micro_batches
-from tf_transformer.inference.parallel_search import SearchIds
-from tf_transformer.inference.search import Search, log_probabilities, with_spare_hypotheses
-from tf_transformer.inference.text_graph import ServingGraph
-from tf_transformer.inference.valid_text import clean
-from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.inference.search import Search, log_probabilities
+from tf_transformer.inference.search_graph import SearchGraph
+from tf_transformer.inference.text_graph import Outputs, lengths_of, rows_of, with_end
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.graph_tokenizer import clean
+from tf_transformer.text.special_ids import BOS_ID
 
 
-class GenerationGraph(ServingGraph):
-    """A language model as one graph on string tensors; see `ServingGraph`.
+class Windows(NamedTuple):
+    """Parts of texts that are scored at once, those of a text one after another."""
+
+    text: tf.Tensor  # int32 (W,): index of the text
+    before: tf.Tensor  # int32 (W,): the id before the window
+    ids: tf.RaggedTensor  # int32 (W, None)
+    scored_from: tf.Tensor  # int32 (W,): index of the first id that counts
+
+
+class GenerationGraph(SearchGraph):
+    """A language model on string tensors; see `SearchGraph`.
 
     Of a long prompt the last `max_source_length` tokens count. `score` has no longest text.
     """
 
-    def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
-        super().__init__(search, tokenizer, *options)
-        self._boundary = tokenizer.boundary
-        self._size_of_boundary = len(tokenizer.boundary.encode("utf-8"))
-        self._space_id = tokenizer.space_id
-        # Each of its calls has other rows, which a compiled search or one in parts does not take.
-        self._after_space = replace(search, config=with_spare_hypotheses(self.config))
+    shortest_source: ClassVar[int] = 1
+
+    def __init__(self, search: Search, codec: Codec, *options: Any):
+        super().__init__(search, codec, *options)
+        self.tokenizer = self.codec["text"]
         text = tf.TensorSpec((None,), tf.string)  # one function for two signatures
         self._generate = tf.function(self.predict, input_signature=[text], autograph=False)
 
-    def endpoints(self) -> dict[str, tuple[Callable[..., dict[str, tf.Tensor]], list[str]]]:
+    def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
         return {
             "serving_default": (self._generate, ["text"]),
             "generate": (self._generate, ["text"]),
@@ -40,71 +45,104 @@ class GenerationGraph(ServingGraph):
             "score": (self.score_text, ["text"]),
         }
 
-    def search(self, search: SearchIds, ids: tf.Tensor, text: tf.Tensor) -> Hypotheses:
-        """Where a prompt ends in a space, its continuation begins with a new word."""
-        if not self._after_space.word_starts:
-            return search(ids)
-        ends_in_space = self._ends_in_space(text)
-        prefix = tf.where(ends_in_space, BOS_ID, PAD_ID)[:, None]
-        return tf.cond(
-            tf.reduce_any(ends_in_space),
-            lambda: self._after_space(ids, prefix),
-            lambda: search(ids),
+    def cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """The last `max_source_length` ids with the end token, and whether ids were cut (B,)."""
+        room = self.max_source_length - 1
+        return with_end(ids[:, -room:] if room else ids[:, :0]), ids.row_lengths() > room
+
+    def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
+        if prefix is None:
+            if not self.whole_search.word_starts:
+                return None
+            prefix = tf.fill(tf.shape(text), "")
+        prefix = self.continuation(text, prefix)
+        return self.open_words(
+            self.tokenizer.encode_continuation(prefix),
+            self.tokenizer.ends_in_space(tf.strings.join([text, prefix])),
         )
 
-    def _ends_in_space(self, text: tf.Tensor) -> tf.Tensor:
-        """As `Tokenizer.ends_in_space`, for strings (B,)."""
-        ids = self._tokenizer.tokenize(tf.strings.join([text, self._boundary]))
-        before = ids[:, -1 - self._size_of_boundary : -self._size_of_boundary]
-        is_space = tf.equal(before.to_tensor(PAD_ID)[:, 0], self._space_id)
-        return tf.logical_and(is_space, tf.not_equal(text, ""))
+    def continuation(self, prompt: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
+        """Texts (B,) as they follow prompts: a line begins with the space of its first word."""
+        begins_word = self.tokenizer.ends_in_space(prompt)
+        if self.tokenizer.line_starts:
+            begins_word |= self.tokenizer.encode(prompt).row_lengths() == 0
+        return tf.where(begins_word & tf.not_equal(text, ""), tf.strings.join([" ", text]), text)
 
-    def decode(self, found: Hypotheses, text: tf.Tensor) -> tf.Tensor:
+    def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The strings (B, N) that follow the prompts (B,): whole texts without the prompts."""
-        batch, count = tf.unstack(tf.shape(found.lengths))
-        prompts = tf.gather(self.encode(text), tf.repeat(tf.range(batch), count))
-        whole = self._tokenizer.detokenize(tf.concat([prompts, self.text_ids(found)], axis=1))
-        start = tf.strings.length(self._tokenizer.detokenize(prompts))
-        strings = tf.strings.substr(whole, start, tf.strings.length(whole) - start)
+        batch, count = tf.unstack(tf.shape(hypotheses.lengths))
+        prompts = tf.gather(self.tokenizer.encode(text), tf.repeat(tf.range(batch), count))
+        texts = self.tokenizer.decode(tf.concat([prompts, self.text_ids(hypotheses)], axis=1))
+        start = tf.strings.length(self.tokenizer.decode(prompts))
+        strings = tf.strings.substr(texts, start, tf.strings.length(texts) - start)
         strings = tf.reshape(strings, (batch, count))
-        if not self._after_space.word_starts:
-            return strings
         without_space = tf.strings.regex_replace(strings, "^ ", "")
-        return tf.where(self._ends_in_space(text)[:, None], without_space, strings)
+        return tf.where(self.tokenizer.ends_in_space(text)[:, None], without_space, strings)
 
-    def score_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Strings (B,) to `log_probability`, float32 (B,), and `tokens`, int32 (B,)."""
-        ids = self.encode(clean(text))
-        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
-        ids = tf.concat([ids, end], axis=1)
-        size, stride = self._max_source_length, max(1, self._max_source_length // 2)
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
+    def read_pairs(
+        self, source: tf.Tensor, target: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
+        """Ids of prompts (B,) without an end and of their rests with one; none is cut."""
+        prompt = clean(source)
+        rests = self.tokenizer.encode_continuation(self.continuation(prompt, target))
+        return self.tokenizer.encode(prompt), with_end(rests), tf.zeros(tf.shape(source), tf.bool)
+
+    def windows_of_texts(self, text: tf.Tensor) -> tuple[Windows, tf.Tensor]:
+        """The windows of strings (B,), and the number of their tokens with the end (B,)."""
+        ids = with_end(self.tokenizer.encode(clean(text)))
+        lengths = lengths_of(ids)
+        return self.windows(ids, tf.zeros_like(lengths)), lengths
+
+    def windows_of_rests(self, prompt: tf.Tensor, rest: tf.Tensor) -> tuple[Windows, tf.Tensor]:
+        """The same of the rests (B,) of prompts (B,)."""
+        prompts, rests, _ = self.read_pairs(prompt, rest)
+        windows = self.windows(tf.concat([prompts, rests], axis=1), lengths_of(prompts))
+        return windows, lengths_of(rests)
+
+    def windows(self, ids: tf.RaggedTensor, scored_from: tf.Tensor) -> Windows:
+        """Windows of `max_source_length` ids in which each id from an index on counts once.
+
+        Each is half a window after the one before, so that every id but the first ones is predicted
+        from at least half a window.
+
+        Args:
+            ids: int32 (B, None).
+            scored_from: int32 (B,).
+        """
+        size, stride = self.max_source_length, max(1, self.max_source_length // 2)
+        lengths = lengths_of(ids)
         counts = 1 + tf.maximum(0, -(-(lengths - size) // stride))  # windows of each text
-        texts = tf.repeat(tf.range(tf.size(counts)), counts)
+        text = tf.repeat(tf.range(tf.size(counts)), counts)
         number = tf.ragged.range(counts).flat_values
-        begin = tf.cast(ids.row_starts(), tf.int32)
-        starts, limit = number * stride, tf.gather(lengths, texts)
-        first = tf.gather(begin, texts)
-        places = tf.ragged.range(first + starts, first + tf.minimum(starts + size, limit))
-        windows = tf.gather(ids.flat_values, places)
-        before = tf.gather(ids.flat_values, tf.maximum(first + starts - 1, 0))
-        before = tf.where(number > 0, before, BOS_ID)
-        scored_from = tf.where(number > 0, size - stride, 0)
+        start = number * stride
+        length = tf.minimum(size, tf.gather(lengths, text) - start)
+        context = tf.where(number > 0, size - stride, 0)
+        context = tf.maximum(context, tf.gather(scored_from, text) - start)
+        counted = context < length
+        text, number, start, length, context = (
+            tf.boolean_mask(field, counted) for field in (text, number, start, length, context)
+        )
+        first = tf.gather(tf.cast(ids.row_starts(), tf.int32), text) + start
+        before = tf.gather(ids.flat_values, tf.maximum(first - 1, 0))
+        places = tf.ragged.range(first, first + length)
+        of_windows = places.with_flat_values(tf.gather(ids.flat_values, places.flat_values))
+        return Windows(text, tf.where(number > 0, before, BOS_ID), of_windows, context)
+
+    def score_windows(self, before: tf.Tensor, ids: tf.Tensor, scored_from: tf.Tensor) -> tf.Tensor:
+        """The log-probabilities of windows, ids (R, L), float64 (R,)."""
+        return log_probabilities(self.model, before, ids, scored_from)
+
+    def score_text(self, text: tf.Tensor) -> Outputs:
+        """Strings (B,) to `log_probability`, float32 (B,), and `tokens`, int32 (B,)."""
+        windows, lengths = self.windows_of_texts(text)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            inputs = (tf.gather(before, rows), tf.gather(windows, rows).to_tensor(PAD_ID))
-            return (log_probabilities(self.model, *inputs, tf.gather(scored_from, rows)),)
+            before, scored_from = (
+                tf.gather(field, rows) for field in (windows.before, windows.scored_from)
+            )
+            return (self.score_windows(before, rows_of(windows.ids, rows), scored_from),)
 
-        window_lengths = tf.cast(windows.row_lengths(), tf.int32)
-        nothing = tf.zeros(tf.shape(texts), tf.float64)
-        (totals,) = run_in_micro_batches(run, window_lengths, self._max_rows, (nothing,))
-        total = tf.math.unsorted_segment_sum(totals, texts, tf.size(counts))
+        nothing = tf.zeros(tf.shape(windows.text), tf.float64)
+        (totals,) = self.in_micro_batches(run, lengths_of(windows.ids), (nothing,))
+        total = tf.math.unsorted_segment_sum(totals, windows.text, tf.size(lengths))
         return {"log_probability": tf.cast(total, tf.float32), "tokens": lengths}
-
-    def _cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """The last `max_source_length` ids with the end token, and whether ids were cut (B,)."""
-        room = self._max_source_length - 1
-        end = tf.fill(tf.stack([ids.nrows(), 1]), EOS_ID)
-        return tf.concat([ids[:, -room:] if room else ids[:, :0], end], axis=1), (
-            ids.row_lengths() > room
-        )

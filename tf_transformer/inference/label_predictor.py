@@ -10,7 +10,6 @@ from keras import ops
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.inference.encoder_graph import Outputs
 from tf_transformer.inference.encoder_predictor import EncoderPredictor
 from tf_transformer.inference.predictor import (
     PairScore,
@@ -20,9 +19,10 @@ from tf_transformer.inference.predictor import (
     as_texts,
     no_progress,
 )
+from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.models.encoder_only import Classifier
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
-from tf_transformer.text.tokenizer import Tokenizer
 
 SMALLEST = 1e-38  # probability, so that every score is finite
 THRESHOLD = 0.5  # a label of several is predicted above this probability
@@ -38,33 +38,36 @@ class LabelPredictor(EncoderPredictor):
 
     Args:
         model: a built `Classifier`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches; `num_hypotheses` is the number of labels of an n-best list.
 
     Example:
-        >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
-        >>> model = Classifier(tokenizer.vocabulary_size, ["de", "en"])
+        >>> from tf_transformer.text.tokenizer import Tokenizer
+        >>> codec = Codec(Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300))
+        >>> model = Classifier(codec.size("text"), ["de", "en"])
         >>> model.build()
-        >>> LabelPredictor(model, tokenizer, DecodeConfig()).probabilities(["a house"]).shape
+        >>> LabelPredictor(model, codec, DecodeConfig()).probabilities(["a house"]).shape
         (1, 2)
     """
 
-    def __init__(self, model: Classifier, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
-        self.inputs = ("text", "text_pair")[: model.texts]
+    no_prefixes = "a label has no prefix; leave out --prefixes."
 
-    def encode(self, text: str) -> list[int]:
-        """Ids of a text, or of the two texts of a pair; each ends with the end-of-sentence id.
+    def __init__(self, model: Classifier, codec: Codec, config: DecodeConfig):
+        self.inputs = ("text", "text_pair")[: model.texts]
+        super().__init__(model, codec, config)
+
+    def columns(self, texts: list[str]) -> list[list[str]]:
+        """The texts, or the first and the second texts of pairs.
 
         Raises:
             InputError: for a pair without a tab.
         """
         if self.model.texts == 1:
-            return self.tokenizer.encode(text)
-        first, tab, second = text.partition("\t")
-        if not tab:
-            raise InputError(f"expected two texts separated by a tab, got {text!r}.")
-        return self.tokenizer.encode(first) + self.tokenizer.encode(second)
+            return [texts]
+        for text in texts:
+            if "\t" not in text:
+                raise InputError(f"expected two texts separated by a tab, got {text!r}.")
+        return _halves(texts)
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
         """Ids (B, S) to `label` and `score` (B,) and `probabilities` (B, C)."""
@@ -89,27 +92,14 @@ class LabelPredictor(EncoderPredictor):
 
     def probabilities(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
         """The probability of each label for each text, float32 (N, C)."""
-        texts = as_texts(texts)
-        rows, _ = self._cut(map(self.encode, texts))
+        rows, _ = self.encode(self.columns(as_texts(texts)))
         return self.arrays(rows, progress)["probabilities"]
 
-    def n_best(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str] | None = None,
-        progress: Progress = no_progress,
+    def _n_best(
+        self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
-        """The `config.num_hypotheses` likeliest labels of each text, best first.
-
-        With several labels per text, the list has one item, the prediction.
-
-        Raises:
-            InputError: for prefixes, which labels do not have, and pairs without a tab.
-        """
-        if prefixes is not None:
-            raise InputError("a label has no prefix; leave out --prefixes.")
-        texts = as_texts(texts)
-        rows, cut = self._cut(map(self.encode, texts))
+        """The likeliest labels; with several labels per text one item, the prediction."""
+        rows, cut = self.encode(self.columns(texts))
         found = self.arrays(rows, progress)
         if self.model.separator:
             pairs = zip(found["label"], found["score"], cut, strict=True)
@@ -125,21 +115,12 @@ class LabelPredictor(EncoderPredictor):
             result.append([Prediction(labels[i], _log(p[i]), cut=is_cut) for i in order])
         return result
 
-    def score(
-        self,
-        texts: Sequence[str],
-        predictions: Sequence[str],
-        progress: Progress = no_progress,
+    def _scores(
+        self, texts: list[str], predictions: list[str], progress: Progress
     ) -> list[PairScore]:
-        """The log-probability of a given label, or of the given labels and no others.
-
-        Raises:
-            InputError: for a label that the model does not have.
-        """
-        texts = as_texts(texts)
-        predictions = as_texts(predictions, "predictions", texts)
+        """The log-probability of a given label, or of the given labels and no others."""
         targets = np.array([self.target(label) for label in predictions]).reshape(len(texts), -1)
-        rows, cut = self._cut(map(self.encode, texts))
+        rows, cut = self.encode(self.columns(texts))
         p = self.arrays(rows, progress)["probabilities"]
         if self.model.separator:
             totals = [sum(map(_log, row)) for row in np.where(targets, p, 1 - p)]
@@ -159,13 +140,12 @@ class LabelPredictor(EncoderPredictor):
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
         """The signature of the SavedModel, with inputs made from `texts` and its outputs."""
         texts = as_texts(texts)
-        pairs = self.model.texts == 2
-        columns = [text.partition("\t")[::2] if pairs else [text] for text in texts]
-        rows, cut = self._cut(self.encode("\t".join(column)) for column in columns)
+        columns = [texts] if self.model.texts == 1 else _halves(texts)
+        rows, cut = self.encode(columns)
         found = self.arrays(rows)
         return {
             "serving_default": SignatureCase(
-                dict(zip(self.inputs, map(list, zip(*columns, strict=True)), strict=True)),
+                dict(zip(self.inputs, columns, strict=True)),
                 {
                     "label": list(map(_text, found["label"])),
                     "score": found["score"].tolist(),
@@ -202,6 +182,12 @@ def names_in(label: str, separator: str) -> list[str]:
     """The names that a label of a file holds, as `comparable` texts."""
     names = label.split(separator) if separator else [label]
     return list(filter(None, map(_comparable, names)))
+
+
+def _halves(texts: Sequence[str]) -> list[list[str]]:
+    """The parts of texts before and after their first tabs."""
+    pairs = [text.partition("\t") for text in texts]
+    return [[first for first, _, _ in pairs], [second for _, _, second in pairs]]
 
 
 def _log(p: float) -> float:

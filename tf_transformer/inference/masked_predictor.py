@@ -9,8 +9,7 @@ from keras import ops
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import pad
-from tf_transformer.inference.encoder_graph import Outputs
+from tf_transformer.inference.batch_predictor import IDS, Traced, pad
 from tf_transformer.inference.encoder_predictor import EncoderPredictor
 from tf_transformer.inference.predictor import (
     PairScore,
@@ -20,11 +19,13 @@ from tf_transformer.inference.predictor import (
     as_texts,
     no_progress,
 )
+from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.inference.word_numbers import WordNumbers
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.encoder_only import MaskedLanguageModel
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.sequences import token_counts
 from tf_transformer.text.special_ids import PAD_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 
 class Restored(NamedTuple):
@@ -46,17 +47,16 @@ class MaskedPredictor(EncoderPredictor):
 
     Args:
         model: a built `MaskedLanguageModel`.
-        tokenizer: its tokenizer.
+        codec: its tokenizer.
         config: the sizes of batches, and how long texts may be.
     """
 
-    def __init__(self, model: MaskedLanguageModel, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
-        self._words = WordNumbers(tokenizer)
-        ids = tf.TensorSpec((None, None), tf.int32)
-        self._fill = tf.function(
-            own_settings()(self._restore), input_signature=[ids, ids], autograph=False
-        )
+    no_prefixes = "masked words are restored all at once; leave out --prefixes."
+
+    def __init__(self, model: MaskedLanguageModel, codec: Codec, config: DecodeConfig):
+        super().__init__(model, codec, config)
+        self._words = WordNumbers(codec["text"])
+        self._fill = Traced(own_settings()(self._restore), IDS, IDS)
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
         """Ids (B, S) to `vector` (B, D)."""
@@ -65,7 +65,7 @@ class MaskedPredictor(EncoderPredictor):
     def restore(self, texts: Sequence[str], progress: Progress = no_progress) -> list[Restored]:
         """Each text with its masked words filled in."""
         texts = as_texts(texts)
-        rows, cut = self._cut(map(self.encode, texts))
+        rows, cut = self.encode([texts])
         result = [Restored("", 0.0, 0, 0, False)] * len(rows)
 
         def run(indices: list[int]):
@@ -74,40 +74,25 @@ class MaskedPredictor(EncoderPredictor):
 
         lengths = [len(row) for row in rows]
         for indices, found in self._in_parallel(run, self._batches(lengths)):
-            for i, ids, *numbers in zip(indices, *map(np.asarray, found), strict=True):
+            for i, text, *numbers in zip(indices, *map(np.asarray, found), strict=True):
                 log_probability, correct, masked = map(float, numbers)
-                text = self.tokenizer.decode(ids[: len(rows[i])])
-                result[i] = Restored(text, log_probability, int(correct), int(masked), cut[i])
+                result[i] = Restored(
+                    text.decode("utf-8"), log_probability, int(correct), int(masked), cut[i]
+                )
             progress(len(indices), sum(lengths[i] for i in indices))
         return result
 
-    def n_best(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str] | None = None,
-        progress: Progress = no_progress,
+    def _n_best(
+        self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
-        """A list of one prediction for each text.
-
-        Raises:
-            InputError: for prefixes.
-        """
-        if prefixes is not None:
-            raise InputError("masked words are restored all at once; leave out --prefixes.")
+        """A list of one prediction for each text."""
         found = self.restore(texts, progress)
         return [[Prediction(x.text, x.log_probability, cut=x.truncated)] for x in found]
 
-    def score(
-        self,
-        texts: Sequence[str],
-        predictions: Sequence[str],
-        progress: Progress = no_progress,
+    def _scores(
+        self, texts: list[str], predictions: list[str], progress: Progress
     ) -> list[PairScore]:
-        """Not possible.
-
-        Raises:
-            InputError: always.
-        """
+        """Not possible."""
         raise InputError(
             "a masked language model has no score of another text; --scores_output has the scores "
             "of the texts themselves."
@@ -116,20 +101,22 @@ class MaskedPredictor(EncoderPredictor):
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
         """The signature of the SavedModel, with `texts` and their vectors."""
         texts = as_texts(texts)
-        rows, cut = self._cut(map(self.encode, texts))
+        rows, cut = self.encode([texts])
         vectors = self.arrays(rows)["vector"].tolist()
         outputs = {"vector": vectors, "truncated": cut}
         return {"serving_default": SignatureCase({"text": list(texts)}, outputs)}
 
     def _restore(self, ids: tf.Tensor, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Restored ids (B, S); log-probability, right and masked ids of each row (B,)."""
+        """Restored strings; log-probability, right and masked ids of each row (B,)."""
         inputs, labels = self.model.masking(ids, words, training=False)
         log_p = ops.log_softmax(ops.cast(self.model(inputs), "float32"), axis=-1)  # (B, S, V)
         best = ops.argmax(log_p, axis=-1)
         masked = ops.not_equal(labels, PAD_ID)
         of_labels = tf.gather(log_p, labels, batch_dims=2)
+        restored = ops.where(masked, ops.cast(best, "int32"), ids)
+        in_graph = self._graph.codec["text"]
         return (
-            ops.where(masked, ops.cast(best, "int32"), ids),
+            in_graph.decode(in_graph.text_ids(restored, token_counts(ids))),
             ops.sum(ops.where(masked, of_labels, 0.0), axis=1),
             ops.sum(ops.cast(ops.logical_and(masked, best == labels), "float32"), axis=1),
             ops.sum(ops.cast(masked, "float32"), axis=1),

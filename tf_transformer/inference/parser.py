@@ -1,30 +1,59 @@
 """Constituency parsing: sentences in, trees out."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import SPECIAL_IDS
-from tf_transformer.inference.predictor import Prediction, Progress, SignatureCase, no_progress
+from tf_transformer.inference.predictor import SignatureCase
 from tf_transformer.inference.search import Search
-from tf_transformer.inference.text_graph import ServingGraph
+from tf_transformer.inference.search_graph import SearchGraph
+from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.translator import build_model
 from tf_transformer.parsing.grammar import TreeGrammar
 from tf_transformer.parsing.linearization import WORD_PIECE, Actions, linearize
-from tf_transformer.parsing.restore import restore, restore_in_graph
+from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import clean, parse
-from tf_transformer.parsing.words import normalize, normalize_in_graph
+from tf_transformer.parsing.words import normalize
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import load_model
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
+
+
+class ParserGraph(SearchGraph):
+    """A parser on string tensors: sentences to trees. Python alone scores given trees."""
+
+    def __init__(self, search: Search, codec: Codec, *options: Any):
+        super().__init__(search, codec, *options)
+        self._actions = Actions.of(codec["target"])
+
+    def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        return super().encode(normalize(text))
+
+    def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
+        rows, count = tf.unstack(tf.shape(hypotheses.lengths))
+        words = tf.strings.split(normalize(text), " ").to_tensor("")
+        trees = restore(
+            tf.reshape(hypotheses.ids, (rows * count, -1)),
+            tf.repeat(words, count, axis=0),
+            self._actions,
+        )
+        exists = (hypotheses.lengths > 0) | (tf.range(count) == 0)
+        return tf.where(exists, tf.reshape(trees, (rows, count)), "")
+
+    def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        endpoints = super().endpoints()
+        del endpoints["score"]
+        return endpoints
 
 
 class Parser(TextPredictor):
@@ -35,7 +64,7 @@ class Parser(TextPredictor):
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer, with the actions of trees.
+        codec: its tokenizer, with the actions of trees.
         config: how to search.
         grammar: whether the search finds valid trees only; without it, output is repaired.
 
@@ -47,15 +76,17 @@ class Parser(TextPredictor):
         parser(["The dog barks ."])[0].text
     """
 
+    graph_type = ParserGraph
+    no_prefixes = "trees have no prefixes: leave out --prefixes."  # half a tree is none
     output = "tree"
 
     def __init__(
-        self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig, grammar: bool = True
+        self, model: keras.Model, codec: Codec, config: DecodeConfig, grammar: bool = True
     ):
         self.own_options = {"grammar": grammar}
-        self.actions = Actions.of(tokenizer)
+        self.actions = Actions.of(codec["target"])
         self.symbols = {*SPECIAL_IDS, *self.actions.symbols}
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
 
     @classmethod
     def from_run(
@@ -70,69 +101,23 @@ class Parser(TextPredictor):
         loaded = load_model(run_dir, build_model, **decode_options)
         return cls(*loaded, task.grammar).with_dtype(dtype)
 
-    def encode(self, text: str) -> list[int]:
-        return self.tokenizer.encode(normalize(text))
-
-    def encode_target(self, text: str) -> list[int]:
-        return encode_tree(text, self.tokenizer, self.actions)
-
-    def decode(self, ids: Sequence[int], text: str) -> str:
-        return restore(ids, normalize(text).split(), self.actions)
-
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         grammar = TreeGrammar(self.actions) if self.own_options["grammar"] else None
         return Search(self.model, config, self.excluded_ids, static_shapes, grammar)
 
-    def graph(self, jit_compile: bool) -> ServingGraph:
-        search = self.search(self.config, static_shapes=jit_compile)
-        length = self.max_source_length
-        return _ParserGraph(search, self.tokenizer, length, jit_compile, self.output)
-
-    def n_best(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str] | None = None,
-        progress: Progress = no_progress,
-    ) -> list[list[Prediction]]:
-        """As that of `TextPredictor`, without prefixes: half a tree is none.
-
-        Raises:
-            InputError: for prefixes.
-        """
-        if prefixes is not None:
-            raise InputError("trees have no prefixes: leave out --prefixes.")
-        return super().n_best(texts, progress=progress)
+    def _pairs(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
+        """Ids of sentences and of the actions of trees, which Python reads."""
+        sources, _, cut = super()._pairs(texts, [""] * len(texts))
+        trees = [encode_tree(text, self.codec["target"], self.actions) for text in predictions]
+        longest = self.max_source_length
+        targets = [np.array([*ids[:-1][: longest - 1], EOS_ID], np.int32) for ids in trees]
+        return sources, targets, [a or len(b) > longest for a, b in zip(cut, trees, strict=True)]
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
         cases = super().signatures(texts)
         return {name: case for name, case in cases.items() if name != "score"}
-
-
-class _ParserGraph(ServingGraph):
-    """A parser as one graph: sentences to trees. Given trees are scored in Python only."""
-
-    def __init__(self, search: Search, tokenizer: Tokenizer, *options: Any):
-        super().__init__(search, tokenizer, *options)
-        self._actions = Actions.of(tokenizer)
-
-    def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
-        return super().encode(normalize_in_graph(text))
-
-    def decode(self, found: Hypotheses, text: tf.Tensor) -> tf.Tensor:
-        rows, hypotheses = tf.unstack(tf.shape(found.lengths))
-        words = tf.strings.split(normalize_in_graph(text), " ").to_tensor("")
-        trees = restore_in_graph(
-            tf.reshape(found.ids, (rows * hypotheses, -1)),
-            tf.repeat(words, hypotheses, axis=0),
-            self._actions,
-        )
-        exists = (found.lengths > 0) | (tf.range(hypotheses) == 0)
-        return tf.where(exists, tf.reshape(trees, (rows, hypotheses)), "")
-
-    def endpoints(self):
-        endpoints = super().endpoints()
-        del endpoints["score"]
-        return endpoints
 
 
 def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:

@@ -8,72 +8,63 @@ from typing import Any, NamedTuple, Protocol
 import keras
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import Codec
 
 Progress = Callable[[int, int], object]
 """progress(inputs newly done, tokens predicted for them)."""
 
 
-class _ScoredText(NamedTuple):
-    text: str
-    score: float
-
-
-class Prediction(_ScoredText):
+class Prediction(NamedTuple):
     """A predicted text and its score: log-probability over length penalty.
 
-    Attributes:
-        text: the predicted text.
-        score: its score.
-        cut: whether the input was longer than `max_source_length` and was cut.
-        at_limit: whether the best prediction for the input reached its length limit.
-        truncated: whether one of both holds; an export does not tell which one.
-
-    The tuple has two items, text and score.
+    Example:
+        >>> prediction = Prediction("eins", -0.5, at_limit=True)
+        >>> prediction.text, prediction.truncated
+        ('eins', True)
     """
 
-    cut: bool = False
-    at_limit: bool = False
-    truncated: bool = False
-
-    def __new__(
-        cls,
-        text: str,
-        score: float,
-        truncated: bool = False,
-        *,
-        cut: bool = False,
-        at_limit: bool = False,
-    ) -> "Prediction":
-        prediction = super().__new__(cls, text, score)
-        prediction.cut, prediction.at_limit = cut, at_limit
-        prediction.truncated = truncated or cut or at_limit
-        return prediction
-
-
-class _Scores(NamedTuple):
+    text: str
     score: float
-    log_probability: float
+    cut: bool = False  # whether the input was longer than `max_source_length`
+    at_limit: bool = False  # whether the best prediction for the input reached its length limit
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the input was cut, or the best prediction for it has no end."""
+        return self.cut or self.at_limit
 
 
-class PairScore(_Scores):
-    """The model's score of a given text: log-probability over length penalty, and without.
+class PairScore(NamedTuple):
+    """The model's score of a given text."""
 
-    Attributes:
-        score: the score.
-        log_probability: the sum of the log-probabilities of its tokens.
-        cut: whether one of the two texts was longer than `max_source_length` and was cut. Not an
-            item of the tuple, which has two.
+    score: float  # log-probability over length penalty
+    log_probability: float  # sum over the tokens of the text, nats
+    cut: bool = False  # whether one of the two texts was longer than `max_source_length`
+
+
+def predictions_of(
+    texts: Iterable[bytes | str], scores: Iterable[float], cut: bool, at_limit: bool
+) -> list[Prediction]:
+    """The predictions for one text, best first, without those that fill its row up.
+
+    Args:
+        texts: of a row; "" where a search found no more.
+        scores: of these; `NEG_INF` where a search found no more.
+        cut: whether the text was cut.
+        at_limit: whether the best prediction reached its length limit.
     """
+    return [
+        Prediction(_decoded(text), float(score), bool(cut), bool(at_limit))
+        for place, (text, score) in enumerate(zip(texts, scores, strict=True))
+        if score != NEG_INF or place == 0
+    ]
 
-    cut: bool = False
 
-    def __new__(cls, score: float, log_probability: float, cut: bool = False) -> "PairScore":
-        scores = super().__new__(cls, score, log_probability)
-        scores.cut = cut
-        return scores
+def _decoded(text: bytes | str) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
 class SignatureCase(NamedTuple):
@@ -153,17 +144,17 @@ def no_progress(inputs: int, tokens: int) -> None:
 
 
 class Predictor(Protocol):
-    """A tokenizer, a model and a search: `Translator` is one.
+    """A codec, a model and a search: `Translator` is one.
 
     Attributes:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: options of the search.
         max_source_length: longest input in tokens; longer inputs are cut.
     """
 
     model: keras.Model
-    tokenizer: Tokenizer
+    codec: Codec
     config: DecodeConfig
     max_source_length: int
 

@@ -6,14 +6,14 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
-from tf_transformer.inference.predictor import PairScore, Prediction, as_texts
+from tf_transformer.inference.predictor import PairScore, Prediction, as_texts, predictions_of
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.text.normalization import well_formed
+from tf_transformer.text.graph_tokenizer import as_strings
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")
 SIGNATURES = ("serving_default", "n_best", "score")
@@ -72,39 +72,36 @@ class SavedTranslator:
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """Translates `texts`; item n of the result is the translation of item n."""
         texts = as_texts(texts)
-        found = self._call("serving_default", text=texts)
-        return list(map(_prediction, found["translation"], found["score"], found["truncated"]))
+        outputs = self._call("serving_default", text=texts)
+        best = outputs["translation"][:, None], outputs["score"][:, None]
+        return [row[0] for row in map(predictions_of, *best, *_flags(outputs))]
 
     def n_best(self, texts: Sequence[str]) -> list[list[Prediction]]:
         """The translations of each text that the search found, best first, at least one."""
         texts = as_texts(texts)
-        found = self._call("n_best", text=texts)
-        rows = zip(found["translations"], found["scores"], found["truncated"], strict=True)
-        return [
-            [
-                _prediction(text, score, truncated)
-                for place, (text, score) in enumerate(zip(texts, scores, strict=True))
-                if score != NEG_INF or place == 0
-            ]
-            for texts, scores, truncated in rows
-        ]
+        outputs = self._call("n_best", text=texts)
+        n_best = outputs["translations"], outputs["scores"]
+        return list(map(predictions_of, *n_best, *_flags(outputs)))
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
         """The model's score of each of `translations` as a translation of its text."""
         texts = as_texts(texts)
         translations = as_texts(translations, "translations", texts)
-        found = self._call("score", source=texts, target=translations)
-        pairs = zip(found["score"], found["log_probability"], found["truncated"], strict=True)
+        outputs = self._call("score", source=texts, target=translations)
+        pairs = zip(outputs["score"], outputs["log_probability"], outputs["truncated"], strict=True)
         return [PairScore(float(score), float(total), bool(cut)) for score, total, cut in pairs]
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
-        inputs = {
-            name: tf.constant([well_formed(text).encode() for text in strings], tf.string)
-            for name, strings in texts.items()
-        }
-        found = self._model.signatures[signature](**inputs)
-        return {name: output.numpy() for name, output in found.items()}
+        inputs = {name: as_strings(strings) for name, strings in texts.items()}
+        outputs = self._model.signatures[signature](**inputs)
+        return {name: output.numpy() for name, output in outputs.items()}
 
 
-def _prediction(text: bytes, score: float, truncated: bool) -> Prediction:
-    return Prediction(text.decode("utf-8", "replace"), float(score), bool(truncated))
+def _flags(outputs: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Whether texts were cut, and whether their translations reached the limit.
+
+    Exports of earlier versions do not tell which of both; texts that were cut have no `at_limit`.
+    """
+    truncated = outputs["truncated"]
+    cut = outputs.get("cut", np.zeros_like(truncated))
+    return cut, truncated & ~cut

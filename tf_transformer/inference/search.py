@@ -14,6 +14,7 @@ from tf_transformer.decoding import (
     Hypotheses,
     Sampling,
     SpecialIds,
+    StepOptions,
     StepState,
     beam_search,
     greedy_search,
@@ -22,7 +23,6 @@ from tf_transformer.decoding import (
 )
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.thresholds import INITIAL_CAPACITY_DIVISOR
-from tf_transformer.models.incremental_decoder import coverage_penalty
 from tf_transformer.text.sequences import shift_right, token_counts
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
@@ -52,23 +52,18 @@ class ModelStep(Protocol):
     def __call__(self, ids, state: StepState, index) -> tuple[Any, StepState]:
         """The logits of the next tokens, and the new state."""
 
+    def bonus(self, state: StepState) -> tf.Tensor:
+        """The coverage penalty (B, W) of hypotheses that end; for `coverage_penalty` only."""
+
 
 class SearchModel(Protocol):
     """A model that can be searched: `Transformer` is one.
 
     Attributes:
         vocabulary_size: V.
-        output_embedding: the `TokenEmbedding` whose `projection` makes logits.
-        shortest_source: the fewest tokens of a source, with the end token, that has predictions.
-            The search spends one step on shorter ones.
-        absorbable_length: the most tokens of a single source for which `step_function` is called
-            with `absorb_memory`; 0: never.
     """
 
     vocabulary_size: int
-    output_embedding: Any
-    shortest_source: int
-    absorbable_length: int
 
     def max_target_length(self, source_length):
         """The most tokens that can be predicted for sources of this length; None: any number.
@@ -77,14 +72,12 @@ class SearchModel(Protocol):
             source_length: int or int tensor, tokens with the end token, at least 1.
         """
 
-    def step_function(self, source, beam_size: int, max_length, **options: Any) -> ModelStep:
-        """The step function for sources (B, S) and at most `max_length` steps.
+    def step_function(self, source: tf.Tensor, options: StepOptions) -> ModelStep:
+        """The step function for sources (B, S).
 
         Args:
             source: int32 tensor (B, S), each row ending with the end id, then padding.
-            beam_size: hypotheses per source, W.
-            max_length: the largest number of steps.
-            **options: those of `IncrementalDecoder`, as keywords.
+            options: sizes of the search.
         """
 
 
@@ -99,17 +92,15 @@ class Search:
         static_shapes: whether every tensor keeps its shape from step to step, as XLA needs it.
         grammar: the tokens that may follow others, with the method `facts`, from sources (B, S) and
             limits (B,) to the facts of each sentence; None: all may.
-        absorb_memory: whether the source is a single one of at most `model.absorbable_length`
-            tokens; None: not known before the graph runs, so it holds a search for both cases.
         word_starts: ids of the pieces that begin a word; see `Constraints.prefix`.
+        shortest_source: the fewest tokens of a source, with the end token, that has predictions: 2
+            where an empty text has an empty translation, 1 where an empty prompt is continued.
 
     Call arguments:
         source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
-            end id alone, or of padding, cost one step (see `SearchModel.shortest_source`).
+            end id alone, or of padding, cost one step (see `shortest_source`).
         prefix: int32 tensor (B, P), the first ids of each translation, then padding; P may be 0.
             The start id stands for any of `word_starts`. Cut where the model's positions end.
-        output_projection: `TokenEmbedding.projection` of the output embedding, (D, V), if the
-            caller has it; else each call computes it.
 
     Returns:
         `Hypotheses`, `config.num_hypotheses` per sentence.
@@ -120,20 +111,15 @@ class Search:
     excluded: tuple[int, ...] = ()
     static_shapes: bool = False
     grammar: Any = None
-    absorb_memory: bool | None = None
     word_starts: tuple[int, ...] = ()
+    shortest_source: int = 2
 
     @own_settings()
-    def __call__(
-        self,
-        source: tf.Tensor,
-        prefix: tf.Tensor | None = None,
-        output_projection: tf.Tensor | None = None,
-    ) -> Hypotheses:
+    def __call__(self, source: tf.Tensor, prefix: tf.Tensor | None = None) -> Hypotheses:
         config, model = self.config, self.model
         lengths = token_counts(source)
         limits = max_target_lengths(lengths, config, model.max_target_length(lengths))
-        limits = ops.where(lengths >= model.shortest_source, limits, 1)
+        limits = ops.where(lengths >= self.shortest_source, limits, 1)
         longest = model.max_target_length(1)  # for any source
         max_length = max_target_lengths(ops.shape(source)[1], config, longest)
         if prefix is not None:  # the prefix and at least one token more
@@ -152,46 +138,27 @@ class Search:
             facts=None if self.grammar is None else self.grammar.facts(source, limits),
         )
 
-        def run(absorb_memory: bool) -> Hypotheses:
-            return self._run(
-                source, limits, max_length, constraints, absorb_memory, output_projection
-            )
-
         with kernels.use(kernels.for_xla() if self.static_shapes else kernels.current()):
-            if not (kernels.current().absorbs_memory and model.absorbable_length):
-                return run(absorb_memory=False)
-            if self.absorb_memory is not None:
-                return run(self.absorb_memory)
-            rows, length = ops.shape(source)
-            is_short = ops.less_equal(length, model.absorbable_length)
-            is_single_and_short = ops.logical_and(ops.equal(rows, 1), is_short)
-            return ops.cond(is_single_and_short, lambda: run(True), lambda: run(False))
+            return self._run(source, limits, max_length, constraints)
 
     def _run(
         self,
-        source,
-        limits,
-        max_length,
+        source: tf.Tensor,
+        limits: tf.Tensor,
+        max_length: tf.Tensor,
         constraints: Constraints,
-        absorb_memory: bool,
-        output_projection,
     ) -> Hypotheses:
         config = self.config
         rows = config.num_hypotheses if config.sampling else config.beam_size
-        step = self.model.step_function(
-            *(source, rows, max_length),
-            static_shapes=self.static_shapes,
-            track_coverage=config.coverage_penalty > 0,
-            absorb_memory=absorb_memory,
-            capacity=(max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR,
-            output_projection=output_projection,
-        )
+        capacity = (max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR
+        sizes = StepOptions(rows, max_length, self.static_shapes, capacity, config.coverage_penalty)
+        step = self.model.step_function(source, sizes)
         common = (step, step.start, limits, max_length, SPECIAL)
         options: dict[str, Any] = {
             "alpha": config.length_penalty,
             "constraints": constraints,
             # A graph with a known batch size cannot change it.
-            "drop_finished": not (self.static_shapes or absorb_memory) and source.shape[0] is None,
+            "drop_finished": not self.static_shapes and source.shape[0] is None,
             "cache_schedule": step.cache_schedule,
         }
         if config.sampling:
@@ -204,12 +171,9 @@ class Search:
             *common,
             beam_size=rows,
             num_hypotheses=config.num_hypotheses,
-            bonus=self._coverage if config.coverage_penalty else None,
+            bonus=step.bonus if config.coverage_penalty else None,
             **options,
         )
-
-    def _coverage(self, state: StepState) -> tf.Tensor:
-        return coverage_penalty(state, self.config.coverage_penalty)
 
 
 @own_settings()

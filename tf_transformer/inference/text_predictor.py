@@ -1,8 +1,7 @@
-"""Texts in, texts out: a tokenizer, a model and a search in one."""
+"""Texts in, texts out: a codec, a model and a search in one."""
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 import keras
@@ -10,40 +9,48 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import BatchAttention, BatchPredictor, pad
+from tf_transformer.inference.batch_predictor import (
+    IDS,
+    STRINGS,
+    BatchAttention,
+    BatchPredictor,
+    Traced,
+    pad,
+    rows_in,
+)
 from tf_transformer.inference.predictor import (
     PairScore,
     Prediction,
     Progress,
     SignatureCase,
     as_texts,
-    no_progress,
+    predictions_of,
 )
-from tf_transformer.inference.search import Search, score_pairs, with_spare_hypotheses
-from tf_transformer.inference.text_graph import ServingGraph, write_saved_model
+from tf_transformer.inference.search import Search
+from tf_transformer.inference.search_graph import Inputs, Predictions, SearchGraph
+from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.machine.heap import total_memory
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.text.normalization import clean, has_letters, is_blank
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.special_ids import PAD_ID, UNK_ID
 
 
 class TextPredictor(BatchPredictor):
     """Predicts a text for each text by a search; `Translator` is one.
 
-    A subclass may override `encode`, `encode_target`, `decode`, `search`, `graph`, and for other
-    models `attention_batches`. Encoding and decoding have counterparts on tensors in
-    `ServingGraph`, which give equal results.
+    Texts are encoded, searched and decoded by a `SearchGraph`, as in a SavedModel. A subclass may
+    override `search`, `graph`, and for other models `attention_batches`.
 
     Args:
         model: the built model.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: how to search.
 
     Attributes:
+        graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with the score 0.
 
@@ -51,124 +58,79 @@ class TextPredictor(BatchPredictor):
         InputError: when the configuration names a piece that the vocabulary does not have.
     """
 
+    graph_type: ClassVar[type[SearchGraph]] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodeConfig):
-        super().__init__(model, tokenizer, config)
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
+        super().__init__(model, codec, config)
         for name in ("top_k",) if config.sampling else ("beam_size",):
-            if (value := getattr(config, name)) > tokenizer.vocabulary_size:
+            if (value := getattr(config, name)) > codec.size("target"):
                 raise InputError(
-                    f"decode.{name} ({value:,}) must be at most the {tokenizer.vocabulary_size:,} "
+                    f"decode.{name} ({value:,}) must be at most the {codec.size('target'):,} "
                     "tokens of the vocabulary."
                 )
-        self.excluded_ids = tuple(tokenizer.piece_to_id(piece) for piece in config.excluded_tokens)
+        self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
-        ids = tf.TensorSpec((None, None), tf.int32)
-        search = self.search(with_spare_hypotheses(config))
-        self._searches = {
-            (is_single, inputs): tf.function(
-                replace(search, absorb_memory=is_single), [ids] * inputs, autograph=False
-            )
-            for is_single in (False, True)
-            for inputs in (1, 2)
-        }
-        self._score = tf.function(
-            lambda source, target: score_pairs(model, source, target, config.length_penalty),
-            input_signature=[ids, ids],
-            autograph=False,
-        )
+        self._graph = graph = self.graph(jit_compile=False)
+        self._reads = {count: Traced(graph.read, *[STRINGS] * count) for count in (1, 2)}
+        search = self._in_graph(graph.whole_search)
+        self._searches = {count: Traced(search, STRINGS, *[IDS] * count) for count in (1, 2)}
+        self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
+        self._score = Traced(graph.score_rows, IDS, IDS)
 
-    def use_one_graph(self) -> None:
-        """Traces one graph for batches of all sizes; a single sentence takes longer in it."""
-        for inputs in (1, 2):
-            self._searches[True, inputs] = self._searches[False, inputs]
-
-    def encode_target(self, text: str) -> list[int]:
-        """Ids of a given prediction, the end-of-sentence id last."""
-        return self.tokenizer.encode(text)
-
-    def encode_prefix(self, text: str, prefix: str) -> list[int]:
-        """Ids of the start of a prediction for a text, as `Search` takes them."""
-        return self.encode_target(prefix)[:-1] + [BOS_ID] * self.tokenizer.ends_in_space(prefix)
-
-    def decode(self, ids: Sequence[int], text: str) -> str:
-        """The text of predicted ids.
-
-        Args:
-            ids: ids (L,); those after the first end-of-sentence id do not count.
-            text: the text that they were predicted for.
-        """
-        return self.tokenizer.decode(ids)
+    def _in_graph(self, search: Search) -> Callable[..., Predictions]:
+        """The search as a function from strings (R,), their ids and maybe prefixes."""
+        return lambda text, *ids: self._graph.predictions(search(*ids), text)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search that `config` describes."""
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
-            word_starts=self.tokenizer.word_starts,
+            word_starts=self.codec["target"].word_starts,
+            shortest_source=self.graph_type.shortest_source,
         )
 
-    def graph(self, jit_compile: bool) -> ServingGraph:
+    def graph(self, jit_compile: bool) -> SearchGraph:
         """The graph that `save` writes."""
         search = self.search(self.config, static_shapes=jit_compile)
-        return ServingGraph(
-            search, self.tokenizer, self.max_source_length, jit_compile, self.output, self.copies
+        return self.graph_type(
+            search, self.codec, self.max_source_length, jit_compile, self.output, self.copies
         )
 
-    def n_best(
-        self,
-        texts: Sequence[str],
-        prefixes: Sequence[str] | None = None,
-        progress: Progress = no_progress,
+    def _n_best(
+        self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
-        """As a call, but all `config.num_hypotheses` predictions for each text, best first.
+        inputs = self._read(texts, prefixes)
+        ids, lengths, cut = rows_in(inputs.ids), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
+        text = inputs.text.numpy()
+        prefix_ids = rows_in(inputs.prefix) if _has_ids(inputs.prefix) else None
+        result = [
+            predictions_of([copy], [0.0], is_cut, at_limit=False)
+            for copy, is_cut in zip(inputs.copies.numpy(), cut, strict=True)
+        ]
 
-        Their texts differ if `config.distinct` is set. At least one, and fewer than
-        `config.num_hypotheses` when the search found fewer.
-        """
-        texts = as_texts(texts)
-        if prefixes is not None:
-            prefixes = as_texts(prefixes, "prefixes", texts)
-        rows, cut = self._cut(map(self.encode, texts))
-        prefix_rows = None
-        if prefixes is not None:
-            prefix_rows = list(map(self.encode_prefix, texts, prefixes))
-        result = [[Prediction("", 0.0, cut=is_cut)] for is_cut in cut]
-        shortest = self.model.shortest_source
-        lengths = [len(row) if len(row) >= shortest else 0 for row in rows]
-        for i, text in enumerate(texts):
-            if self._is_copied(text) and not (prefixes and prefixes[i]):
-                result[i], lengths[i] = [Prediction(clean(text), 0.0)], 0
+        def run(indices: list[int]) -> Predictions:
+            rows = [ids] if prefix_ids is None else [ids, prefix_ids]
+            return self._search(text[indices], *(pad([of[i] for i in indices]) for of in rows))
 
-        def run(indices: list[int]) -> tuple[list[list[Prediction]], int]:
-            inputs = [pad([rows[i] for i in indices])]
-            if prefix_rows is not None:
-                inputs.append(pad([prefix_rows[i] for i in indices]))
-            found = self._search(*inputs)
-            ids, counts, scores = map(np.asarray, (found.ids, found.lengths, found.scores))
-            predictions = [
-                self._predictions(texts[i], ids[row], counts[row], scores[row], cut[i])
-                for row, i in enumerate(indices)
-            ]
-            return predictions, int(counts[:, 0].sum())
-
-        for indices, (predictions, tokens) in self._in_parallel(run, self._batches(lengths)):
-            for i, each in zip(indices, predictions, strict=True):
-                result[i] = each
-            progress(len(indices), tokens)
+        for indices, batch in self._in_parallel(run, self._batches(lengths)):
+            for row, i in enumerate(indices):
+                result[i] = predictions_of(
+                    batch.texts[row], batch.scores[row], cut[i], batch.at_limit[row]
+                )
+            progress(len(indices), int(batch.tokens.sum()))
         return result
 
-    def _is_copied(self, text: str) -> bool:
-        is_text = not (is_blank(text) or has_letters(text))
-        return self.copies and is_text
+    def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
+        columns = [texts] if prefixes is None else [texts, prefixes]
+        return self._reads[len(columns)](*map(as_strings, columns))
 
-    def _search(self, source: np.ndarray, *prefix: np.ndarray) -> Hypotheses:
-        """Searches in a graph of which only the part for batches of this kind is traced."""
-        size, length = source.shape
-        self._require_memory(size, length)
-        is_single = size == 1 and length <= self.model.absorbable_length
-        return self._searches[is_single, 1 + len(prefix)](source, *prefix)
+    def _search(self, text: np.ndarray, ids: np.ndarray, *prefix: np.ndarray) -> Predictions:
+        self._require_memory(*ids.shape)
+        search = self._searches[1 + len(prefix)]
+        return Predictions(*map(np.asarray, search(tf.constant(text), ids, *prefix)))
 
     def _require_memory(self, rows: int, length: int) -> None:
         """Raises an `InputError` for a batch whose search needs more memory than there is.
@@ -180,7 +142,7 @@ class TextPredictor(BatchPredictor):
         longest = int(length * config.max_length_ratio) + config.max_extra_length
         longest = min(longest, 2 * length + 50)  # caches grow, and most searches end by then
         cached = width * min(longest, config.max_length or longest)
-        numbers = width * self.tokenizer.vocabulary_size
+        numbers = width * self.codec.size("target")
         if self.model.config.architecture == "transformer":
             per_token = 2 * decoder.num_key_value_heads * decoder.key_dim * decoder.num_layers
             numbers += cached * (per_token + decoder.num_heads * width)
@@ -193,26 +155,10 @@ class TextPredictor(BatchPredictor):
                 "decode.max_length or decode.batch_size."
             )
 
-    def score(
-        self,
-        texts: Sequence[str],
-        predictions: Sequence[str],
-        progress: Progress = no_progress,
+    def _scores(
+        self, texts: list[str], predictions: list[str], progress: Progress
     ) -> list[PairScore]:
-        """The model's score of each of `predictions` for its text.
-
-        For a prediction that a search without constraints found, this is the search's own
-        score, if the tokenizer splits the text as the search did. A pair of two empty or blank
-        texts has the score 0.
-
-        Args:
-            texts: the inputs.
-            predictions: one per text.
-            progress: called after each batch.
-        """
-        texts = as_texts(texts)
-        predictions = as_texts(predictions, "predictions", texts)
-        sources, targets, cut = self._cut_pairs(texts, predictions)
+        sources, targets, cut = self._pairs(texts, predictions)
         result = [PairScore(0.0, 0.0, is_cut) for is_cut in cut]
         for (indices, _, target), found in self._in_parallel(
             lambda batch: self._score(*batch[1:]), self._pair_batches(sources, targets)
@@ -247,41 +193,36 @@ class TextPredictor(BatchPredictor):
         """
         texts = as_texts(texts)
         n_best = self.n_best(texts)
-        best = [row[0].text for row in n_best]
-        pairs = self.score(texts, best)
-        text = {"text": list(texts)}
-        truncated = [row[0].truncated for row in n_best]
+        best = [row[0] for row in n_best]
+        targets = [prediction.text for prediction in best]
+        scores = self.score(texts, targets)
+        flags: dict[str, list] = {
+            "cut": [prediction.cut for prediction in best],
+            "truncated": [prediction.truncated for prediction in best],
+        }
+        of_best: dict[str, list] = {
+            self.output: targets,
+            "score": [prediction.score for prediction in best],
+        }
+        of_all: dict[str, list] = {
+            f"{self.output}s": [[prediction.text for prediction in row] for row in n_best],
+            "scores": [[prediction.score for prediction in row] for row in n_best],
+        }
+        of_pairs = {
+            "score": [pair.score for pair in scores],
+            "log_probability": [pair.log_probability for pair in scores],
+        }
         return {
-            "serving_default": SignatureCase(
-                text,
-                {
-                    self.output: best,
-                    "score": [row[0].score for row in n_best],
-                    "truncated": truncated,
-                },
-            ),
-            "n_best": SignatureCase(
-                text,
-                {
-                    f"{self.output}s": [[found.text for found in row] for row in n_best],
-                    "scores": [[found.score for found in row] for row in n_best],
-                    "truncated": truncated,
-                },
-            ),
-            "score": SignatureCase(
-                {"source": list(texts), "target": best},
-                {
-                    "score": [pair.score for pair in pairs],
-                    "log_probability": [pair.log_probability for pair in pairs],
-                },
-            ),
+            "serving_default": SignatureCase({"text": texts}, flags | of_best),
+            "n_best": SignatureCase({"text": texts}, flags | of_all),
+            "score": SignatureCase({"source": texts, "target": targets}, of_pairs),
         }
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and gives strings, tokenizer and search included.
 
         Its signatures `serving_default`, `n_best` and `score` return the results of a call,
-        `n_best` and `score` of this predictor; see `ServingGraph`.
+        `n_best` and `score` of this predictor; see `SearchGraph`.
 
         Args:
             path: the folder to make.
@@ -291,42 +232,31 @@ class TextPredictor(BatchPredictor):
         require_threads()
         write_saved_model(self.graph(jit_compile), path)
 
-    def _predictions(self, text: str, ids, lengths, scores, is_cut: bool) -> list[Prediction]:
-        """The predictions for one text: its hypotheses (W, L), without the missing ones."""
-        count = max(1, int((lengths > 0).sum()))
-        at_limit = bool(lengths[0] > 0 and EOS_ID not in ids[0])
-        found = [
-            Prediction(self.decode(row, text), float(score), cut=is_cut, at_limit=at_limit)
-            for row, score in zip(ids[:count], scores[:count], strict=True)
-        ]
-        if self.config.distinct:
-            best: dict[str, Prediction] = {}
-            for each in found:
-                best.setdefault(each.text, each)
-            found = list(best.values())
-        return found[: self.config.num_hypotheses]
-
     def pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
         """Batches of pairs of texts: their indices, source ids and target ids."""
-        sources, targets, _ = self._cut_pairs(texts, predictions)
+        sources, targets, _ = self._pairs(texts, predictions)
         return self._pair_batches(sources, targets)
 
-    def _cut_pairs(
+    def _pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> tuple[list[list[int]], list[list[int]], list[bool]]:
+    ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of texts and of given predictions, and whether one of both was cut."""
-        sources, cut = self._cut(map(self.encode, texts))
-        targets, target_cut = self._cut(map(self.encode_target, predictions))
-        return sources, targets, [any(pair) for pair in zip(cut, target_cut, strict=True)]
+        *ids, cut = self._read_pairs(as_strings(texts), as_strings(predictions))
+        sources, targets = map(rows_in, ids)
+        return sources, targets, cut.numpy().tolist()
 
     def _pair_batches(
-        self, sources: list[list[int]], targets: list[list[int]]
+        self, sources: list[np.ndarray], targets: list[np.ndarray]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
             yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
+
+
+def _has_ids(ids: tf.RaggedTensor | None) -> bool:
+    return ids is not None and bool(len(ids.flat_values))
 
 
 def read_ids(target: np.ndarray) -> np.ndarray:

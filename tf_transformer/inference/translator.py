@@ -18,9 +18,9 @@ from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import load_model
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.text.word_alignment import Link, Unit
 
 __all__ = ["Alignment", "SavedTranslator", "Translation", "Translator", "build_model"]
@@ -56,7 +56,7 @@ class Translator(TextPredictor):
 
     Args:
         model: the built Transformer, or a model with the same interface.
-        tokenizer: its tokenizer.
+        codec: its tokenizers.
         config: how to search.
         copy_without_letters: whether a text without letters is its own translation, with the
             score 0.
@@ -75,13 +75,13 @@ class Translator(TextPredictor):
     def __init__(
         self,
         model: Transformer | RecurrentModel,
-        tokenizer: Tokenizer,
+        codec: Codec,
         config: DecodeConfig,
         copy_without_letters: bool = False,
     ):
         self.copies = copy_without_letters
         self.own_options = {"copy_without_letters": copy_without_letters}
-        super().__init__(model, tokenizer, config)
+        super().__init__(model, codec, config)
         ids = tf.TensorSpec((None, None), tf.int32)
         self._attention = tf.function(
             lambda source, target: tf.stack(
@@ -99,7 +99,7 @@ class Translator(TextPredictor):
         task_options: Mapping[str, Any] | None = None,
         **decode_options: Any,
     ) -> "Translator":
-        """Loads a run's tokenizer and the weights that `DecodeConfig.average` names.
+        """Loads a run's codec and the weights that `DecodeConfig.average` names.
 
         Args:
             run_dir: the run's folder.
@@ -152,22 +152,24 @@ class Translator(TextPredictor):
             weights = of_layers[:, layer]
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
                 both = (texts[i], translations[i])
-                text, translation = map(self._tokens_in_words, both, ids)
+                sides = ("source", "target")
+                text, translation = map(self._tokens_in_words, both, ids, sides)
                 matrix = matrix[: len(translation.pieces), : len(text.pieces)]
                 result[i] = Alignment(text, translation, matrix)
         return result
 
-    def _tokens_in_words(self, text: str, ids: np.ndarray) -> Tokens:
+    def _tokens_in_words(self, text: str, ids: np.ndarray, field: str) -> Tokens:
         """The pieces of a text, which may be cut, with the words of `str.split()`."""
-        pieces = self.tokens(ids).pieces
+        pieces = self.tokens(ids, field).pieces
         words = [*clean(text).split(), pieces[-1]]
-        word_of = self.tokenizer.word_of_pieces(text)[: len(pieces) - 1]
+        word_of = self.codec[field].word_of_pieces(text)[: len(pieces) - 1]
         return Tokens(pieces, words, [*word_of, len(words) - 1])
 
 
-def build_model(config: Config, vocabulary_size: int, dtype: str) -> Transformer | RecurrentModel:
+def build_model(config: Config, codec: Codec, dtype: str) -> Transformer | RecurrentModel:
     """A new model of `config.model.architecture` with all its weights."""
     make = Transformer if config.model.architecture == "transformer" else RecurrentModel
-    model = make(vocabulary_size, config.model, dtype=dtype)
+    source, target = map(codec.size, ("source", "target"))
+    model = make(target, config.model, source_vocabulary_size=source, dtype=dtype)
     model.build()
     return model

@@ -38,7 +38,7 @@ class WordNumbers:
         self._is_blank = np.array([piece == BLANK for piece in pieces])
         self._has_letters = np.array(list(map(_has_letters, pieces)))
 
-    def __call__(self, ids: Sequence[int]) -> list[int]:
+    def __call__(self, ids: Sequence[int] | np.ndarray) -> list[int]:
         row = np.asarray(ids, np.int64)
         letters, before = self._has_letters[row], row[:-1]
         starts = self._after_blank[row]

@@ -47,7 +47,6 @@ class Kernels(NamedTuple):
     matmul_transposed: Callable
     top_k: Callable
     rank_tokens: Callable
-    absorbs_memory: bool  # whether searches may use `absorbed_attention`
 
 
 PLAIN = Kernels(
@@ -64,7 +63,6 @@ PLAIN = Kernels(
     matmul_transposed=_gradient.plain_matmul_transposed,
     top_k=_top_k.plain_top_k,
     rank_tokens=_top_k.plain_rank_tokens,
-    absorbs_memory=False,
 )
 TUNED = Kernels(
     attention=_attention.attention,
@@ -80,7 +78,6 @@ TUNED = Kernels(
     matmul_transposed=_gradient.matmul_transposed,
     top_k=_top_k.top_k,
     rank_tokens=_top_k.rank_tokens,
-    absorbs_memory=True,
 )
 XLA = TUNED._replace(top_k=_top_k.xla_top_k, rank_tokens=_top_k.xla_rank_tokens)
 SETS = {"plain": PLAIN, "tuned": TUNED, "xla": XLA}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.gradient import matmul_transposed
+from tf_transformer.kernels.grouped_heads import in_groups
 from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
@@ -33,10 +34,13 @@ def plain_attention(
 ) -> HeadOutput:
     """Attention(Q, K, V) = softmax(Q Kᵀ / √K) V (paper equation 1).
 
+    With fewer heads of keys and values than of queries, G, each serves H / G heads of queries:
+    grouped-query attention (Ainslie et al. 2023). The paper has G = H.
+
     Args:
         query: float tensor (B, H, T, K).
-        key: float tensor (B, H, S, K).
-        value: float tensor (B, H, S, K); its last axis may differ from the key's.
+        key: float tensor (B, G, S, K).
+        value: float tensor (B, G, S, K); its last axis may differ from the key's.
         mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
         bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
         dropout: applied to the weights that multiply the values.
@@ -49,9 +53,16 @@ def plain_attention(
         >>> plain_attention(x, x, x).heads.shape
         TensorShape([2, 3, 5, 7])
     """
+    key, value = for_each_head(key, query), for_each_head(value, query)
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) / math.sqrt(query.shape[-1])
     weights = softmax(_masked(scores, mask, bias), scores.dtype)
     return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
+
+
+def for_each_head(x: KerasTensor, query: KerasTensor) -> KerasTensor:
+    """Keys or values of G heads, (B, G, S, K), repeated for the H heads of queries."""
+    queries_each = query.shape[1] // x.shape[1]
+    return x if queries_each == 1 else ops.repeat(x, queries_each, axis=1)
 
 
 def _masked(scores: KerasTensor, mask, bias) -> KerasTensor:
@@ -82,6 +93,13 @@ def attention(
     element by element, because it divides each product between threads.
     """
 
+    def one_head_each(query, mask, bias) -> HeadOutput:
+        return _attention(query, key, value, mask, bias, dropout)
+
+    return HeadOutput(*in_groups(one_head_each, key.shape[1], query, mask, bias))
+
+
+def _attention(query, key, value, mask, bias, dropout) -> HeadOutput:
     def by_products() -> HeadOutput:
         scores = matmul_transposed(_scaled(query), key)
         weights = softmax(_masked(scores, mask, bias), scores.dtype)
@@ -136,58 +154,37 @@ def _elementwise_softmax(scores: KerasTensor, dtype, axis: int) -> KerasTensor:
     return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), dtype)
 
 
-def plain_static_attention(query, key, value, mask=None, bias=None) -> HeadOutput:
-    """`plain_attention` to keys and values in the static layout (see `layers/cache.py`).
+def plain_static_attention(query, key, value, groups, mask=None, bias=None) -> HeadOutput:
+    """`plain_attention` to keys and values in the static layout (see `decoding/static_cache.py`).
 
     Args:
         query: float tensor (B, H, T, K), all but B known.
-        key: float tensor (B·H, K, S).
-        value: float tensor (B·H, S, K).
+        key: float tensor (B·G, K, S).
+        value: float tensor (B·G, S, K).
+        groups: number of heads of keys and values, G.
         mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
         bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
 
     Returns:
         `HeadOutput`.
     """
-    heads = query.shape[1]
-    key = ops.swapaxes(_split_batch(key, heads), -1, -2)
-    return plain_attention(query, key, _split_batch(value, heads), mask, bias)
+    key = ops.swapaxes(_split_batch(key, groups), -1, -2)
+    return plain_attention(query, key, _split_batch(value, groups), mask, bias)
 
 
-def static_attention(query, key, value, mask=None, bias=None) -> HeadOutput:
+def static_attention(query, key, value, groups, mask=None, bias=None) -> HeadOutput:
     """`plain_static_attention` without moving an axis of the cache: XLA would copy all of it."""
-    _, heads, length, size = query.shape
-    scores = ops.matmul(ops.reshape(_scaled(query), (-1, length, size)), key)  # (B·H, T, S)
-    weights = softmax(_masked(_split_batch(scores, heads), mask, bias), scores.dtype)
-    output = ops.matmul(ops.reshape(weights, (-1, *ops.shape(weights)[2:])), value)
-    return HeadOutput(_split_batch(output, heads), weights)
+
+    def one_head_each(query, mask, bias) -> HeadOutput:
+        _, _, length, size = query.shape
+        scores = ops.matmul(ops.reshape(_scaled(query), (-1, length, size)), key)  # (B·G, T, S)
+        weights = softmax(_masked(_split_batch(scores, groups), mask, bias), scores.dtype)
+        output = ops.matmul(ops.reshape(weights, (-1, *ops.shape(weights)[2:])), value)
+        return HeadOutput(_split_batch(output, groups), weights)
+
+    return HeadOutput(*in_groups(one_head_each, groups, query, mask, bias))
 
 
 def _split_batch(x: KerasTensor, heads: int) -> KerasTensor:
     """(B·H, M, N) to (B, H, M, N)."""
     return ops.reshape(x, (-1, heads, *ops.shape(x)[1:]))
-
-
-def absorbed_attention(
-    x: KerasTensor, key: KerasTensor, value: KerasTensor, num_heads: int, mask: KerasTensor
-) -> tuple[KerasTensor, KerasTensor]:
-    """Cross-attention of one sentence whose keys and values contain W^Q and W^O.
-
-    Scores are (x W^Q) Kᵀ = x (W^Q Kᵀ), and the output for weights A is (A V) W^O = A (V W^O).
-
-    Args:
-        x: float tensor (1, T, D), T known.
-        key: float tensor (D, H·S), W^Q Kᵀ / √K of all heads.
-        value: float tensor (H·S, D), V W^O of all heads.
-        num_heads: H.
-        mask: bool tensor (1, 1, 1, S), True = may attend.
-
-    Returns:
-        the layer's output (1, T, D), and the weights (1, H, T, S).
-    """
-    length, width, columns = x.shape[1], x.shape[2], ops.shape(key)[1]
-    scores = ops.matmul(ops.reshape(x, (-1, width)), key)  # (T, H·S)
-    scores = ops.reshape(scores, (-1, length, num_heads, columns // num_heads))  # (1, T, H, S)
-    weights = _elementwise_softmax(_masked(scores, mask, None), scores.dtype, axis=3)
-    output = ops.matmul(ops.reshape(weights, (-1, columns)), value)  # (T, D)
-    return ops.reshape(output, (-1, length, output.shape[-1])), ops.swapaxes(weights, 1, 2)

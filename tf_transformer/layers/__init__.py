@@ -3,21 +3,19 @@
 import keras  # noqa: F401  first: see tf_transformer/registration.py
 
 from tf_transformer.layers.attention import MultiHeadAttention
-from tf_transformer.layers.block import BlockOutput, DecoderLayer, EncoderLayer
-from tf_transformer.layers.cache import Attended, KeyValue, Memory
+from tf_transformer.layers.block import DecoderLayer, EncoderLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.encodings import LearnedPosition
 from tf_transformer.layers.feed_forward import FeedForward
+from tf_transformer.layers.gated_feed_forward import GatedFeedForward
 from tf_transformer.layers.layer_drop import LayerDrop
+from tf_transformer.layers.linear_attention import LinearAttention
 from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
 from tf_transformer.layers.normalization import LayerNorm, RMSNorm
-from tf_transformer.layers.position import (
-    LearnedPosition,
-    PositionEncoding,
-    Positions,
-    SinusoidalPosition,
-    sinusoids,
-)
+from tf_transformer.layers.outputs import Attended, BlockOutput, StackOutput
+from tf_transformer.layers.position import SinusoidalPosition, sinusoids
+from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.relative_position import (
     AlibiPosition,
     RelativePosition,
@@ -25,7 +23,10 @@ from tf_transformer.layers.relative_position import (
     T5Position,
 )
 from tf_transformer.layers.residual import Residual
-from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
+from tf_transformer.layers.self_attention import SelfAttention
+from tf_transformer.layers.sparse_attention import LocalAttention, StridedAttention
+from tf_transformer.layers.stack import Decoder, Encoder
+from tf_transformer.layers.stored import KeyValue
 
 __all__ = [
     "AlibiPosition",
@@ -37,11 +38,13 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "GatedFeedForward",
     "KeyValue",
     "LayerDrop",
     "LayerNorm",
     "LearnedPosition",
-    "Memory",
+    "LinearAttention",
+    "LocalAttention",
     "MultiHeadAttention",
     "PositionEncoding",
     "Positions",
@@ -49,8 +52,10 @@ __all__ = [
     "RelativePosition",
     "Residual",
     "RotaryPosition",
+    "SelfAttention",
     "SinusoidalPosition",
     "StackOutput",
+    "StridedAttention",
     "T5Position",
     "TokenEmbedding",
     "causal_mask",

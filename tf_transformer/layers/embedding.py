@@ -48,19 +48,15 @@ class TokenEmbedding(keras.layers.Layer):
         embedded = ops.take(self.embeddings, ids, axis=0)  # (..., D)
         return ops.cast(embedded, self.compute_dtype) * math.sqrt(self.d_model)
 
+    def factors(self, x: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
+        """The rows (..., D) and the matrix (V, D) whose products are the logits of x (..., D)."""
+        return x, self.embeddings
+
     def logits(self, x: KerasTensor) -> KerasTensor:
         """(..., D) to unnormalised log-probabilities (..., V)."""
-        rows = flatten_positions(ops.cast(x, self.compute_dtype))
-        matrix = ops.cast(self.embeddings, self.compute_dtype)
-        return unflatten_positions(kernels.current().matmul_transposed(rows, matrix), like=x)
-
-    def projection(self) -> KerasTensor:
-        """The matrix (D, V) that `logits` multiplies with.
-
-        A search transposes it once: a product that transposes a matrix takes up to three times as
-        long.
-        """
-        return ops.transpose(ops.cast(self.embeddings, self.compute_dtype))
+        rows, matrix = (ops.cast(factor, self.compute_dtype) for factor in self.factors(x))
+        rows = kernels.current().matmul_transposed(flatten_positions(rows), matrix)
+        return unflatten_positions(rows, like=x)
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape, self.d_model)

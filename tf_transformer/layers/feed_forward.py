@@ -1,33 +1,26 @@
 """Position-wise feed-forward network (paper section 3.3)."""
 
-from typing import Literal
+from typing import Any, ClassVar
 
 import keras
-from keras import KerasTensor, ops
+from keras import KerasTensor
 
-from tf_transformer.kernels.gradient import silu
+from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
-from tf_transformer.layers.initializers import ConcatenatedInitializer
-
-Activation = Literal["relu", "gelu", "swiglu"]
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(ConfiguredLayer):
     """FFN(x) = max(0, x W₁ + b₁) W₂ + b₂ at every position (paper equation 2).
 
-    Options in place of max(0, h), the paper's `relu`:
-
-    - `gelu`: h Φ(h), with the normal distribution's Φ (Hendrycks & Gimpel 2016), not the
-      approximation by tanh;
-    - `swiglu`: h σ(h) · (x V + c), a gated unit (Shazeer 2020). F remains the size of the hidden
-      layer, so there are three matrices of D·F numbers instead of two: 2/3 of F keeps the size.
+    An option in place of max(0, h), the paper's `relu`, is `gelu`: h Φ(h), with the normal
+    distribution's Φ (Hendrycks & Gimpel 2016).
 
     Args:
-        d_ff: size of the hidden layer, F.
-        dropout_rate: dropout on the hidden layer (an option; the paper has none).
-        activation: `relu`, `gelu` or `swiglu`.
+        config: the configuration of the stack, or its fields by name. The layer reads `d_ff`, F,
+            `activation`, and `feed_forward_dropout_rate`, or `dropout_rate`, of the hidden layer.
+        **options: see `ConfiguredLayer`.
 
     Call arguments:
         x: float tensor (B, T, D).
@@ -37,46 +30,33 @@ class FeedForward(keras.layers.Layer):
         float tensor (B, T, D).
     """
 
-    # Differs from Shazeer 2020: a gated unit has biases too, as equation 2 has.
+    short_names: ClassVar = {"dropout_rate": "feed_forward_dropout_rate"}
 
-    def __init__(
-        self, d_ff: int, dropout_rate: float = 0.0, activation: Activation = "relu", **kwargs
-    ):
-        super().__init__(**kwargs)
-        self.d_ff = d_ff
-        self.dropout_rate = dropout_rate
-        self.activation = activation
-        self.is_gated = activation == "swiglu"  # W₁ and V are then one variable
-        fill = [keras.initializers.GlorotUniform() for _ in range(2)] if self.is_gated else []
-        self.hidden = keras.layers.Dense(
-            2 * d_ff if self.is_gated else d_ff,
-            activation=None if self.is_gated else activation,
-            kernel_initializer=(
-                ConcatenatedInitializer((d_ff, d_ff), fill) if fill else "glorot_uniform"
-            ),
-            dtype=self.dtype_policy,
-            name="hidden",
-        )
-        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy)
+    def __init__(self, config: Config = None, **options: Any):
+        super().__init__(config, **options)
+        self.hidden = self._hidden_layer()
+        self.dropout = Dropout(self.config.feed_forward_dropout_rate, dtype=self.dtype_policy)
+
+    def _hidden_layer(self) -> keras.layers.Layer:
+        """max(0, x W₁ + b₁): rows (R, D) to (R, F)."""
+        activation, policy = self.config.activation, self.dtype_policy
+        return keras.layers.Dense(self.config.d_ff, activation, dtype=policy, name="hidden")
 
     def build(self, input_shape):
         self.hidden.build(input_shape)
         self.output_projection = keras.layers.Dense(
             input_shape[-1], dtype=self.dtype_policy, name="output"
         )
-        self.output_projection.build((*input_shape[:-1], self.d_ff))
+        self.output_projection.build((*input_shape[:-1], self.config.d_ff))
 
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
-        hidden = self.hidden(flatten_positions(x))  # (B·T, F), twice F with a gate
-        if self.is_gated:
-            hidden, factor = ops.split(hidden, 2, axis=-1)
-            hidden = silu(hidden) * factor
+        hidden = self.activate(self.hidden(flatten_positions(x)))  # (B·T, F)
         hidden = self.dropout(hidden, training=training)
         return unflatten_positions(self.output_projection(hidden), like=x)  # (B, T, D)
 
+    def activate(self, hidden: KerasTensor) -> KerasTensor:
+        """The hidden layer (R, F) of the products; here `hidden` itself has applied max(0, h)."""
+        return hidden
+
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        options = {"d_ff": self.d_ff, "dropout_rate": self.dropout_rate}
-        return super().get_config() | options | {"activation": self.activation}

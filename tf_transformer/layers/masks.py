@@ -47,3 +47,19 @@ def combine_masks(*masks: KerasTensor | None) -> KerasTensor | None:
         if mask is not None:
             combined = mask if combined is None else ops.logical_and(combined, mask)
     return combined
+
+
+def mask_of_keys(mask: KerasTensor | None, x: KerasTensor) -> KerasTensor | None:
+    """A mask that hides keys, (B, 1, 1, T), as (B, T) for x (B, T, D).
+
+    Raises:
+        ValueError: for a mask of another shape.
+    """
+    if mask is None:
+        return None
+    if len(mask.shape) != 4 or mask.shape[1] != 1 or mask.shape[2] != 1:
+        raise ValueError(
+            "local, strided and linear attention take a mask (B, 1, 1, T) that hides keys, got "
+            f"{tuple(mask.shape)}. In a decoder they are causal without a mask."
+        )
+    return ops.broadcast_to(mask[:, 0, 0], ops.shape(x)[:2])

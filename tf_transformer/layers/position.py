@@ -1,30 +1,11 @@
-"""Encodings added to embeddings: sinusoids (paper section 3.5), a learned table (Table 3, row E).
-
-`ENCODINGS` names these and those of `relative_position.py`, which act on scores.
-"""
+"""Sinusoidal encodings of positions, added to embeddings (paper section 3.5)."""
 
 import math
-from collections.abc import Callable
 
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.position_encoding import PositionEncoding, Positions
-from tf_transformer.layers.relative_position import (
-    AlibiPosition,
-    RelativePosition,
-    RotaryPosition,
-    T5Position,
-)
-
-__all__ = [
-    "ENCODINGS",
-    "LearnedPosition",
-    "PositionEncoding",
-    "Positions",
-    "SinusoidalPosition",
-    "sinusoids",
-]
+from tf_transformer.layers.position_encoding import PositionEncoding
 
 
 def sinusoids(positions: KerasTensor, d_model: int) -> KerasTensor:
@@ -67,58 +48,3 @@ class SinusoidalPosition(PositionEncoding):
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
         return sinusoids(positions, d_model)
-
-
-@keras.saving.register_keras_serializable(package="tf_transformer")
-class LearnedPosition(PositionEncoding):
-    """Adds a learned vector for each position (paper Table 3, row E).
-
-    Args:
-        max_length: number of positions in the table.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-
-    Returns:
-        float tensor (B, T, D).
-
-    Raises:
-        ValueError: when the sequence is known to be longer than the table.
-    """
-
-    def __init__(self, max_length: int, **kwargs):
-        super().__init__(**kwargs)
-        self.max_length = max_length
-
-    def build(self, input_shape):
-        self.table = self.add_weight(
-            name="table",
-            shape=(self.max_length, input_shape[-1]),
-            initializer=keras.initializers.RandomNormal(stddev=input_shape[-1] ** -0.5),
-        )
-
-    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
-        length = positions.shape[0]
-        if length is not None and length > self.max_length:
-            raise ValueError(
-                f"the learned position table has {self.max_length} positions, but the sequence "
-                f"has {length}. Shorten the text, train with a larger model.max_length, or use "
-                "model.position=sinusoidal, which has no limit."
-            )
-        return ops.take(self.table, positions, axis=0)
-
-    def get_config(self):
-        return super().get_config() | {"max_length": self.max_length}
-
-
-# The values of `model.position`: from max_length, Keras' layer arguments and, for `relative` and
-# `t5`, the sizes of attention to an encoding.
-ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
-    "sinusoidal": lambda max_length, **options: SinusoidalPosition(**options),
-    "learned": LearnedPosition,
-    "rotary": lambda max_length, **options: RotaryPosition(**options),
-    "relative": lambda max_length, **options: RelativePosition(**options),
-    "t5": lambda max_length, **options: T5Position(**options),
-    "alibi": lambda max_length, **options: AlibiPosition(**options),
-    "none": lambda max_length, **options: PositionEncoding(**options),
-}

@@ -50,10 +50,14 @@ class PositionEncoding(keras.layers.Layer):
         return None
 
     @property
-    def acts_on_scores(self) -> bool:
-        """Whether `rotate` or `bias` is overridden; if not, layers need not call them."""
-        own, base = type(self), PositionEncoding
-        return own.rotate is not base.rotate or own.bias is not base.bias
+    def has_bias(self) -> bool:
+        """Whether `bias` is overridden."""
+        return type(self).bias is not PositionEncoding.bias
+
+    def on_scores(self) -> "PositionEncoding | None":
+        """This encoding if `rotate` or `bias` is overridden; if not, layers need not call them."""
+        acts = self.has_bias or type(self).rotate is not PositionEncoding.rotate
+        return self if acts else None
 
     def call(self, x: KerasTensor) -> KerasTensor:
         length = x.shape[1] if x.shape[1] is not None else ops.shape(x)[1]

@@ -1,86 +1,57 @@
 """The encoder and the decoder: equal layers one after another (paper section 3.1)."""
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
-from tf_transformer.layers.cache import Memory
+from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.layer_drop import LayerDrop
 from tf_transformer.layers.normalization import NORMALIZATIONS
-from tf_transformer.layers.pattern import Pattern
+from tf_transformer.layers.outputs import BlockOutput, StackOutput
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.remat import recompute
 
 
-class StackOutput(NamedTuple):
-    """The results of an encoder or decoder; lists have one entry per layer."""
-
-    output: KerasTensor  # (B, T, D)
-    attention: list  # (B, H, T, S), or as the pattern says: self-attention's weights
-    cross_attention: list[KerasTensor]  # (B, H, T, S); () without cross-attention
-    caches: list  # self-attention's keys and values, in the layout of the given caches
-
-
-class Stack(keras.layers.Layer):
-    """`num_layers` layers of `layer_class`, with a final norm under pre-norm.
+class Stack(ConfiguredLayer):
+    """`num_layers` equal layers, with a final norm under pre-norm.
 
     Args:
-        num_layers: number of layers (paper: N).
-        remat: whether a layer's inside is computed again for the backward pass, to save memory.
+        layer_class: `EncoderLayer` or `DecoderLayer`.
+        config: the configuration of the stack, or its fields by name. The stack reads `num_layers`
+            (paper: N), `layer_drop_rate`, and `remat`, whether a layer's inside is computed again
+            for the backward pass.
         position: the encoding that acts on the scores of self-attention, if there is one.
-        layer_drop_rate: probability that training skips a layer.
-        **layer_options: the arguments of `layer_class`.
+        of_layers: other arguments of `layer_class`.
+        **options: see `ConfiguredLayer`.
     """
-
-    layer_class: ClassVar[type[Block]]
 
     def __init__(
         self,
-        num_layers: int,
-        remat: bool = False,
+        layer_class: type[Block],
+        config: Config = None,
         position: PositionEncoding | dict | None = None,
-        layer_drop_rate: float = 0.0,
-        name=None,
-        dtype=None,
-        trainable=True,
-        **layer_options,
+        of_layers: dict[str, Any] | None = None,
+        **options: Any,
     ):
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self.num_layers = num_layers
-        self.remat = remat
-        self.layer_drop = LayerDrop(layer_drop_rate, dtype=self.dtype_policy)
-        self.layer_options = layer_options
+        super().__init__(config, **options)
+        config, policy = self.config, self.dtype_policy
+        self.layer_drop = LayerDrop(config.layer_drop_rate, dtype=policy)
         self.layers = [
-            self.layer_class(**layer_options, dtype=self.dtype_policy, name=f"layer_{i}")
-            for i in range(num_layers)
+            layer_class(config, dtype=policy, name=f"layer_{i}", **of_layers or {})
+            for i in range(config.num_layers)
         ]
-        norm = NORMALIZATIONS[layer_options.get("normalization", "layer_norm")]
-        self.final_norm = norm(dtype=self.dtype_policy) if layer_options.get("norm_first") else None
-        self.position: PositionEncoding | None = (
-            keras.saving.deserialize_keras_object(position)
-            if isinstance(position, dict)  # as in `get_config`
-            else position
-        )
+        norm = NORMALIZATIONS[config.normalization]
+        self.final_norm = norm(dtype=policy) if config.norm_first else None
+        if isinstance(position, dict):  # as in `get_config`
+            position = keras.saving.deserialize_keras_object(position)
+        self.position: Any = position  # a `PositionEncoding`, or None
 
-    @property
-    def pattern(self) -> Pattern:
-        """The pattern of self-attention, of all layers."""
-        return self.layers[0].self_attention.pattern
-
-    def by_position(self, attention: Sequence) -> list[KerasTensor]:
-        """Self-attention's weights (B, H, T, T) of each layer; none with linear attention.
-
-        Args:
-            attention: `StackOutput.attention` of whole sequences.
-        """
-        return [self.pattern.by_position(weights) for weights in attention if len(weights)]
-
-    def _build(self, x_shape, *memory_shape) -> None:
+    def _build(self, x_shape, memory_shape=None) -> None:
         for layer in self.layers:
-            layer.build(x_shape, *memory_shape)
+            layer.build(*filter(None, (x_shape, memory_shape)))
         if self.position is not None and not self.position.built:
             self.position.build(x_shape)
         if self.final_norm is not None:
@@ -89,82 +60,66 @@ class Stack(keras.layers.Layer):
     def run(
         self,
         x: KerasTensor,
-        memories: Sequence | None = None,
+        memory: KerasTensor | None = None,
         attention_mask: KerasTensor | None = None,
         cross_attention_mask: KerasTensor | None = None,
-        caches: Sequence | None = None,
-        query_positions: KerasTensor | None = None,
-        key_positions: KerasTensor | None = None,
+        positions: KerasTensor | None = None,
         training: bool | None = None,
     ) -> StackOutput:
-        """All layers one after another.
+        """A call that returns the attention weights of all layers, too.
 
-        Args:
-            x: float tensor (B, T, D).
-            memories: one memory per layer.
-            attention_mask: bool tensor that broadcasts to (B, H, T, S).
-            cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
-            caches: one cache per layer.
-            query_positions: int tensor (T,), the positions of x; 0 to T - 1 when None.
-            key_positions: int tensor (1 or B, S), the positions of x and of the caches; those of x
-                when None.
-            training: whether dropout is on.
+        `positions` are those of x, an int tensor (T,); 0 to T - 1 when None.
         """
-        positions = self._positions(x, query_positions, key_positions)
-        none = [None] * self.num_layers
+        positions = ops.arange(ops.shape(x)[1]) if positions is None else positions
+        options = {"positions": self.positions(positions, positions[None]), "training": training}
+        inputs = memory, attention_mask, cross_attention_mask
         outputs = []
-        for layer, memory, cache in zip(self.layers, memories or none, caches or none, strict=True):
-            inputs = (x, memory, attention_mask, cross_attention_mask)
-            options = {"positions": positions, "cache": cache, "training": training}
-            if self.remat and training:
+        for layer in self.layers:
+            if self.config.remat and training:
                 used = [layer] if self.position is None else [layer, self.position]
-                outputs.append(recompute(used, layer.run, *inputs, **options))
+                outputs.append(recompute(used, layer.run_whole, x, *inputs, **options))
             else:
-                outputs.append(layer.run(*inputs, **options))
+                outputs.append(layer.run_whole(x, *inputs, **options))
             x = self.layer_drop(x, outputs[-1].output, training=training)
-        _, attention, cross_attention, caches = map(list, zip(*outputs, strict=True))
-        x = x if self.final_norm is None else self.final_norm(x)
-        return StackOutput(x, attention, cross_attention, caches)
+        return self.finish(x, outputs)
 
-    def _positions(self, x, query_positions, key_positions) -> Positions | None:
-        if self.position is None:
-            return None
-        if query_positions is None:
-            query_positions = ops.arange(ops.shape(x)[1])
-        if key_positions is None:
-            key_positions = query_positions[None]
-        return Positions(self.position, query_positions, key_positions)
+    def finish(self, x: KerasTensor, outputs: Sequence[BlockOutput]) -> StackOutput:
+        """The results, from the output of the last layer and those of all layers."""
+        _, attention, cross_attention, stored = map(list, zip(*outputs, strict=True))
+        x = x if self.final_norm is None else self.final_norm(x)
+        return StackOutput(x, attention, cross_attention, stored)
+
+    def positions(self, queries: KerasTensor, keys: KerasTensor) -> Positions | None:
+        """Positions (T,) and (1 or B, S) for an encoding that acts on scores."""
+        return None if self.position is None else Positions(self.position, queries, keys)
+
+    def by_position(self, attention: Sequence) -> list[KerasTensor]:
+        """`StackOutput.attention` as (B, H, T, T) for each layer; none with linear attention."""
+        pairs = zip(self.layers, attention, strict=True)
+        return [
+            layer.self_attention.by_position(weights) for layer, weights in pairs if len(weights)
+        ]
 
     def get_config(self):
         position = self.position and keras.saving.serialize_keras_object(self.position)
-        options = {
-            "num_layers": self.num_layers,
-            "remat": self.remat,
-            "position": position,
-            "layer_drop_rate": self.layer_drop.rate,
-        }
-        return super().get_config() | options | self.layer_options
+        return super().get_config() | {"position": position}
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Encoder(Stack):
-    """A stack of `num_layers` encoder layers, with a final norm under pre-norm.
+    """A stack of `EncoderLayer`; its arguments and results are those of a layer.
 
-    Args:
-        num_layers: number of layers (paper: N).
-        remat: whether a layer's inside is computed again for the backward pass, to save memory.
-        position: the encoding that acts on the scores of self-attention, if there is one.
-        layer_drop_rate: probability that training skips a layer.
-        **layer_options: the arguments of `EncoderLayer`.
-
-    Call arguments and returns are those of `EncoderLayer`. `run` returns `StackOutput`, with
-    the attention weights of all layers.
+    Args: `config`, `position` and `**options` of `Stack`.
     """
 
-    layer_class = EncoderLayer
+    def __init__(self, config: Config = None, position=None, **options: Any):
+        super().__init__(EncoderLayer, config, position, **options)
 
     def build(self, x_shape):
         self._build(x_shape)
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
 
     def call(
         self,
@@ -172,31 +127,28 @@ class Encoder(Stack):
         attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        return self.run(x, attention_mask=attention_mask, training=training).output
-
-    def compute_output_shape(self, x_shape):
-        return x_shape
+        return self.run(x, None, attention_mask, training=training).output
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Decoder(Stack):
-    """A stack of `num_layers` decoder layers, with a final norm under pre-norm.
+    """A stack of `DecoderLayer`; its arguments and results are those of a layer.
 
-    Args:
-        num_layers: number of layers (paper: N).
-        remat: whether a layer's inside is computed again for the backward pass, to save memory.
-        position: the encoding that acts on the scores of self-attention, if there is one.
-        layer_drop_rate: probability that training skips a layer.
-        **layer_options: the arguments of `DecoderLayer`.
-
-    Call arguments and returns are those of `DecoderLayer`. `run` returns `StackOutput`, with
-    the attention weights of all layers.
+    Args: `config`, `position` and `**options` of `Stack`, and `has_cross_attention`.
     """
 
-    layer_class = DecoderLayer
+    def __init__(
+        self, config: Config = None, position=None, has_cross_attention: bool = True, **options: Any
+    ):
+        of_layers = {"has_cross_attention": has_cross_attention}
+        super().__init__(DecoderLayer, config, position, of_layers, **options)
+        self.has_cross_attention = has_cross_attention
 
     def build(self, x_shape, memory_shape=None):
         self._build(x_shape, memory_shape)
+
+    def compute_output_shape(self, x_shape, memory_shape=None):
+        return x_shape
 
     def call(
         self,
@@ -206,17 +158,12 @@ class Decoder(Stack):
         cross_attention_mask: KerasTensor | None = None,
         training: bool | None = None,
     ) -> KerasTensor:
-        return self.run(
-            x,
-            self.same_memory(memory),
-            attention_mask,
-            cross_attention_mask,
-            training=training,
-        ).output
+        masks = attention_mask, cross_attention_mask
+        return self.run(x, memory, *masks, training=training).output
 
-    def same_memory(self, memory: KerasTensor | None) -> list[Memory] | None:
-        """A memory (B, S, D') for each layer to project."""
-        return None if memory is None else [Memory(memory)] * self.num_layers
+    def sequence_mask(self, length: int | KerasTensor) -> KerasTensor | None:
+        """The mask that targets of T positions need besides those that hide padding."""
+        return self.layers[0].self_attention.sequence_mask(length)
 
-    def compute_output_shape(self, x_shape, memory_shape=None):
-        return x_shape
+    def get_config(self):
+        return super().get_config() | {"has_cross_attention": self.has_cross_attention}

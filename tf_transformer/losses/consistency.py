@@ -76,15 +76,15 @@ class CrossEntropy:
         """The summed losses of a batch.
 
         Args:
-            model: has `run(inputs, training).states`, float (B, T, D), and `output_embedding`.
+            model: has `run(inputs, training).states`, float (B, T, D), and `factors`.
             inputs: int tensors (B, S) and (B, T) of ids, or one of them, as the model takes them.
             labels: int tensor (B, T), the ids to predict; 0 = padding, which does not count.
             training: whether dropout is on.
         """
         inputs = self.noisy(inputs) if training else inputs
         states = model.run(inputs, training=training).states
-        embeddings = model.output_embedding.embeddings
-        return token_losses(labels, states, embeddings, self.label_smoothing)
+        rows, matrix = model.factors(states)
+        return token_losses(labels, rows, matrix, self.label_smoothing)
 
     def noisy(self, inputs: Any) -> Any:
         """The inputs of training, some of them hidden by word dropout."""
@@ -117,13 +117,13 @@ class Consistency(CrossEntropy):
         if not training:
             return super().losses(model, inputs, labels, training)
         labels = ops.reshape(ops.cast(labels, "int32"), (-1,))  # (N,), N = B·T
-        p, q = (
-            flatten_positions(model.run(each, training=True).states)
-            for each in (self.noisy(inputs), self.second(inputs))
+        (p, matrix), (q, _) = (
+            model.factors(flatten_positions(model.run(noisy, training=True).states))
+            for noisy in (self.noisy(inputs), self.second(inputs))
         )  # (N, D)
-        embeddings = ops.cast(model.output_embedding.embeddings, p.dtype)
+        matrix = ops.convert_to_tensor(ops.cast(matrix, p.dtype))
         losses, nll, correct = kernels.current().consistency(
-            labels, p, q, ops.convert_to_tensor(embeddings), self.label_smoothing, self.weights
+            labels, p, q, matrix, self.label_smoothing, self.weights
         )
         return sums_over_real(losses, nll, correct, ops.not_equal(labels, PAD_ID))
 

@@ -23,7 +23,7 @@ def keep_freed_memory(one_heap: bool = False) -> bool:
 
     By default glibc returns large tensors, such as logits, to the kernel when they are freed. The
     next tensor of that size faults every page in again, which can take longer than computing it,
-    above all on virtual machines. docs/performance.md has measurements.
+    above all on virtual machines. research/docs/speed.md has measurements.
 
     Call it before TensorFlow starts threads. Options of malloc in the environment remain, and
     other C libraries are left as they are. A preloaded allocator like tcmalloc ignores it.

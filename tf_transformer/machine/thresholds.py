@@ -2,7 +2,7 @@
 
 Measured on 2 cores of an AMD EPYC with AVX-512 (TensorFlow 2.21, 23 November 2026), and there with
 oneDNN limited to AVX2. They change speed, never results. `python -m benchmarks.kernels` times both
-sides of each on the machine it runs on; docs/performance.md has the figures.
+sides of each on the machine it runs on; research/docs/speed.md has the figures.
 """
 
 # Attention of few queries: element by element, instead of as matrix products. oneDNN divides even

@@ -5,18 +5,22 @@ weights of a masked language model.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.stack import Encoder, StackOutput
+from tf_transformer.layers.outputs import StackOutput
+from tf_transformer.layers.stack import Encoder
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
-from tf_transformer.models.transformer import make_position, stack_options
+from tf_transformer.models.predicts_tokens import PredictsTokens
 from tf_transformer.models.word_masking import WordMasking
 from tf_transformer.text.special_ids import PAD_ID
 
@@ -45,20 +49,17 @@ class TextEncoder(keras.layers.Layer):
 
     def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
         super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = ModelConfig(**config)
-        self.config = config = config or ModelConfig()
+        self.config = config = as_config(config)
         self.vocabulary_size = vocabulary_size
         policy = self.dtype_policy
         self.embedding = TokenEmbedding(
             vocabulary_size, config.encoder.d_model, dtype=policy, name="embedding"
         )
         self.position = make_position(
-            config, config.encoder, is_causal=False, dtype=policy, name="position"
+            config.encoder, is_causal=False, dtype=policy, name="position"
         )
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
-        options = stack_options(config, config.encoder, self.position, policy)
-        self.stack = Encoder(**options, name="stack")
+        self.stack = Encoder(config.encoder, self.position.on_scores(), dtype=policy, name="stack")
 
     def build(self, ids_shape=None):
         states = (None, None, self.config.encoder.d_model)
@@ -95,7 +96,7 @@ class TextEncoder(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class MaskedLanguageModel(keras.Model):
+class MaskedLanguageModel(PredictsTokens, keras.Model):
     """p(id | the ids around it), as logits for each position (Devlin et al. 2019, section 3.1).
 
     logits = LayerNorm(GELU(x W + b)) Eᵀ, with the encoder's states x and its embedding matrix E.
@@ -140,7 +141,12 @@ class MaskedLanguageModel(keras.Model):
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
         ids, places = tokens_first(ids, self.vocabulary_size)
-        return self.encoder.embedding.logits(put_back(self.states(ids, training), places))
+        return self.logits(put_back(self.states(ids, training), places))
+
+    @property
+    def output_embedding(self) -> TokenEmbedding:  # type: ignore[override]
+        """The embedding of the encoder, whose matrix makes logits, too."""
+        return self.encoder.embedding
 
     def get_config(self):
         return super().get_config() | _config_of(self)
@@ -218,5 +224,4 @@ class Classifier(keras.Model):
 
 def _config_of(part: TextEncoder | MaskedLanguageModel | Classifier) -> dict:
     """The arguments that all of these have."""
-    config = {name: getattr(part.config, name) for name in ModelConfig.__match_args__}
-    return {"vocabulary_size": part.vocabulary_size, "config": config}
+    return {"vocabulary_size": part.vocabulary_size, "config": asdict(part.config)}

@@ -1,18 +1,21 @@
 """A decoder-only language model: ids to the logits of each next id (Radford et al. 2018)."""
 
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from typing import NamedTuple
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.errors import InputError
+from tf_transformer.decoding.hypotheses import StepOptions
+from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.stack import Decoder
+from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
-from tf_transformer.models.prompt_decoder import PromptDecoder
-from tf_transformer.models.transformer import make_position, stack_options
+from tf_transformer.models.predicts_tokens import PredictsTokens
 
 
 class LanguageModelOutput(NamedTuple):
@@ -23,7 +26,7 @@ class LanguageModelOutput(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class LanguageModel(keras.Model):
+class LanguageModel(PredictsTokens, keras.Model):
     """p(text) = Π p(token | the tokens before it), as logits of each next token.
 
     The paper's decoder without cross-attention (Liu et al. 2018, Radford et al. 2018). Ids are
@@ -53,23 +56,20 @@ class LanguageModel(keras.Model):
         TensorShape([1, 3, 11])
     """
 
-    shortest_source = 1  # an empty prompt has a continuation
-    absorbable_length = 0  # there is no memory
-
     def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
         super().__init__(**kwargs)
         if vocabulary_size <= 0:
             raise ValueError(f"vocabulary_size must be positive, got {vocabulary_size}.")
-        if isinstance(config, dict):
-            config = ModelConfig(**config)
-        self.config = config = config or ModelConfig()
+        self.config = config = as_config(config)
         self.vocabulary_size = vocabulary_size
         policy = self.dtype_policy
-        self.position = make_position(
-            config, config.decoder, is_causal=True, dtype=policy, name="position"
+        self.position = make_position(config.decoder, is_causal=True, dtype=policy, name="position")
+        self.decoder = Decoder(
+            *(config.decoder, self.position.on_scores()),
+            has_cross_attention=False,
+            dtype=policy,
+            name="decoder",
         )
-        options = stack_options(config, config.decoder, self.position, policy)
-        self.decoder = Decoder(**options, has_cross_attention=False, name="decoder")
         self.embedding = self._embedding("embedding")
         self.output_embedding = (
             self._embedding("output_embedding")
@@ -94,19 +94,19 @@ class LanguageModel(keras.Model):
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
         ids, places = tokens_first(ids, self.vocabulary_size)
-        return self.output_embedding.logits(put_back(self.run(ids, training).states, places))
+        return self.logits(put_back(self.run(ids, training).states, places))
 
     def run(self, ids: KerasTensor, training: bool | None = None) -> LanguageModelOutput:
-        """A call without the logits, which `output_embedding` makes of `states`.
+        """A call without the logits, which `logits` makes of `states`.
 
         Rows must begin with their tokens.
         """
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         # Padding is at the end only, so the causal mask hides it from real tokens.
-        causal = self.decoder.pattern.causal_mask(ops.shape(ids)[1])
-        found = self.decoder.run(x, attention_mask=causal, training=training)
-        return LanguageModelOutput(found.output, found.attention)
+        causal = self.decoder.sequence_mask(ops.shape(ids)[1])
+        decoded = self.decoder.run(x, attention_mask=causal, training=training)
+        return LanguageModelOutput(decoded.output, decoded.attention)
 
     def max_target_length(self, source_length):
         """The most tokens that can follow a prompt; see `SearchModel`.
@@ -116,29 +116,13 @@ class LanguageModel(keras.Model):
         most = self.position.max_length
         return None if most is None else most - source_length + 1
 
-    def step_function(
-        self,
-        source: KerasTensor,
-        beam_size: int,
-        max_length,
-        track_coverage: bool = False,
-        absorb_memory: bool = False,
-        **options: Any,
-    ) -> PromptDecoder:
-        """The step function of a search for continuations of the prompts `source`.
-
-        Raises:
-            InputError: for `track_coverage`: there is no attention to a source.
-        """
-        if track_coverage:
-            raise InputError(
-                "decode.coverage_penalty needs a model that attends to a source; for a language "
-                "model it must be 0."
-            )
-        return PromptDecoder(self, source, beam_size, max_length, **options)
+    def step_function(self, source: KerasTensor, options: StepOptions) -> CachedDecoder:
+        """The step function of a search for continuations of the prompts `source`."""
+        parts = DecoderParts(self.embedding, self.position, self.decoder, self.output_embedding)
+        return CachedDecoder(parts, options, source)
 
     def get_config(self):
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
-            "config": {name: getattr(self.config, name) for name in ModelConfig.__match_args__},
+            "config": asdict(self.config),
         }

@@ -1,16 +1,19 @@
 """The model that the Transformer replaced: GRU encoder, GRU decoder with attention."""
 
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from typing import NamedTuple
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.decoding.hypotheses import StepState
+from tf_transformer.decoding.coverage import coverage_penalty, no_coverage
+from tf_transformer.decoding.hypotheses import StepOptions, StepState
+from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.errors import InputError
+from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.recurrent import (
     BahdanauDecoder,
     DecoderState,
@@ -18,6 +21,7 @@ from tf_transformer.layers.recurrent import (
     RecurrentDecoder,
 )
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
+from tf_transformer.models.predicts_tokens import PredictsTokens, require_sizes
 from tf_transformer.text.special_ids import PAD_ID
 
 DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
@@ -32,7 +36,7 @@ class RecurrentOutput(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class RecurrentModel(keras.Model):
+class RecurrentModel(PredictsTokens, keras.Model):
     """p(target | source) by a bidirectional GRU encoder and a GRU decoder with attention.
 
     It takes the place of a `Transformer` in tasks, searches and exports. Of the configuration it
@@ -40,8 +44,9 @@ class RecurrentModel(keras.Model):
     `dropout_rate` (on embeddings, between encoder layers and on outputs) and `tie_embeddings`.
 
     Args:
-        vocabulary_size: number of token ids, V.
+        vocabulary_size: number of token ids of the target, V, and of the source.
         config: sizes and variants; a `ModelConfig`, or its fields as a dict.
+        source_vocabulary_size: as of `Transformer`.
 
     Call arguments:
         inputs: (source, target), int tensors (B, S) and (B, T); 0 is padding, anywhere.
@@ -62,13 +67,18 @@ class RecurrentModel(keras.Model):
         TensorShape([1, 3, 11])
     """
 
-    shortest_source = 2
-    absorbable_length = 0  # there are no matrices to absorb
-
-    def __init__(self, vocabulary_size: int, config: ModelConfig | dict, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        config: ModelConfig | dict,
+        source_vocabulary_size: int | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
-        self.config = config = ModelConfig(**config) if isinstance(config, dict) else config
+        self.config = config = as_config(config)
         self.vocabulary_size = vocabulary_size
+        self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
+        require_sizes(config, vocabulary_size, self.source_vocabulary_size)
         encoder, decoder, policy = config.encoder, config.decoder, self.dtype_policy
         if config.architecture not in DECODERS or encoder.d_model % 2:
             raise ValueError(
@@ -85,21 +95,23 @@ class RecurrentModel(keras.Model):
         self.decoder = DECODERS[config.architecture](
             decoder.num_layers, decoder.d_model, dtype=policy, name="decoder"
         )
-        self.target_embedding = self._embedding("target_embedding", decoder.d_model)
+        sizes = (self.source_vocabulary_size, encoder.d_model)
+        target_sizes = (vocabulary_size, decoder.d_model)
+        self.target_embedding = self._embedding("target_embedding", *target_sizes)
         self.source_embedding = (
             self.target_embedding
             if config.tie_embeddings == "all"
-            else self._embedding("source_embedding", encoder.d_model)
+            else self._embedding("source_embedding", *sizes)
         )
         self.output_embedding = (
-            self._embedding("output_embedding", decoder.d_model)
+            self._embedding("output_embedding", *target_sizes)
             if config.tie_embeddings == "none"
             else self.target_embedding
         )
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
 
-    def _embedding(self, name: str, d_model: int) -> TokenEmbedding:
-        return TokenEmbedding(self.vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
+    def _embedding(self, name: str, vocabulary_size: int, d_model: int) -> TokenEmbedding:
+        return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape=None):
         """Makes all weights; they do not depend on the shapes of inputs."""
@@ -114,7 +126,7 @@ class RecurrentModel(keras.Model):
 
     def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Source ids (B, S) to memory (B, S, D'), 0 at padding."""
-        require_tokens_first(source, self.vocabulary_size)
+        require_tokens_first(source, self.source_vocabulary_size)
         if source.shape[1] == 0:
             raise InputError("expected at least one position in a source, got none.")
         mask = ops.not_equal(source, PAD_ID)
@@ -127,15 +139,15 @@ class RecurrentModel(keras.Model):
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        source, _ = tokens_first(inputs[0], self.vocabulary_size)
+        source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
         target, places = tokens_first(inputs[1], self.vocabulary_size)
         states = self.run((source, target), training=training).states
-        return self.output_embedding.logits(put_back(states, places))
+        return self.logits(put_back(states, places))
 
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> RecurrentOutput:
-        """A call without the logits, which `output_embedding` makes of `states`.
+        """A call without the logits, which `logits` makes of `states`.
 
         Rows must begin with their tokens.
         """
@@ -146,19 +158,18 @@ class RecurrentModel(keras.Model):
         states, weights = self.decoder.run(x, memory, ops.not_equal(source, PAD_ID))
         return RecurrentOutput(self.dropout(states, training=training), memory, [weights[:, None]])
 
-    def max_target_length(self, source_length) -> None:
+    def max_target_length(self, source_length: int | KerasTensor) -> None:
         """There is no limit."""
 
-    def step_function(
-        self, source: KerasTensor, beam_size: int, max_length, **options: Any
-    ) -> "RecurrentStep":
+    def step_function(self, source: KerasTensor, options: StepOptions) -> "RecurrentStep":
         """The decoder as the step function of a search for targets of `source`."""
-        return RecurrentStep(self, source, beam_size, **options)
+        return RecurrentStep(self, source, options)
 
     def get_config(self):
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
-            "config": {name: getattr(self.config, name) for name in ModelConfig.__match_args__},
+            "source_vocabulary_size": self.source_vocabulary_size,
+            "config": asdict(self.config),
         }
 
 
@@ -174,7 +185,7 @@ class PerSentence(NamedTuple):
 
     memory: KerasTensor  # (B, S, D')
     keys: KerasTensor  # (B, S, D)
-    memory_mask: KerasTensor  # bool (B, 1, 1, S)
+    is_source: KerasTensor  # bool (B, 1, S), False at padding
 
 
 class RecurrentStep:
@@ -183,48 +194,38 @@ class RecurrentStep:
     Args:
         model: the model, built.
         source: int tensor (B, S) of ids.
-        beam_size: hypotheses per sentence, W.
-        track_coverage: whether the state holds the attention that each source token received.
-        output_projection: `TokenEmbedding.projection` of the output embedding, if the caller has
-            it.
-        **_: options of a Transformer's cache, which a recurrent state does not need.
+        options: sizes of the search. The state has a fixed size, without a cache.
     """
 
     cache_schedule = None
 
-    def __init__(
-        self,
-        model: RecurrentModel,
-        source: KerasTensor,
-        beam_size: int,
-        track_coverage: bool = False,
-        output_projection: KerasTensor | None = None,
-        **_: Any,
-    ):
+    def __init__(self, model: RecurrentModel, source: KerasTensor, options: StepOptions):
         self._model = model
-        self._track_coverage = track_coverage
-        if output_projection is None:
-            output_projection = model.output_embedding.projection()
-        self._output_projection = output_projection
+        self._beta = options.coverage_penalty
+        self._logits = step_logits(model.output_embedding)
         memory, mask = model.encode(source), ops.not_equal(source, PAD_ID)
         coverage: KerasTensor | tuple = ()
-        if track_coverage:
+        if self._beta:
             batch, length = ops.shape(source)
-            coverage = ops.zeros((batch, beam_size, length), "float32")
+            coverage = no_coverage(batch, options.beam_size, length)
         self.start = StepState(
-            PerHypothesis(model.decoder.start(memory, mask, beam_size), coverage),
-            PerSentence(memory, model.decoder.attention.keys(memory), mask[:, None, None]),
+            PerHypothesis(model.decoder.start(memory, mask, options.beam_size), coverage),
+            PerSentence(memory, model.decoder.attention.keys(memory), mask[:, None]),
         )
 
     def __call__(
         self, ids: KerasTensor, state: StepState, index: KerasTensor
     ) -> tuple[KerasTensor, StepState]:
-        (before, coverage), (memory, keys, mask) = state
+        (before, coverage), (memory, keys, is_source) = state
         x = self._model.target_embedding(ids)
-        found = self._model.decoder.step(x, before, memory, keys, mask[:, 0, 0])
-        if self._track_coverage:
-            coverage = coverage + ops.cast(found.weights, "float32")
-        logits = ops.matmul(flatten_positions(found.output), self._output_projection)
-        return unflatten_positions(logits, like=found.output), StepState(
-            PerHypothesis(found, coverage), state.per_sentence
+        after = self._model.decoder.step(x, before, memory, keys, is_source[:, 0])
+        if self._beta:
+            coverage = coverage + ops.cast(after.weights, "float32")
+        return self._logits(after.output), StepState(
+            PerHypothesis(after, coverage), state.per_sentence
         )
+
+    def bonus(self, state: StepState) -> KerasTensor:
+        """The coverage penalty (B, W) of hypotheses that end after the step of this state."""
+        is_source = state.per_sentence.is_source
+        return coverage_penalty(state.per_hypothesis.coverage, is_source, self._beta)

@@ -1,19 +1,22 @@
 """The Transformer (paper section 3): source ids and target ids to logits."""
 
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from typing import NamedTuple
 
 import keras
-from keras import KerasTensor
+from keras import KerasTensor, ops
 
-from tf_transformer.config import ModelConfig, StackConfig
-from tf_transformer.errors import InputError
+from tf_transformer.config import ModelConfig
+from tf_transformer.decoding.hypotheses import StepOptions
+from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
-from tf_transformer.layers.position import ENCODINGS, PositionEncoding
-from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
-from tf_transformer.models.incremental_decoder import IncrementalDecoder
+from tf_transformer.layers.stack import Decoder, Encoder
+from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
+from tf_transformer.models.predicts_tokens import PredictsTokens, require_sizes
 
 
 class TransformerOutput(NamedTuple):
@@ -21,13 +24,13 @@ class TransformerOutput(NamedTuple):
 
     states: KerasTensor  # (B, T, D), the decoder's output, from which logits are made
     memory: KerasTensor  # (B, S, D'), the encoder's output
-    encoder_attention: list  # (B, H, S, S), rows sum to 1; another layout with another pattern
-    decoder_attention: list  # (B, H, T, T), or as the pattern says
+    encoder_attention: list  # (B, H, S, S), rows sum to 1, or as the class of attention says
+    decoder_attention: list  # (B, H, T, T), or as the class of attention says
     cross_attention: list[KerasTensor]  # (B, H, T, S); row t is for the token that t predicts
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Transformer(keras.Model):
+class Transformer(PredictsTokens, keras.Model):
     """p(target | source), as logits of each next target token (paper section 3).
 
     Ids are integers in [0, V); id 0 is padding, which nothing attends to. It may stand anywhere
@@ -60,8 +63,6 @@ class Transformer(keras.Model):
         TensorShape([1, 3, 11])
     """
 
-    shortest_source = 2  # of the end token alone is nothing to translate
-
     def __init__(
         self,
         vocabulary_size: int,
@@ -70,58 +71,39 @@ class Transformer(keras.Model):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = ModelConfig(**config)
-        self.config = config = config or ModelConfig()
+        self.config = config = as_config(config)
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
-        _check_sizes(self.source_vocabulary_size, vocabulary_size, config)
-        source_position, target_position = (
-            make_position(config, stack, is_causal, dtype=self.dtype_policy, name=name)
-            for stack, is_causal, name in (
-                (config.encoder, False, "source_position"),
-                (config.decoder, True, "target_position"),
+        require_sizes(config, vocabulary_size, self.source_vocabulary_size)
+        policy = {"dtype": self.dtype_policy}
+        of_source = make_position(config.encoder, False, name="source_position", **policy)
+        of_target = make_position(config.decoder, True, name="target_position", **policy)
+        # Checkpoints hold the weights in the order of these attributes.
+        self.encoder = Encoder(config.encoder, of_source.on_scores(), name="encoder", **policy)
+        self.decoder = Decoder(config.decoder, of_target.on_scores(), name="decoder", **policy)
+        self.target_embedding = self.source_embedding = self.output_embedding = TokenEmbedding(
+            vocabulary_size, config.decoder.d_model, name="target_embedding", **policy
+        )
+        if config.tie_embeddings != "all":
+            self.source_embedding = TokenEmbedding(
+                *(self.source_vocabulary_size, config.encoder.d_model),
+                **{"name": "source_embedding", **policy},
             )
-        )
-        encoder, decoder = (
-            stack_options(config, stack, position, self.dtype_policy)
-            for stack, position in (
-                (config.encoder, source_position),
-                (config.decoder, target_position),
+        if config.tie_embeddings == "none":
+            self.output_embedding = TokenEmbedding(
+                vocabulary_size, config.decoder.d_model, name="output_embedding", **policy
             )
-        )
-        self.encoder = Encoder(**encoder, name="encoder")
-        self.decoder = Decoder(**decoder, name="decoder")
-        sizes = (self.source_vocabulary_size, config.encoder.d_model)
-        target_sizes = (vocabulary_size, config.decoder.d_model)
-        self.target_embedding = self._embedding("target_embedding", *target_sizes)
-        self.source_embedding = (
-            self.target_embedding
-            if config.tie_embeddings == "all"
-            else self._embedding("source_embedding", *sizes)
-        )
-        self.output_embedding = (
-            self._embedding("output_embedding", *target_sizes)
-            if config.tie_embeddings == "none"
-            else self.target_embedding
-        )
-        self.source_position = source_position
-        self.target_position = target_position
-        self.source_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
-        self.target_dropout = Dropout(config.dropout_rate, dtype=self.dtype_policy)
-
-    def _embedding(self, name: str, vocabulary_size: int, d_model: int) -> TokenEmbedding:
-        return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
+        self.source_position, self.target_position = of_source, of_target
+        self.source_dropout = Dropout(config.dropout_rate, **policy)
+        self.target_dropout = Dropout(config.dropout_rate, **policy)
 
     def build(self, input_shape=None):
         """Makes all weights; they do not depend on the shapes of inputs."""
-        ids = (None, None)
-        source, target = (
-            (None, None, stack.d_model) for stack in (self.config.encoder, self.config.decoder)
-        )
+        source = (None, None, self.config.encoder.d_model)
+        target = (None, None, self.config.decoder.d_model)
         for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
             if not embedding.built:
-                embedding.build(ids)
+                embedding.build((None, None))
         self.source_position.build(source)
         self.target_position.build(target)
         self.source_dropout.build(source)  # no weights, but `summary` shows the shape
@@ -129,161 +111,56 @@ class Transformer(keras.Model):
         self.encoder.build(source)
         self.decoder.build(target, source)
 
-    def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
-        """Source ids (B, S) to memory (B, S, D)."""
-        x, mask = self._embed_source(source, training)
-        return self.encoder(x, attention_mask=mask, training=training)
-
-    def decode(
-        self,
-        target: KerasTensor,
-        memory: KerasTensor,
-        memory_mask: KerasTensor | None = None,
-        training: bool | None = None,
-    ) -> KerasTensor:
-        """Next-token logits at every position of whole targets.
-
-        Args:
-            target: int tensor (B, T), shifted right.
-            memory: float tensor (B, S, D), from `encode`.
-            memory_mask: bool tensor (B, 1, 1, S), `padding_mask` of the source.
-            training: whether dropout is on.
-
-        Returns:
-            float tensor (B, T, V).
-        """
-        states = self._decode(target, memory, memory_mask, training).output
-        return self.output_embedding.logits(states)
-
     def call(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> KerasTensor:
-        source, target = inputs
-        source, _ = tokens_first(source, self.source_vocabulary_size)
-        target, places = tokens_first(target, self.vocabulary_size)
+        source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
+        target, places = tokens_first(inputs[1], self.vocabulary_size)
         states = self.run((source, target), training=training).states
-        return self.output_embedding.logits(put_back(states, places))
+        return self.logits(put_back(states, places))
 
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> TransformerOutput:
-        """A call without the logits, which `output_embedding` makes of `states`.
+        """A call without the logits, which `logits` makes of `states`.
 
         Rows must begin with their tokens.
         """
         source, target = inputs
-        x, source_mask = self._embed_source(source, training)
-        encoded = self.encoder.run(x, attention_mask=source_mask, training=training)
-        decoded = self._decode(target, encoded.output, source_mask, training)
-        return TransformerOutput(
-            states=decoded.output,
-            memory=encoded.output,
-            encoder_attention=encoded.attention,
-            decoder_attention=decoded.attention,
-            cross_attention=decoded.cross_attention,
-        )
+        require_tokens_first(target, self.vocabulary_size)
+        encoded = self._encode(source, training)
+        x = self.target_position(self.target_embedding(target))
+        x = self.target_dropout(x, training=training)
+        # Targets have padding at the end only, so the causal mask hides it from real tokens.
+        masks = self.decoder.sequence_mask(ops.shape(target)[1]), padding_mask(source)
+        decoded = self.decoder.run(x, encoded.output, *masks, training=training)
+        attention = encoded.attention, decoded.attention, decoded.cross_attention
+        return TransformerOutput(decoded.output, encoded.output, *attention)
 
-    @property
-    def absorbable_length(self) -> int:
-        """Longest single source whose memory is worth absorbing (`AbsorbedKeyValue`)."""
-        return self.config.decoder.key_dim
+    def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
+        """Source ids (B, S) to memory (B, S, D)."""
+        return self._encode(source, training).output
 
-    def max_target_length(self, source_length) -> int | None:
+    def _encode(self, source: KerasTensor, training: bool | None):
+        require_tokens_first(source, self.source_vocabulary_size)
+        x = self.source_position(self.source_embedding(source))
+        x = self.source_dropout(x, training=training)
+        return self.encoder.run(x, None, padding_mask(source), training=training)
+
+    def max_target_length(self, source_length: int | KerasTensor) -> int | None:
         """The most tokens of a target: a learned position table has a last row; see `Search`."""
         return self.target_position.max_length
 
-    def step_function(
-        self, source: KerasTensor, beam_size: int, max_length, **options: Any
-    ) -> IncrementalDecoder:
+    def step_function(self, source: KerasTensor, options: StepOptions) -> CachedDecoder:
         """The decoder as the step function of a search for targets of `source`."""
-        return IncrementalDecoder(self, source, beam_size, max_length, **options)
-
-    def _embed_source(
-        self, source: KerasTensor, training: bool | None
-    ) -> tuple[KerasTensor, KerasTensor]:
-        """The encoder's input (B, S, D) and its mask (B, 1, 1, S)."""
-        require_tokens_first(source, self.source_vocabulary_size)
-        x = self.source_position(self.source_embedding(source))
-        return self.source_dropout(x, training=training), padding_mask(source)
-
-    def _decode(self, target, memory, memory_mask, training: bool | None) -> StackOutput:
-        require_tokens_first(target, self.vocabulary_size)
-        x = self.target_position(self.target_embedding(target))
-        x = self.target_dropout(x, training=training)
-        memories = self.decoder.same_memory(memory)
-        # Targets have padding at the end only, so the causal mask hides it from real tokens.
-        causal = self.decoder.pattern.causal_mask(keras.ops.shape(target)[1])
-        return self.decoder.run(x, memories, causal, memory_mask, training=training)
+        parts = DecoderParts(
+            self.target_embedding, self.target_position, self.decoder, self.output_embedding
+        )
+        return CachedDecoder(parts, options, source, self.encode(source))
 
     def get_config(self):
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
             "source_vocabulary_size": self.source_vocabulary_size,
-            "config": {name: getattr(self.config, name) for name in ModelConfig.__match_args__},
+            "config": asdict(self.config),
         }
-
-
-def stack_options(
-    config: ModelConfig, stack: StackConfig, position: PositionEncoding, dtype: keras.DTypePolicy
-) -> dict:
-    """The arguments of an `Encoder` or `Decoder` of these sizes."""
-    return {
-        "position": position if position.acts_on_scores else None,
-        "num_layers": stack.num_layers,
-        "remat": config.remat,
-        "layer_drop_rate": config.layer_drop_rate,
-        "num_heads": stack.num_heads,
-        "key_dim": stack.key_dim,
-        "value_dim": stack.value_dim,
-        "d_ff": stack.d_ff,
-        "dropout_rate": config.dropout_rate,
-        "attention_dropout_rate": config.attention_dropout_rate,
-        "feed_forward_dropout_rate": config.feed_forward_dropout_rate,
-        "attention_bias": config.attention_bias,
-        "norm_first": config.norm_first,
-        "num_key_value_heads": stack.num_key_value_heads,
-        "activation": config.activation,
-        "normalization": config.normalization,
-        "attention": config.attention,
-        "attention_window": config.attention_window,
-        "dtype": dtype,
-    }
-
-
-def make_position(
-    config: ModelConfig, stack: StackConfig, is_causal: bool, **layer_options
-) -> PositionEncoding:
-    """The encoding that `config.position` names.
-
-    Args:
-        config: of the model.
-        stack: sizes of the encoder or decoder that uses it.
-        is_causal: whether no position attends to later ones.
-        **layer_options: Keras' own, such as `name`.
-    """
-    sizes = {
-        "relative": {
-            "key_dim": stack.key_dim,
-            "max_relative_distance": config.max_relative_distance,
-        },
-        "t5": {"num_heads": stack.num_heads, "is_causal": is_causal},
-    }.get(config.position, {})
-    if config.position not in ENCODINGS:
-        raise InputError(
-            f"model.position must be one of {', '.join(ENCODINGS)}, got {config.position!r}."
-        )
-    return ENCODINGS[config.position](max_length=config.max_length, **sizes, **layer_options)
-
-
-def _check_sizes(source_size: int, target_size: int, config: ModelConfig) -> None:
-    if min(source_size, target_size) <= 0:
-        raise ValueError(
-            f"vocabulary sizes must be positive, got {target_size} (target) and {source_size} "
-            "(source)."
-        )
-    if config.tie_embeddings == "all" and source_size != target_size:
-        raise ValueError(
-            f"source and target share one embedding matrix (tie_embeddings='all'), so their "
-            f"vocabularies must have the same size, got {source_size} and {target_size}. Use "
-            "tie_embeddings='target' or 'none'."
-        )

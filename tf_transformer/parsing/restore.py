@@ -1,67 +1,18 @@
-"""Sequences of ids as trees over the words of a sentence, in Python and in a graph.
+"""Sequences of ids as trees over the words of a sentence.
 
 Ids that the grammar does not allow are left out; at the end, the missing words are added and the
 brackets closed. A valid sequence is not changed.
 """
 
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tf_transformer.decoding.hypotheses import set_column
-from tf_transformer.parsing.grammar import FIRST, START, UNLIMITED, State, allowed
+from tf_transformer.parsing.grammar import START, UNLIMITED, State, allowed
 from tf_transformer.parsing.linearization import CLOSE, OPEN, OTHER, WORD, Actions
-from tf_transformer.parsing.words import leaf, leaf_in_graph
+from tf_transformer.parsing.words import leaf_in_graph
 from tf_transformer.text.special_ids import EOS_ID
-
-
-def restore(ids: Sequence[int], words: Sequence[str], actions: Actions) -> str:
-    """The tree of ids as one line; "" without words.
-
-    Args:
-        ids: any ids; those after the first end-of-sentence id do not count.
-        words: of the sentence.
-        actions: of the tokenizer.
-    """
-    parts: list[str] = []  # finished children
-    brackets: list[tuple[int, str]] = []  # the first child and the label of each open one
-    remaining = iter(words)
-    for kind, token in _valid(ids, len(words), actions):
-        if kind == WORD:
-            parts.append(leaf(next(remaining)))
-        elif kind == OPEN:
-            brackets.append((len(parts) - actions.in_order, actions.labels[token]))
-        else:
-            first, label = brackets.pop()
-            parts[first:] = [f"({label} {' '.join(parts[first:])})"]
-    return "".join(parts)
-
-
-def _valid(ids: Sequence[int], words: int, actions: Actions) -> Iterator[tuple[int, int]]:
-    """A valid sequence of (kind, id) made from ids."""
-    state = FIRST
-    given = iter([int(i) for i in ids])
-    while words:
-        may = allowed(state, words, UNLIMITED, actions.in_order)
-        token = next(given, EOS_ID)
-        if token == EOS_ID:  # the given ids are used up
-            given = iter(())
-            if may.end:
-                return
-            kind, token = WORD if may.word else CLOSE if may.close else OPEN, actions.root
-        else:
-            kind = int(actions.kinds[token])
-            if not {WORD: may.word, OPEN: may.open, CLOSE: may.close}.get(kind, False):
-                continue
-        yield kind, token
-        in_run = kind == OPEN or (actions.in_order and kind == CLOSE and state.last == OPEN)
-        state = State(
-            words=state.words + (kind == WORD),
-            depth=state.depth + (kind == OPEN) - (kind == CLOSE),
-            last=kind,
-            run=state.run + 1 if in_run else 0,
-        )
 
 
 class _Repair(NamedTuple):
@@ -75,9 +26,18 @@ class _Repair(NamedTuple):
     order: tf.Tensor  # int32 (R, T): sorted by it, brackets open before their first child
 
 
-def restore_in_graph(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.Tensor:
-    """`restore` for ids (R, L) and words (R, M), padded with ""; strings (R,)."""
-    valid = _valid_in_graph(ids, words, actions)
+def restore(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.Tensor:
+    """The trees of rows of ids, one line each; "" without words.
+
+    Args:
+        ids: int32 tensor (R, L) of any ids; those after the first end-of-sentence id do not count.
+        words: string tensor (R, M) of the words of the sentences, padded with "".
+        actions: of the tokenizer.
+
+    Returns:
+        string tensor (R,).
+    """
+    valid = _valid(ids, words, actions)
     order = tf.argsort(valid.order, axis=1)
     kinds, tokens = (tf.gather(f, order, batch_dims=1) for f in (valid.kinds, valid.tokens))
     numbers = tf.cumsum(tf.cast(kinds == WORD, tf.int32), axis=1) - 1
@@ -104,7 +64,7 @@ def _after(state: State, kind: tf.Tensor, in_order: bool) -> State:
     return State(*(tf.where(kind == OTHER, b, a) for b, a in zip(state, after, strict=True)))
 
 
-def _valid_in_graph(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> _Repair:
+def _valid(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> _Repair:
     counts = tf.reduce_sum(tf.cast(words != "", tf.int32), axis=1)
     rows, given = tf.unstack(tf.shape(ids))
     length = 2 * given + tf.shape(words)[1] + 2

@@ -1,13 +1,13 @@
-"""Sentences as words: blanks between them, brackets escaped, tags of punctuation."""
+"""Sentences as words: spaces between them, brackets escaped, tags of punctuation."""
 
 import re
 
 import tensorflow as tf
 
-# All that str.split and readers of bracket files take as blank.
-_BLANKS = "[\t\n\v\f\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
-# As in the treebank; a blank of SentencePiece inside a word would start another word.
-_ESCAPES = {
+# All that str.split and readers of bracket files take as space.
+SPACES = "[\t\n\v\f\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
+# As in the treebank; a space of SentencePiece inside a word would start another word.
+ESCAPES = {
     **{r"\(": "-LRB-", r"\)": "-RRB-", r"\[": "-LSB-", r"\]": "-RSB-"},
     **{r"\{": "-LCB-", r"\}": "-RCB-", "\u2581": "_"},
 }
@@ -19,18 +19,11 @@ PUNCTUATION = {
 TAG = "XX"  # of all other words, as in Vinyals et al. 2015
 
 
-def normalize(sentence: str) -> str:
-    """A sentence with single blanks and escaped brackets."""
-    for pattern, word in _ESCAPES.items():
-        sentence = re.sub(pattern, word, sentence)
-    return re.sub(_BLANKS, " ", sentence).strip(" ")
-
-
-def normalize_in_graph(sentences: tf.Tensor) -> tf.Tensor:
-    """`normalize` for strings (B,)."""
-    for pattern, word in _ESCAPES.items():
+def normalize(sentences: tf.Tensor) -> tf.Tensor:
+    """Sentences (B,) with single spaces and escaped brackets."""
+    for pattern, word in ESCAPES.items():
         sentences = tf.strings.regex_replace(sentences, pattern, word)
-    return tf.strings.regex_replace(tf.strings.regex_replace(sentences, _BLANKS, " "), "^ | $", "")
+    return tf.strings.regex_replace(tf.strings.regex_replace(sentences, SPACES, " "), "^ | $", "")
 
 
 def leaf(word: str) -> str:

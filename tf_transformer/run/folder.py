@@ -1,4 +1,4 @@
-"""A run's folder: the names of its files, its configuration, tokenizer and samples."""
+"""A run's folder: the names of its files, its configuration, codec and samples."""
 
 import contextlib
 import functools
@@ -18,7 +18,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import one_line, write_whole
 from tf_transformer.registry import options_of
 from tf_transformer.run.earlier_options import present_options, task_named
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import FILE, Codec, codec_files
 
 _CUT_SHORT = (
     "the file is cut short, because its last option, the name of the task, is missing. Copy it "
@@ -36,7 +36,7 @@ class RunFolder:
     Attributes:
         path: the folder.
         config: the whole configuration, YAML.
-        tokenizer: the SentencePiece model.
+        tokenizer: the SentencePiece model; with two vocabularies, `Codec.save` has other names.
         execution: how updates are executed, JSON.
         checkpoints: weights of the newest validation intervals.
         best: in it, the weights with the best validation score.
@@ -60,7 +60,7 @@ class RunFolder:
             raise InputError(f"expected the path of a run's folder, got {run_dir!r:.80}.")
         self.path = path = pathlib.Path(run_dir)
         self.config = path / "config.yaml"
-        self.tokenizer = path / "tokenizer.model"
+        self.tokenizer = path / FILE
         self.execution = path / "execution.json"
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best"
@@ -81,9 +81,10 @@ class RunFolder:
 
     def files(self) -> list[pathlib.Path]:
         """All files under the names that a run has, whoever made them."""
-        alone = [self.config, self.tokenizer, self.execution, self.metrics, self.samples, self.text]
+        alone = [self.config, self.execution, self.metrics, self.samples, self.text]
         inside = [*self.checkpoints.rglob("*"), *self.logs.glob("events.out.tfevents*")]
         inside += [*self.tokens.rglob("*"), *self.exports.rglob("*")]
+        alone += codec_files(self.path).values()
         return [path for path in (*alone, *inside) if path.is_file() or path.is_symlink()]
 
     @property
@@ -193,7 +194,7 @@ class RunFolder:
         weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]
         return {
             "model": _hash(json.dumps([config.task.name, asdict(config.model)]).encode()),
-            "tokenizer": _hash(self.tokenizer.read_bytes() if self.tokenizer.is_file() else b""),
+            "tokenizer": _hash(*(x.read_bytes() for x in codec_files(self.path).values())),
             "checkpoint": _hash(*weights),
         }
 
@@ -201,13 +202,13 @@ class RunFolder:
         """The search of `load_config`."""
         return self.load_config(**options).decode
 
-    def load_tokenizer(self) -> Tokenizer:
-        """Reads the tokenizer.
+    def load_codec(self) -> Codec:
+        """Reads the tokenizer, or those of both sides.
 
         Raises:
-            InputError: when there is none.
+            InputError: when one is missing or broken.
         """
-        return Tokenizer.load(self.tokenizer)
+        return Codec.load(self.path)
 
     def save_samples(self, texts: Sequence[str]) -> None:
         """Writes texts, one per line."""

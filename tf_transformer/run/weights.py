@@ -17,18 +17,18 @@ from tf_transformer.files.reading import literal
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import Codec
 
 Average = int | Literal["best", "ema"]
-BuildModel = Callable[[Config, int, str], keras.Model]
-"""build_model(config, vocabulary_size, dtype) -> a model with all its weights"""
+BuildModel = Callable[[Config, Codec, str], keras.Model]
+"""build_model(config, codec, dtype) -> a model with all its weights"""
 
 
 class LoadedModel(NamedTuple):
     """A run's model with its weights, and its companions."""
 
     model: keras.Model
-    tokenizer: Tokenizer
+    codec: Codec
     decode: DecodeConfig
 
 
@@ -50,10 +50,10 @@ def load_model(
     folder = RunFolder(run_dir)
     config = folder.load_config()
     decode = folder.load_decode_config(**decode_options)
-    tokenizer = folder.load_tokenizer()
-    model = build_model(config, tokenizer.vocabulary_size, "float32")
+    codec = folder.load_codec()
+    model = build_model(config, codec, "float32")
     load_weights(run_dir, model, decode.average)
-    return LoadedModel(model, tokenizer, decode)
+    return LoadedModel(model, codec, decode)
 
 
 def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Average) -> int:

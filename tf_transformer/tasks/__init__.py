@@ -69,5 +69,5 @@ def load_predictor(
         InputError: when the folder is not a run's folder, or an option is out of range.
     """
     task = for_run(RunFolder(run_dir).load_config(task_options))
-    model, tokenizer, decode = load_model(run_dir, task.build_model, **decode_options)
-    return task.predictor(model, tokenizer, decode).with_dtype(dtype)
+    model, codec, decode = load_model(run_dir, task.build_model, **decode_options)
+    return task.predictor(model, codec, decode).with_dtype(dtype)

@@ -11,7 +11,8 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
-from tf_transformer.data.readers import stream_table
+from tf_transformer.data.folder import in_folder
+from tf_transformer.data.readers.tables import stream_table
 from tf_transformer.errors import InputError
 from tf_transformer.inference.label_predictor import LabelPredictor, names_in, targets_of
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
@@ -21,6 +22,7 @@ from tf_transformer.models.encoder_only import Classifier
 from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -98,18 +100,19 @@ class Classification(Task):
                 raise InputError(f"task.labels must be different, got {', '.join(options.labels)}.")
             return config
         names: set[str] = set()
-        for (label,) in stream_table(file, [options.label_column], ["label"], tuple):
+        path = in_folder(config.data).train_file
+        for (label,) in stream_table(path, [options.label_column], ["label"], tuple):
             names.update(names_in(label, options.label_separator))
         if len(names) < 2:
             raise InputError(
-                f"{file} has {len(names)} label in column {options.label_column!r}; "
+                f"{path} has {len(names)} label in column {options.label_column!r}; "
                 "expected at least two different labels."
             )
         return replace(config, task=replace(options, labels=tuple(sorted(names))))
 
     def load_splits(self, config: Config) -> Splits:
         """The rows of `data.train_file` and `data.valid_file`."""
-        data, options = config.data, _options(config)
+        data, options = in_folder(config.data), _options(config)
         train = _rows(data.train_file, options)
         if data.valid_file:
             return Splits(train, _rows(data.valid_file, options).read())
@@ -126,26 +129,26 @@ class Classification(Task):
     def test_set(self, examples: Examples) -> TestSet:
         return TestSet(examples["text"], examples["label"])
 
-    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
+    def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
         """Learned from the texts alone."""
         lines = (text for example in stream for text in example[0].split("\t"))
-        return Tokenizer.train(lines, **config.data.tokenizer_options)
+        return Codec(Tokenizer.train(lines, **config.data.tokenizer_options))
 
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """Numbers of labels, and ids; each text of a pair ends with the end-of-sentence id."""
         columns = zip(*(text.split("\t") for text in texts["text"]), strict=True)
-        parts = zip(*map(tokenizer.encode_batch, columns), strict=True)
+        parts = zip(*map(codec["text"].encode_batch, columns), strict=True)
         return {
             "labels": [list(map(int, numbers.split())) for numbers in texts["numbers"]],
             "text": [list(itertools.chain.from_iterable(rows)) for rows in parts],
         }
 
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
         options = _options(config)
         model = Classifier(
-            *(vocabulary_size, options.labels, config.model, options.label_separator),
+            *(codec.size("text"), options.labels, config.model, options.label_separator),
             texts=len(options.text_columns),
             dtype=dtype,
         )
@@ -164,10 +167,8 @@ class Classification(Task):
         logits = model.logits(batch["text"], training=training)
         return losses(batch["labels"], logits, objective.label_smoothing)
 
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> LabelPredictor:
-        return LabelPredictor(model, tokenizer, decode)
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> LabelPredictor:
+        return LabelPredictor(model, codec, decode)
 
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress

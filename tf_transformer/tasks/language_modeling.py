@@ -9,9 +9,9 @@ from typing import Any, cast
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.data.corpora import load_examples, read_test
 from tf_transformer.data.examples import Examples, ExampleStream
-from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
@@ -20,6 +20,7 @@ from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.task_options import LanguageModelingOptions
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -49,17 +50,13 @@ class LanguageModeling(Task):
         )
 
     def load_splits(self, config: Config) -> Splits:
-        """The lines of `data.train_file`, and of `data.valid_file` or held out."""
-        data = config.data
-        if not data.train_file:
+        """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
+        if not (config.data.train_file or config.data.corpora):
             raise InputError(
                 "a language model learns from one text: give data.train_file, and data.valid_file "
                 "if there is a text for validation."
             )
-        train = stream_lines(data.train_file)
-        if data.valid_file:
-            return Splits(train, stream_lines(data.valid_file).read())
-        return Splits(*train.hold_out(data.held_out, config.train.seed))
+        return Splits(*load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
         """A file with all its lines."""
@@ -68,13 +65,17 @@ class LanguageModeling(Task):
         (texts,) = read_texts(reference)
         return TestSet(texts, texts)
 
+    def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        (texts,) = read_test(corpus, self.fields, config.data)
+        return TestSet(texts, texts)
+
     def test_set(self, examples: Examples) -> TestSet:
         return TestSet(examples["text"], examples["text"])
 
     def attended(self, examples: TestSet) -> TestSet:
         return TestSet([""] * len(examples.inputs), examples.references)
 
-    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
+    def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
         """Learned from all text: long lines are divided, because SentencePiece skips them."""
 
         def parts() -> Iterator[str]:
@@ -82,29 +83,29 @@ class LanguageModeling(Task):
                 for start in range(0, len(line), _CHARACTERS):
                     yield line[start : start + _CHARACTERS]
 
-        return Tokenizer.train(parts(), **config.data.tokenizer_options)
+        return Codec(Tokenizer.train(parts(), **config.data.tokenizer_options))
 
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """The ids of lines, each ending with the end id, and the id that comes before them."""
-        rows = tokenizer.encode_batch(texts["text"])
+        rows = codec.encode_batch("text", texts["text"])
         return {"before": [[BOS_ID]] * len(rows), "text": rows}
 
     def encode_examples(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer, max_length: int
+        self, texts: Mapping[str, Sequence[str]], codec: Codec, max_length: int
     ) -> dict[str, list[list[int]]]:
         """`encode`, with longer lines in windows one after another: every token is learned once."""
         windows = [
             ([row[start - 1] if start else BOS_ID], row[start : start + max_length])
-            for row in self.encode(texts, tokenizer)["text"]
+            for row in self.encode(texts, codec)["text"]
             for start in range(0, len(row), max_length)
         ]
         before, rows = map(list, zip(*windows, strict=True))
         return {"before": before, "text": rows}
 
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
-        return build_language_model(config, vocabulary_size, dtype)
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        return build_language_model(config, codec, dtype)
 
     def losses(
         self,
@@ -118,10 +119,8 @@ class LanguageModeling(Task):
         inputs = ops.concatenate([batch["before"], labels[:, :-1]], axis=1)
         return objective.losses(model, inputs, labels, training)
 
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> TextGenerator:
-        return TextGenerator(model, tokenizer, decode)
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> TextGenerator:
+        return TextGenerator(model, codec, decode)
 
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
@@ -133,7 +132,7 @@ class LanguageModeling(Task):
         log-probability and the number of tokens of each line.
         """
         predictor = cast(TextGenerator, predictor)
-        tokenizer = predictor.tokenizer
+        tokenizer = predictor.codec["text"]
         read = [tokenizer.decode(row) for row in tokenizer.encode_batch(test.references)]
         has_text = [bool(text.strip()) for text in read]
         found = iter(predictor.score_texts(list(compress(test.references, has_text)), progress))

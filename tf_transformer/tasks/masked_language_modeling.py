@@ -6,9 +6,9 @@ from typing import Any, cast
 import keras
 from keras import KerasTensor
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.data.corpora import load_examples, read_test
 from tf_transformer.data.examples import Examples
-from tf_transformer.data.readers import stream_lines
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.masked_predictor import MaskedPredictor
@@ -22,7 +22,7 @@ from tf_transformer.task_options import MaskedLanguageModelingOptions
 from tf_transformer.tasks.language_modeling import perplexity
 from tf_transformer.tasks.metrics import Metric, OfModel
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import Codec
 
 
 class MaskedLanguageModeling(Task):
@@ -46,14 +46,10 @@ class MaskedLanguageModeling(Task):
         return config
 
     def load_splits(self, config: Config) -> Splits:
-        """The lines of `data.train_file` and `data.valid_file`."""
-        data = config.data
-        if not data.train_file:
+        """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
+        if not (config.data.train_file or config.data.corpora):
             raise InputError("give data.train_file, a text file with one sentence per line.")
-        train = stream_lines(data.train_file)
-        if data.valid_file:
-            return Splits(train, stream_lines(data.valid_file).read())
-        return Splits(*train.hold_out(data.held_out, config.train.seed))
+        return Splits(*load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
         """The lines of `reference`, which are masked and restored."""
@@ -62,18 +58,22 @@ class MaskedLanguageModeling(Task):
         (lines,) = read_texts(reference)
         return TestSet(lines, lines)
 
+    def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        (texts,) = read_test(corpus, self.fields, config.data)
+        return TestSet(texts, texts)
+
     def test_set(self, examples: Examples) -> TestSet:
         return TestSet(examples["text"], examples["text"])
 
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """The ids of each text and the number of each id's word."""
-        rows = tokenizer.encode_batch(texts["text"])
-        return {"words": list(map(WordNumbers(tokenizer), rows)), "text": rows}
+        rows = codec.encode_batch("text", texts["text"])
+        return {"words": list(map(WordNumbers(codec["text"]), rows)), "text": rows}
 
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
-        model = MaskedLanguageModel(vocabulary_size, config.model, dtype=dtype)
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        model = MaskedLanguageModel(codec.size("text"), config.model, dtype=dtype)
         model.build()
         return model
 
@@ -89,13 +89,11 @@ class MaskedLanguageModeling(Task):
         states = model.states(inputs, training=training)
         if training:
             labels, states = at_masks(labels, states)
-        embeddings = model.encoder.embedding.embeddings
-        return token_losses(labels, states, embeddings, objective.label_smoothing)
+        rows, matrix = model.factors(states)
+        return token_losses(labels, rows, matrix, objective.label_smoothing)
 
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> MaskedPredictor:
-        return MaskedPredictor(model, tokenizer, decode)
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> MaskedPredictor:
+        return MaskedPredictor(model, codec, decode)
 
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress

@@ -11,7 +11,8 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
-from tf_transformer.data.readers import content
+from tf_transformer.data.folder import in_folder
+from tf_transformer.data.readers.rows import content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.parser import Parser, encode_tree
@@ -24,6 +25,7 @@ from tf_transformer.parsing.trees import one_line, parse, read_trees, split_tree
 from tf_transformer.task_options import ParsingOptions
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -65,7 +67,7 @@ class Parsing(Task):
 
     def load_splits(self, config: Config) -> Splits:
         """Trees of bracket files; see `tree_files` for the files that an option names."""
-        data = config.data
+        data = in_folder(config.data)
         if not data.train_file:
             raise InputError(
                 "parsing learns from trees: give data.train_file, bracket files or folders of them."
@@ -102,18 +104,18 @@ class Parsing(Task):
                 parse(line, f"{hypotheses}, tree {number:,}")
         return lines, [references]
 
-    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
+    def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
         """Pieces of the sentences' words, and one piece for each action."""
-        return Tokenizer.train(
+        tokenizer = Tokenizer.train(
             (sentence for sentence, _ in stream),
             symbols=symbols(_labels(stream), _linearization(config)),
             **config.data.tokenizer_options,
         )
+        return Codec(tokenizer)
 
-    def reuse_tokenizer(
-        self, tokenizer: Tokenizer, stream: ExampleStream, config: Config
-    ) -> Tokenizer:
+    def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
         """The labels of the training trees and the linearization must be those of that run."""
+        tokenizer = super().reuse_codec(codec, stream, config)["tree"]
         found, expected = linearization_of(tokenizer), _linearization(config)
         if found != expected:
             raise InputError(
@@ -126,20 +128,20 @@ class Parsing(Task):
                 "the run of train.init_from has never seen these labels of the training trees: "
                 f"{' '.join(labels)}. Remove those trees, or train without train.init_from."
             )
-        return tokenizer
+        return codec
 
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """Sentences as pieces, trees as actions; both end with the end-of-sentence id."""
-        actions = Actions.of(tokenizer)
+        actions = Actions.of(codec["tree"])
         return {
-            "sentence": tokenizer.encode_batch(texts["sentence"]),
-            "tree": [encode_tree(tree, tokenizer, actions) for tree in texts["tree"]],
+            "sentence": codec.encode_batch("sentence", texts["sentence"]),
+            "tree": [encode_tree(tree, codec["tree"], actions) for tree in texts["tree"]],
         }
 
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
-        return build_model(config, vocabulary_size, dtype)
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        return build_model(config, codec, dtype)
 
     def losses(
         self,
@@ -152,8 +154,8 @@ class Parsing(Task):
         source, target = batch["sentence"], batch["tree"]
         return objective.losses(model, (source, shift_right(target)), target, training)
 
-    def predictor(self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig) -> Parser:
-        return Parser(model, tokenizer, decode, self.options.grammar)
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Parser:
+        return Parser(model, codec, decode, self.options.grammar)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
         """The linearization."""

@@ -7,6 +7,7 @@ are made and scored. `tasks/translation.py` is one; `tests/tasks/reversal.py` is
 import copy
 import functools
 import itertools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import keras
 from keras import KerasTensor
 
-from tf_transformer.config import Config, DecodeConfig, TaskOptions
+from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
@@ -22,6 +23,7 @@ from tf_transformer.inference.predictor import Prediction, Predictor, Progress, 
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.tasks.metrics import LOSS, OF_VALIDATION, Metric, References, find, score_all
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
 __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
@@ -81,7 +83,9 @@ class Task(ABC):
         metrics: the scores of every test; one of them can choose the best weights.
         metrics_on_request: further ones, which are computed only when they are asked for.
         requested: the metrics that are asked for, see `with_metrics`.
-        only_text: whether all ids of an example are pieces of text, which BPE-dropout may divide.
+        only_text: whether all ids of a batch, whose names are the fields, are pieces of text, which
+            BPE-dropout may divide.
+        separable: whether each field may have a vocabulary of its own.
     """
 
     Options: type[TaskOptions] = TaskOptions
@@ -89,6 +93,7 @@ class Task(ABC):
     labels: str
     requested: tuple[Metric, ...] = ()
     only_text: bool = False
+    separable: bool = False
 
     @functools.cached_property
     def options(self) -> Any:
@@ -159,6 +164,15 @@ class Task(ABC):
             InputError: for files that cannot be read or do not belong together.
         """
 
+    def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        """A test set from a corpus in any format, with all its examples.
+
+        Raises:
+            InputError: for a corpus that cannot be read; by default, because a task has its own
+                form of files.
+        """
+        raise InputError("--corpus is for translation and language models. Give --reference.")
+
     @abstractmethod
     def test_set(self, examples: Examples) -> TestSet:
         """The inputs and references that examples hold."""
@@ -186,30 +200,45 @@ class Task(ABC):
         """
         raise InputError("--baseline compares translations; this task has none.")
 
-    def train_tokenizer(self, stream: ExampleStream, config: Config) -> Tokenizer:
-        """A new tokenizer, learned from the training examples; by default from all their texts."""
-        lines = itertools.chain.from_iterable(stream)
-        return Tokenizer.train(lines, **config.data.tokenizer_options)
+    def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
+        """A new codec, learned from the training examples.
 
-    def reuse_tokenizer(
-        self, tokenizer: Tokenizer, stream: ExampleStream, config: Config
-    ) -> Tokenizer:
-        """The tokenizer of `train.init_from`, which fits this training.
+        By default a tokenizer learns from all their texts, or with `data.vocabularies` separate
+        one from the texts of each field.
+        """
+        options = config.data.tokenizer_options
+        if config.data.vocabularies == "shared":
+            return Codec(Tokenizer.train(itertools.chain.from_iterable(stream), **options))
+        tokenizers = {}
+        for place, field in enumerate(self.fields):
+            lines = map(operator.itemgetter(place), stream)
+            tokenizers[field] = Tokenizer.train(lines, **options)
+        return Codec(tokenizers)
+
+    def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
+        """The codec of `train.init_from`, if it fits this training.
 
         Raises:
-            InputError: when it does not fit; by default every one does.
+            InputError: when it does not fit; by default, when `data.vocabularies` differs.
         """
-        return tokenizer
+        found = "shared" if codec.is_shared else "separate"
+        if found != config.data.vocabularies:
+            raise InputError(
+                f"the run of train.init_from has data.vocabularies {found}, this one "
+                f"{config.data.vocabularies}: its weights belong to its vocabularies. Give "
+                f"--data.vocabularies {found}, or another train.init_from."
+            )
+        return codec
 
     @abstractmethod
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """The ids of examples.
 
         Args:
             texts: by field, the texts of N examples.
-            tokenizer: of the run.
+            codec: of the run.
 
         Returns:
             N rows of ids for each name of a batch. The order of the names counts: batches are
@@ -217,17 +246,17 @@ class Task(ABC):
         """
 
     def encode_examples(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer, max_length: int
+        self, texts: Mapping[str, Sequence[str]], codec: Codec, max_length: int
     ) -> dict[str, list[list[int]]]:
         """The rows of ids that training reads; by default `encode`.
 
         A task may divide long examples into rows of at most `max_length` ids; examples with a row
         of more are skipped.
         """
-        return self.encode(texts, tokenizer)
+        return self.encode(texts, codec)
 
     @abstractmethod
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
         """A new model with all its weights; `dtype` may be a policy like mixed_bfloat16."""
 
     @abstractmethod
@@ -248,9 +277,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> Predictor:
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Predictor:
         """Makes predictions with a model, also while it is being trained."""
 
     def evaluate(

@@ -1,7 +1,5 @@
 """Translation: pairs of sentences, the Transformer, BLEU."""
 
-import pathlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, cast
@@ -9,16 +7,10 @@ from typing import Any, Self, cast
 import keras
 from keras import KerasTensor
 
-from tf_transformer.config import Config, DataConfig, DecodeConfig, TaskOptions
-from tf_transformer.data.examples import Examples, ExampleStream
-from tf_transformer.data.generated import generate
-from tf_transformer.data.readers import (
-    check_pairs,
-    read_files,
-    stream_files,
-    stream_tfds,
-    tfds_languages,
-)
+from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, TaskOptions
+from tf_transformer.data import corpora
+from tf_transformer.data.examples import Examples
+from tf_transformer.data.generated import generated_splits
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator, build_model
@@ -28,12 +20,9 @@ from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tasks.translation_scores import Bleu, ChrF, ExactMatch, Ter
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import is_blank
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.text.tokenizer import Tokenizer
-
-_COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
-TEST_PAIRS = 1000  # of the generated corpus; disjoint from training and validation
 
 
 class Translation(Task):
@@ -50,6 +39,7 @@ class Translation(Task):
     fields: tuple[str, ...] = ("source", "target")
     labels: str = "target"
     only_text: bool = True
+    separable: bool = True
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -60,35 +50,17 @@ class Translation(Task):
         return (Ter(self.options),)
 
     def complete(self, config: Config) -> Config:
-        """With the languages of a TFDS corpus."""
-        data = config.data
-        if not data.tfds:
-            return config
-        pair = tfds_languages(data.tfds, data.tfds_reverse, data.tfds_dir)
-        source, target = pair or (data.source_language, data.target_language)
-        return replace(config, data=replace(data, source_language=source, target_language=target))
+        """With the languages of a TFDS corpus; all corpora must go in one direction."""
+        return replace(config, data=corpora.with_languages(config.data))
 
     def load_splits(self, config: Config) -> Splits:
-        """Pairs from two files, from TFDS, or generated; see `DataConfig`."""
-        data = config.data
-        if data.train_file:
+        """The pairs of the corpora; see `DataConfig`."""
+        if config.data.train_file:
             raise InputError(
-                "translation learns from pairs: give data.train_source and data.train_target "
-                "instead of data.train_file."
+                "translation learns from pairs: give data.train_source and data.train_target, or "
+                "data.corpora, instead of data.train_file."
             )
-        if data.train_source:
-            check_pairs(data)
-            train = stream_files(data.train_source, data.train_target)
-        elif data.tfds:
-            train = _tfds_split(data, "train")
-        else:
-            generated, valid, _ = generated_splits(data)
-            return Splits(generated.stream(), valid)
-        if data.valid_source:
-            return Splits(train, read_files(data.valid_source, data.valid_target))
-        if data.tfds_valid_split:
-            return Splits(train, _tfds_split(data, data.tfds_valid_split).read())
-        return Splits(*train.hold_out(data.held_out, config.train.seed))
+        return Splits(*corpora.load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
         """Files with all their lines, or the test pairs of the generated corpus.
@@ -98,9 +70,15 @@ class Translation(Task):
         if source and reference:
             texts, references, *more = read_texts(source, *split_paths(reference))
             return TestSet(texts, references, more)
-        if source or reference or config.data.train_source or config.data.tfds:
-            raise InputError("give --source and --reference, the test set and its translation.")
+        if source or reference or not corpora.is_generated(config.data):
+            raise InputError(
+                "give --source and --reference, the test set and its translation; or --corpus."
+            )
         return self.test_set(generated_splits(config.data)[2])
+
+    def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        source, target = corpora.read_test(corpus, self.fields, config.data)
+        return TestSet(source, target)
 
     def test_set(self, examples: Examples) -> TestSet:
         """The pairs with a target: a translation without a reference has no score."""
@@ -109,13 +87,13 @@ class Translation(Task):
         return TestSet([source for source, _ in rows], [target for _, target in rows])
 
     def encode(
-        self, texts: Mapping[str, Sequence[str]], tokenizer: Tokenizer
+        self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
         """Both sides of every pair end with the end-of-sentence id."""
-        return {name: tokenizer.encode_batch(texts[name]) for name in self.fields}
+        return {field: codec.encode_batch(field, texts[field]) for field in self.fields}
 
-    def build_model(self, config: Config, vocabulary_size: int, dtype: str) -> keras.Model:
-        return build_model(config, vocabulary_size, dtype)
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        return build_model(config, codec, dtype)
 
     def losses(
         self,
@@ -128,10 +106,8 @@ class Translation(Task):
         source, target = batch["source"], batch["target"]
         return objective.losses(model, (source, shift_right(target)), target, training)
 
-    def predictor(
-        self, model: keras.Model, tokenizer: Tokenizer, decode: DecodeConfig
-    ) -> Translator:
-        return Translator(model, tokenizer, decode, self.options.copy_without_letters)
+    def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
+        return Translator(model, codec, decode, self.options.copy_without_letters)
 
     def with_options(self, options: TaskOptions) -> Self:
         """This task with options.
@@ -183,44 +159,6 @@ class Translation(Task):
 TRANSLATION = Translation()
 
 
-def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
-    """The generated corpus as (train, valid, test), disjoint in meaning."""
-    held_out = min(config.held_out, TEST_PAIRS)
-    total = config.generated_pairs + held_out + TEST_PAIRS
-    # Always the same seed: evaluate.py makes the corpus again and needs the same test pairs.
-    corpus = generate(total, config.source_language, config.target_language, seed=0)
-    return (
-        corpus.take(range(TEST_PAIRS + held_out, total)),
-        corpus.take(range(TEST_PAIRS, TEST_PAIRS + held_out)),
-        corpus.take(range(TEST_PAIRS)),
-    )
-
-
 def languages(data: DataConfig) -> dict[str, str | None]:
-    """The languages of source and target, or None if the configuration does not name them.
-
-    TFDS names them in the corpus (`wmt14_translate/de-en`), files often by their ending (`a.en`).
-    Training stores those of a corpus whose name does not have them.
-    """
-    if data.train_source:
-        found = [_ending(data.train_source), _ending(data.train_target)]
-    elif data.tfds:
-        pair = data.tfds.partition("/")[2].partition(":")[0].split("-")
-        stored = [data.source_language, data.target_language]
-        found = [None, None]
-        if len(pair) == 2:
-            found = list(reversed(pair) if data.tfds_reverse else pair)
-        elif stored != [DataConfig.source_language, DataConfig.target_language]:
-            found = list(stored)  # an earlier version stored the defaults
-    else:
-        found = [data.source_language, data.target_language]
-    return dict(zip(("source", "target"), found, strict=True))
-
-
-def _ending(file: str) -> str | None:
-    ending = pathlib.Path(_COMPRESSED.sub("", file)).suffix[1:]
-    return ending if len(ending) == 2 and ending.isalpha() else None
-
-
-def _tfds_split(config: DataConfig, split: str) -> ExampleStream:
-    return stream_tfds(config.tfds, split, config.tfds_reverse, config.tfds_dir)
+    """The languages of source and target, or None if the configuration does not name them."""
+    return dict(zip(("source", "target"), corpora.languages(data), strict=True))

@@ -17,14 +17,15 @@ import pathlib
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Callable
 
+import numpy as np
 import sentencepiece
 
 NMT_NFC = "nmt_nfc"
 # A SentencePiece model whose normalizer has this name, and no path of a table.
 _NAME = b"\x1a\x0b" + b"\n\x07nmt_nfc" + b"2\x00"
-_BLANK = ("Zs", "Zl", "Zp", "Cc", "Cf")  # categories
+BLANK = ("Zs", "Zl", "Zp", "Cc", "Cf")  # Unicode's categories
+LETTERS = ("Lu", "Ll", "Lt", "Lm", "Lo")
 _KEPT = frozenset(
     map(
         chr,
@@ -58,26 +59,33 @@ def comparable(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Whether the text has white space, control and format characters alone."""
-    return all(unicodedata.category(character) in _BLANK for character in text)
+    return all(unicodedata.category(character) in BLANK for character in text)
 
 
 def has_letters(text: str) -> bool:
     """Whether the text has a letter of any script."""
-    return any(unicodedata.category(character).startswith("L") for character in text)
+    return any(unicodedata.category(character) in LETTERS for character in text)
 
 
 @functools.cache
-def class_of(predicate: Callable[[str], bool]) -> str:
-    """The characters for which `predicate` holds, as the inside of a class of RE2.
+def class_of(categories: tuple[str, ...]) -> str:
+    """The characters of Unicode's categories, as the inside of a class of RE2.
 
-    RE2 has classes of its own, by another version of Unicode. An exported graph takes this one.
+    RE2 has classes of its own, by another version of Unicode. A graph takes this one.
     """
-    codes = [code for code in range(sys.maxunicode + 1) if predicate(chr(code))]
-    starts = [0, *(i for i in range(1, len(codes)) if codes[i] > codes[i - 1] + 1), len(codes)]
+    inside = np.isin(_categories(), categories).astype(int)
+    edges = np.flatnonzero(np.diff(inside, prepend=0, append=0)).tolist()
     return "".join(
-        rf"\x{{{codes[start]:X}}}-\x{{{codes[end - 1]:X}}}"
-        for start, end in itertools.pairwise(starts)
+        rf"\x{{{start:X}}}-\x{{{end - 1:X}}}"
+        for start, end in zip(edges[::2], edges[1::2], strict=True)
     )
+
+
+@functools.cache
+def _categories() -> np.ndarray:
+    """The category of each character."""
+    names = "".join(map(unicodedata.category, map(chr, range(sys.maxunicode + 1))))
+    return np.frombuffer(names.encode("utf-32-le"), "<U2")
 
 
 def clean(text: str) -> str:

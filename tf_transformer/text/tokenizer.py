@@ -1,7 +1,7 @@
 """SentencePiece, by BPE or unigrams, with one vocabulary and byte fallback; or bytes alone.
 
-Python code uses the `sentencepiece` package; an exported graph uses tensorflow-text's op on the
-same model file. Both give the same ids.
+The `sentencepiece` package encodes training data. Texts of predictions are encoded by the op of
+tensorflow-text on the same model file (`GraphTokenizer`). Both give the same ids.
 
 Text changes as follows. A run of spaces becomes one space, and spaces at the ends are removed;
 U+2581, SentencePiece's own character for a space, is decoded as a space; NUL is removed. A blank
@@ -75,11 +75,6 @@ class Tokenizer:
         pieces = (self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self.byte_of = {piece: byte for byte, piece in enumerate(pieces) if piece != UNK_ID}
         self._ids_of_bytes = {byte: piece for piece, byte in self.byte_of.items()}
-        # A character without a piece is encoded as bytes, which no piece reaches across.
-        private_use, unknown = map(chr, range(0xE000, 0xF900)), self._processor.unk_id()
-        self.boundary = next(c for c in private_use if self._processor.piece_to_id(c) == unknown)
-        self.boundary_ids = self._processor.encode(self.boundary)
-        self.space_id = self._processor.piece_to_id("▁")
 
     @classmethod
     def train(
@@ -195,33 +190,12 @@ class Tokenizer:
         """Ids of a line, with the end-of-sentence id."""
         return [*self._processor.encode(_text(text)), EOS_ID]
 
-    def encode_continuation(self, text: str) -> list[int]:
-        """Ids of a text that continues a line, with the end-of-sentence id.
-
-        SentencePiece begins a line with a blank; here is none that the text does not have.
-
-        Example:
-            >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
-            >>> start, rest = tokenizer.encode("a ho")[:-1], tokenizer.encode_continuation("use")
-            >>> tokenizer.decode([*start, *rest])
-            'a house'
-        """
-        ids = self._processor.encode(self.boundary + clean(text))
-        return [*ids[len(self.boundary_ids) :], EOS_ID]
-
     @property
     def word_starts(self) -> tuple[int, ...]:
         """Ids of the pieces that begin a word; none where spaces are tokens of their own."""
         if self.vocabulary_size == BYTES:
             return ()
         return tuple(i for i in range(self.vocabulary_size) if self.piece(i).startswith("▁"))
-
-    def ends_in_space(self, text: str) -> bool:
-        """Whether a text ends in a space, which `encode` drops, so that a new word follows."""
-        if self.vocabulary_size == BYTES or is_blank(text):
-            return False
-        ids = self._processor.encode(clean(text) + self.boundary)
-        return ids[-1 - len(self.boundary.encode())] == self.space_id
 
     def word_of_pieces(self, text: str) -> list[int]:
         """The place in `text.split()` of the word of each id of a text, without the end.

@@ -83,7 +83,7 @@ def _is_long(config: Config, batches: BatchSampler, run: RunFolder) -> bool:
         return False
     model = config.model
     layers = model.encoder.num_layers + model.decoder.num_layers
-    vocabulary_size = run.load_tokenizer().vocabulary_size
+    vocabulary_size = max(run.load_codec().sizes)
     weights = (vocabulary_size + layers * (4 * model.d_model + 2 * model.d_ff)) * model.d_model
     tokens = config.data.batch_tokens * config.train.accumulate * _updates(config, batches)
     return 6 * weights * tokens > LONG_TRAINING
@@ -183,10 +183,12 @@ def time_updates(
     execution = Execution(**execution_options)
     execution.use_threads(threads)
     run = RunFolder(run_dir)
-    config, size = run.load_config(), run.load_tokenizer().vocabulary_size
-    updater = make_updater(config, tasks.for_run(config), size, execution)
+    config, codec = run.load_config(), run.load_codec()
+    updater = make_updater(config, tasks.for_run(config), codec, execution)
     draw = np.random.default_rng(1)
-    batch = {name: draw.integers(UNK_ID + 1, size, each) for name, each in shape.items()}
+    batch = {
+        name: draw.integers(UNK_ID + 1, min(codec.sizes), each) for name, each in shape.items()
+    }
     batch = {name: ids.astype(np.int32) for name, ids in batch.items()}
     group = (batch,) * config.train.accumulate
     data = iter(tf.data.Dataset.from_tensors(group).repeat())

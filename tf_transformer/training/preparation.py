@@ -1,4 +1,4 @@
-"""Everything that a training reads: the run's configuration, tokenizer and batches."""
+"""Everything that a training reads: the run's configuration, codec and batches."""
 
 import functools
 import hashlib
@@ -13,15 +13,14 @@ from tqdm import tqdm
 from tf_transformer.config import Config, DataConfig
 from tf_transformer.data.augmented_batches import Augment
 from tf_transformer.data.batch_sampler import BatchSampler
-from tf_transformer.data.bpe_dropout import BpeDropout
+from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.tasks.task import Splits, Task, TestSet
-from tf_transformer.text.special_ids import BLANK
-from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.codec import Codec
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SAMPLES = 32  # validation inputs kept in the run's folder, to check an export with
@@ -36,7 +35,8 @@ MAY_CHANGE = {
 LANGUAGES = {"data.source_language", "data.target_language"}
 NAMES = LANGUAGES | {  # of a text; they may change where its identity is known
     *("data.train_source", "data.train_target", "data.valid_source", "data.valid_target"),
-    *("data.train_file", "data.valid_file", "data.tfds_dir"),
+    *("data.train_file", "data.valid_file", "data.tfds_dir", "data.folder"),
+    *("data.corpora", "data.valid_corpora"),
 }
 
 
@@ -45,13 +45,13 @@ class TrainingData:
     """The data of a training.
 
     Attributes:
-        tokenizer: of the run.
+        codec: of the run.
         train: batches of the training examples.
         valid: batches of the validation examples.
         scored: the validation examples that are predicted and scored.
     """
 
-    tokenizer: Tokenizer
+    codec: Codec
     train: BatchSampler
     valid: BatchSampler
     scored: TestSet
@@ -80,11 +80,7 @@ def prepare(
         broadcast(strategy, [0.0])
         return _batches(config, task, run, task.load_splits(config))
     require_trainable(run, config)
-    if config.data.bpe_dropout and not task.only_text:
-        raise InputError(
-            "data.bpe_dropout is for translation. Expected 0 for "
-            f"{config.task.name}, got {config.data.bpe_dropout}."
-        )
+    _require_options_of(task, config)
     splits = task.load_splits(config)
     if run.has_checkpoint:
         _require_same_text(run, splits)
@@ -94,6 +90,21 @@ def prepare(
     if strategy:
         broadcast(strategy, [0.0])
     return data
+
+
+def _require_options_of(task: Task, config: Config) -> None:
+    """Raises an `InputError` for options of text that the task does not have."""
+    data = config.data
+    if data.bpe_dropout and not task.only_text:
+        raise InputError(
+            f"data.bpe_dropout is for translation. Expected 0 for {config.task.name}, got "
+            f"{data.bpe_dropout}."
+        )
+    if data.vocabularies != "shared" and not task.separable:
+        raise InputError(
+            f"data.vocabularies {data.vocabularies} is for translation. Expected shared for "
+            f"{config.task.name}, which has one vocabulary."
+        )
 
 
 def require_trainable(run: RunFolder, config: Config) -> None:
@@ -119,7 +130,7 @@ def require_trainable(run: RunFolder, config: Config) -> None:
             f"model in this folder, add --train.init_from {run.path}."
         )
     elif start:
-        _tokenizer_of(start)  # before the text is read
+        _codec_of(start)  # before the text is read
 
 
 def _require_same_options(run: RunFolder, config: Config) -> None:
@@ -186,68 +197,60 @@ def _require_same_text(run: RunFolder, splits: Splits) -> None:
 
 def _start(run: RunFolder, config: Config, task: Task, splits: Splits) -> None:
     """Writes the files of a new run, after everything has been read that can be wrong."""
-    tokenizer = _new_tokenizer(task, splits.train, config)
+    codec = _new_codec(task, splits.train, config)
     identities = _identities(splits)
     run.mark_start()
     run.save_config(config)
     run.save_text(identities)
-    tokenizer.save(run.tokenizer)
+    codec.save(run.path)
     run.save_samples(task.test_set(splits.valid).inputs[:SAMPLES])
 
 
 def _batches(config: Config, task: Task, run: RunFolder, splits: Splits) -> TrainingData:
-    tokenizer = run.load_tokenizer()
+    codec = run.load_codec()
     inputs, references = task.test_set(splits.valid)
     count = config.train.valid_score_examples
-    sampler = functools.partial(_sampler, encoder=_encoder(config, task, tokenizer))
-    augment = _bpe_dropout(config, tokenizer)
+    sampler = functools.partial(_sampler, encoder=_encoder(config, task, codec))
+    augment = _bpe_dropout(config, task, codec)
     return TrainingData(
-        tokenizer,
+        codec,
         train=sampler(config, run, "training", splits.train, augment=augment),
         valid=sampler(config, run, "validation", splits.valid.stream()),
         scored=TestSet(inputs[:count], references[:count]),
     )
 
 
-def _new_tokenizer(task: Task, stream: ExampleStream, config: Config) -> Tokenizer:
-    """A tokenizer for a new run: learned, or that of the run that this one starts with."""
+def _new_codec(task: Task, stream: ExampleStream, config: Config) -> Codec:
+    """The codec of a new run: learned, or that of the run that this one starts with."""
     if not config.train.init_from:
-        return task.train_tokenizer(stream, config)
-    return task.reuse_tokenizer(_tokenizer_of(config.train.init_from), stream, config)
+        return task.train_codec(stream, config)
+    return task.reuse_codec(_codec_of(config.train.init_from), stream, config)
 
 
-def _tokenizer_of(init_from: str) -> Tokenizer:
+def _codec_of(init_from: str) -> Codec:
     source = RunFolder(init_from)
     try:
         source.load_config()
-        return source.load_tokenizer()
+        return source.load_codec()
     except InputError as error:
         raise InputError(f"train.init_from must be a run's folder: {error}") from error
 
 
-def _encoder(config: Config, task: Task, tokenizer: Tokenizer) -> Encoder:
-    vocabulary = hashlib.sha256(tokenizer.model).hexdigest()
+def _encoder(config: Config, task: Task, codec: Codec) -> Encoder:
     return Encoder(
-        functools.partial(
-            task.encode_examples, tokenizer=tokenizer, max_length=config.data.max_length
-        ),
-        tokenizer.vocabulary_size,
-        identity=f"{config.task.name} {vocabulary}",
+        functools.partial(task.encode_examples, codec=codec, max_length=config.data.max_length),
+        max(codec.sizes),
+        identity=f"{config.task.name} {codec.identity}",
     )
 
 
-def _bpe_dropout(config: Config, tokenizer: Tokenizer) -> BpeDropout | None:
+def _bpe_dropout(config: Config, task: Task, codec: Codec) -> BpeDropout | None:
     data = config.data
     if not data.bpe_dropout:
         return None
-    return BpeDropout(
-        tokenizer.merges(),
-        tokenizer.vocabulary_size,
-        tokenizer.piece_to_id(BLANK),
-        data.bpe_dropout,
-        data.max_length,
-        config.train.seed,
-    )
+    tables = {name: MergeTable.of(tokenizer) for name, tokenizer in codec.tokenizers.items()}
+    by_field = {field: tables.get("") or tables[field] for field in task.fields}
+    return BpeDropout(by_field, data.bpe_dropout, data.max_length, config.train.seed)
 
 
 def _sampler(

@@ -12,6 +12,7 @@ from tf_transformer.losses.consistency import make_objective
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import load_weights
 from tf_transformer.tasks.task import Task
+from tf_transformer.text.codec import Codec
 from tf_transformer.training.execution import Execution
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
@@ -26,11 +27,11 @@ MAY_DIFFER = {
 }
 
 
-def make_updater(config: Config, task: Task, vocabulary_size: int, execution: Execution) -> Updater:
+def make_updater(config: Config, task: Task, codec: Codec, execution: Execution) -> Updater:
     """A new model with its optimizer; call in the strategy's scope."""
     train = config.train
     precision = _precision(train.precision)
-    model = task.build_model(config, vocabulary_size, precision)
+    model = task.build_model(config, codec, precision)
     schedule = TransformerSchedule(config.model.d_model, train.warmup_steps, train.learning_rate)
     optimizer = make_optimizer(
         model,
@@ -76,8 +77,8 @@ def initialize(model: keras.Model, config: Config) -> None:
             f"train.init_from={folder} cannot start this run: {listed}. A run "
             "that starts with another's weights has its vocabulary and its sizes."
         )
-    vocabulary_size = RunFolder(folder).load_tokenizer().vocabulary_size
-    other = tasks.for_run(source).build_model(source, vocabulary_size, "float32")
+    codec = RunFolder(folder).load_codec()
+    other = tasks.for_run(source).build_model(source, codec, "float32")
     if source.task.name == config.task.name and _shapes(other) == _shapes(model):
         load_weights(folder, model, source.decode.average)
         return

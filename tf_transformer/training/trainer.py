@@ -120,7 +120,7 @@ def _train(
     strategy, execution = _devices(config, data, run, together)
     keras.utils.set_random_seed(config.train.seed)
     with strategy.scope():
-        updater = make_updater(config, task, data.tokenizer.vocabulary_size, execution)
+        updater = make_updater(config, task, data.codec, execution)
     goes_on = run.has_checkpoint
     if config.train.init_from and not goes_on:
         initialize(updater.model, config)
@@ -132,7 +132,7 @@ def _train(
     metric = task.metric(early_stopping.metric)
     validation = Validation(task, updater, data, config.decode.greedy, strategy, metric)
     divergence = DivergenceCheck(
-        updater, checkpoints, data.tokenizer.vocabulary_size, config.train.max_skipped
+        updater, checkpoints, data.codec.size(task.labels), config.train.max_skipped
     )
     trainer = _Trainer(
         *(config, strategy, data, updater, validation, divergence),
@@ -330,7 +330,7 @@ class _Trainer:
         model, accumulate = updater.model, self.config.train.accumulate
         tqdm.write(
             f"model: {model.count_params():,} parameters, "
-            f"vocabulary {self.data.tokenizer.vocabulary_size:,}, "
+            f"{self.data.codec}, "
             f"{model.dtype_policy.name}, {self.strategy.num_replicas_in_sync} replica(s)"
             + (f" of {updater.micro_batches} micro-batches" * (updater.micro_batches > 1))
             + f"\nbatches: {train.summary()}"

@@ -54,7 +54,7 @@ class Validation:
     @functools.cached_property
     def _predict(self) -> Predictor:
         """Predicts with the weights that the model has at each call."""
-        return self._task.predictor(self._updater.model, self._data.tokenizer, self._decode)
+        return self._task.predictor(self._updater.model, self._data.codec, self._decode)
 
     def losses(self) -> dict[str, float]:
         """Loss, perplexity and accuracy on all examples; each replica computes its shard."""

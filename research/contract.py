@@ -1,0 +1,186 @@
+"""Checks that an export gives the translations of its run.
+
+    python -m research.contract --run_dir runs/mine --source test.en
+
+Exports the run and calls all three signatures for all lines, in a session in a fresh process that
+imports only tensorflow and tensorflow_text: one by one, in batches of 7 and 64, shuffled, and with
+empty rows as a batching server adds them. Counts the strings that differ from those of translate.py
+(for n_best and score: from the Python translator's), and compares the scores of equal strings.
+"""
+
+import itertools
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.harness import results
+from benchmarks.harness.tables import of_rows
+from benchmarks.translations.compare import Comparison
+from tf_transformer.commands import command_line
+from tf_transformer.decoding import NEG_INF
+from tf_transformer.export.check import in_session
+from tf_transformer.files.reading import read_lines
+from tf_transformer.inference.translator import Translator
+
+ROOT = pathlib.Path(__file__).parents[1]
+PADDING = 5  # empty rows added to each batch of 7
+
+Rows = list[dict[str, Any]]  # the outputs of each row, by name
+
+
+class Batches(NamedTuple):
+    """A way to divide rows into requests."""
+
+    name: str
+    order: list[int]
+    size: int
+    padding: int = 0  # empty rows added to each request
+
+
+def main(
+    run_dir: str,
+    source: str,
+    lines: int = 1000,
+    num_hypotheses: int = 4,
+    jit_compile: bool = False,
+    parallel_batches: int = 1,
+    output: str = "",
+) -> None:
+    """Prints for each signature and each way of batching how many strings differ.
+
+    Args:
+        run_dir: a trained run's folder.
+        source: file of sentences.
+        lines: how many of the file's lines.
+        num_hypotheses: of the signature n_best.
+        jit_compile: whether XLA compiles the export.
+        parallel_batches: parts of a batch that the export searches at a time.
+        output: result file to write, for example research/results/contract.json.
+    """
+    raw = list(itertools.islice(read_lines(source), lines))
+    translator = Translator.from_run(run_dir, num_hypotheses=num_hypotheses)
+    with tempfile.TemporaryDirectory() as folder:
+        model = pathlib.Path(folder) / "model" / "1"
+        options = ["--run_dir", run_dir, "--num_hypotheses", str(num_hypotheses)]
+        options += ["--jit_compile", str(jit_compile).lower()]
+        options += ["--parallel_batches", str(parallel_batches)]
+        python("-m", "export", "--to", str(model), *options)
+        stored = sum(file.stat().st_size for file in (model / "variables").iterdir())
+        translated = python("translate.py", "--run_dir", run_dir, stdin=b"\n".join(raw))
+        texts = [line.decode("utf-8", "replace") for line in raw]
+        expected = expected_rows(translator, texts, translated.decode().split("\n")[: len(raw)])
+        rows: Rows = [
+            {"signature": signature, "batches": batches.name}
+            | compare(wanted, served(model, signature, texts, wanted, batches))._asdict()
+            for signature, wanted in expected.items()
+            for batches in ways(len(wanted))
+        ]
+    summary = {
+        "sentences": len(raw),
+        "comparisons": len(rows),
+        "different": sum(row["different"] for row in rows),
+        "scores_within": max(row["scores_within"] for row in rows),
+        "variables_ratio": round(stored / (4 * translator.model.count_params()), 3),
+    }
+    print(of_rows(rows, left=2))
+    print(f"variables: {stored:,} bytes, {summary['variables_ratio']} of 4 per parameter")
+    results.save(output, rows, ("tensorflow", "tensorflow-text", "keras"), summary=summary)
+
+
+def python(*words: str, stdin: bytes = b"") -> bytes:
+    """The output of a command of this project."""
+    program = [sys.executable, *words]
+    return subprocess.run(program, cwd=ROOT, input=stdin, capture_output=True, check=True).stdout
+
+
+def expected_rows(
+    translator: Translator, texts: list[str], translated: list[str]
+) -> dict[str, Rows]:
+    """The outputs that each signature should give for each text."""
+    n_best = translator.n_best(texts)
+    pairs = translator.score(texts, translated)
+    return {
+        "serving_default": [
+            {"translation": text, "score": [row[0].score]}
+            for text, row in zip(translated, n_best, strict=True)
+        ],
+        "n_best": [
+            {"translations": [each.text for each in row], "scores": [each.score for each in row]}
+            for row in n_best
+        ],
+        "score": [
+            {"target": text, "score": [pair.score], "log_probability": [pair.log_probability]}
+            for text, pair in zip(translated, pairs, strict=True)
+        ],
+    }
+
+
+def ways(count: int) -> Iterator[Batches]:
+    """The ways to divide `count` rows into requests."""
+    in_order = list(range(count))
+    shuffled = np.random.default_rng(1).permutation(count).tolist()
+    yield Batches("one by one", in_order, 1)
+    yield Batches("batches of 7", in_order, 7)
+    yield Batches("batches of 64", in_order, 64)
+    yield Batches("shuffled, 64", shuffled, 64)
+    yield Batches(f"7 and {PADDING} of padding", in_order, 7, PADDING)
+
+
+def served(
+    model: pathlib.Path, signature: str, texts: list[str], rows: Rows, batches: Batches
+) -> Rows:
+    """The outputs of a signature for every row, in the order of the rows."""
+    inputs = {"text": texts}
+    if signature == "score":
+        inputs = {"source": texts, "target": [row["target"] for row in rows]}
+    starts = range(0, len(batches.order), batches.size)
+    chunks = [batches.order[start : start + batches.size] for start in starts]
+    requests = [
+        {
+            "signature_name": signature,
+            "inputs": {
+                name: [values[row] for row in chunk] + [""] * batches.padding
+                for name, values in inputs.items()
+            },
+        }
+        for chunk in chunks
+    ]
+    found: Rows = [{}] * len(rows)
+    for chunk, outputs in zip(chunks, in_session(model, *requests), strict=True):
+        for place, row in enumerate(chunk):
+            found[row] = {name: values[place] for name, values in outputs.items()}
+    return found
+
+
+def compare(expected: Rows, found: Rows) -> Comparison:
+    """Counts rows with other strings, and compares the scores of the others."""
+    different, largest = 0, 0.0
+    for ours, theirs in zip(expected, found, strict=True):
+        if strings(ours) != strings(theirs):
+            different += 1
+        else:
+            apart = np.subtract(numbers(ours), numbers(theirs))
+            largest = max(largest, float(np.abs(apart).max()))
+    return Comparison(different, largest)
+
+
+def strings(row: dict[str, Any]) -> list[str]:
+    """The translations that were found for a row."""
+    scores = row.get("scores", [0.0])
+    texts = row.get("translations", [row.get("translation", "")])
+    return [text for text, score in zip(texts, scores, strict=True) if score != NEG_INF]
+
+
+def numbers(row: dict[str, Any]) -> list[float]:
+    """The scores that were found for a row."""
+    values = [row[name] for name in ("score", "log_probability", "scores") if name in row]
+    return [value for value in np.hstack(values).tolist() if value != NEG_INF]
+
+
+if __name__ == "__main__":
+    command_line.run(main)

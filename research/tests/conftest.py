@@ -1,0 +1,5 @@
+"""The fixtures of tests/, with its two logical devices."""
+
+from conftest import run
+
+__all__ = ["run"]

@@ -1,0 +1,136 @@
+"""Readers of corpora by format, the same for training, validation and evaluation."""
+
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.data.readers.json_lines import read_json_lines
+from tf_transformer.data.readers.rows import Rows
+from tf_transformer.data.readers.tables import read_tsv
+from tf_transformer.data.readers.text import read_plain_text
+from tf_transformer.data.readers.tfds import read_tfds
+from tf_transformer.data.readers.tmx import read_tmx
+from tf_transformer.errors import InputError
+
+Reader = Callable[[Corpus, Sequence[str], DataConfig], Rows]
+"""Opens a corpus. It is given the names of the texts of an example, and the options of the data."""
+
+COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of corpora.
+
+    Attributes:
+        read: its reader.
+        endings: of the names of its files, before those of compression.
+        options: the fields of `Corpus` that it takes.
+        sides: the number of texts that an example has; 0: any.
+    """
+
+    read: Reader
+    endings: tuple[str, ...] = ()
+    options: tuple[str, ...] = ("path", "columns")
+    sides: int = 0
+
+
+FORMATS: dict[str, Format] = {}
+
+
+def register(
+    name: str,
+    read: Reader,
+    endings: Sequence[str] = (),
+    options: Sequence[str] = ("path", "columns"),
+    sides: int = 0,
+) -> None:
+    """Gives a format a name, for `format` of a corpus.
+
+    Args:
+        name: of the format.
+        read: its reader.
+        endings: files whose names end so have this format, also when they are compressed.
+        options: the fields of `Corpus` that the reader uses.
+        sides: the number of texts that an example of the format has; 0: any.
+
+    Example:
+        >>> register("tab", read_tsv, endings=[".tab"])
+        >>> format_of(Corpus(path="a.tab.gz"))
+        'tab'
+    """
+    FORMATS[name] = Format(read, tuple(endings), tuple(options), sides)
+
+
+def format_of(corpus: Corpus) -> str:
+    """The name of the format of a corpus: as it says, or by the ending of its file.
+
+    Raises:
+        InputError: for a name or an ending that no format has.
+    """
+    names = ", ".join(FORMATS)
+    if corpus.format:
+        if corpus.format not in FORMATS:
+            raise InputError(f"unknown format {corpus.format!r} of a corpus; expected {names}.")
+        return corpus.format
+    if corpus.source:
+        return "text"
+    ending = pathlib.Path(COMPRESSED.sub("", corpus.path)).suffix.lower()
+    for name, each in FORMATS.items():
+        if ending in each.endings:
+            return name
+    endings = ", ".join(ending for each in FORMATS.values() for ending in each.endings)
+    raise InputError(
+        f"the name of {corpus.path} does not end with that of a format ({endings}). Give the "
+        f"corpus a format: {names}."
+    )
+
+
+def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
+    """The rows of a corpus.
+
+    Args:
+        corpus: the corpus.
+        names: of the texts of an example, like source and target.
+        data: the options of the data.
+
+    Raises:
+        InputError: for an unknown format, or a corpus that lacks an option of its format, has
+            others, or has another number of texts.
+    """
+    name = format_of(corpus)
+    kind = FORMATS[name]
+    given = {each.name for each in fields(Corpus) if getattr(corpus, each.name)} - {"format"}
+    needed = {"source", "path", "name"} & {*kind.options}
+    if given - {*kind.options} or (needed and not given & needed):
+        raise InputError(
+            f"a corpus of format {name} takes {', '.join(kind.options)}; got "
+            f"{', '.join(sorted(given)) or 'none'}."
+        )
+    if kind.sides not in (0, len(names)):
+        raise InputError(
+            f"a corpus of format {name} has {kind.sides} texts in an example, but this task needs "
+            f"{len(names)} ({', '.join(names)})."
+        )
+    if corpus.columns and len(corpus.columns) != len(names):
+        raise InputError(
+            f"columns of {corpus.path} must be {len(names)}, for {' and '.join(names)}; got "
+            f"{', '.join(corpus.columns)}."
+        )
+    return kind.read(corpus, names, data)
+
+
+def _read_generated(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
+    from tf_transformer.data.generated import read_generated  # slow to import
+
+    return read_generated(corpus, names, data)
+
+
+register("text", read_plain_text, [".txt"], ["source", "target", "path"])
+register("tsv", read_tsv, [".tsv"])
+register("jsonl", read_json_lines, [".jsonl", ".ndjson"])
+register("tmx", read_tmx, [".tmx"], sides=2)
+register("tfds", read_tfds, options=["name", "split", "reverse"], sides=2)
+register("generated", _read_generated, options=["split"], sides=2)

@@ -1,0 +1,70 @@
+"""JSON lines: each line is a JSON object that holds the texts of an example."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.data.readers.rows import Row, Rows, as_line, content
+from tf_transformer.errors import InputError
+from tf_transformer.files.reading import read_lines
+
+NESTED = "translation"  # the key of both sides in data sets of Hugging Face
+
+
+def read_json_lines(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
+    """The texts under some keys of each object, or of the object that it has as "translation".
+
+    The keys are `columns`; by default the names of the fields, like source and target, or else, for
+    pairs, `data.source_language` and `data.target_language`. A newline in a text becomes a space.
+    Empty lines do not count.
+
+    A pass raises an `InputError` that names file and line when a line is no such object.
+    """
+    choices = [corpus.columns or tuple(fields)]
+    if len(fields) == 2 and not corpus.columns:
+        choices.append((data.source_language, data.target_language))
+
+    def start(skipped: Counter[str]) -> Iterator[Row]:
+        for number, line in enumerate(read_lines(corpus.path), 1):
+            if line.strip():
+                place = f"line {number:,} of {corpus.path}"
+                texts = _texts(_object(line, place), choices, place)
+                yield number, tuple(map(as_line, texts))
+
+    return Rows(
+        (corpus.path,) * len(fields),
+        start,
+        lambda: f"jsonl {content(corpus.path)} {choices}",
+    )
+
+
+def _object(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place} is not JSON in UTF-8: {error}.") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{place} must be a JSON object, got {value!r:.40}.")
+    return value
+
+
+def _texts(record: Mapping[str, Any], choices: Sequence[Sequence[str]], place: str) -> list[str]:
+    """The texts of an object, under the first of the choices of keys that it has."""
+    nested = record.get(NESTED)
+    for values in (record, nested if isinstance(nested, dict) else {}):
+        for keys in choices:
+            if all(key in values for key in keys):
+                return [_text(values[key], key, place) for key in keys]
+    expected = ", or ".join(" and ".join(map(repr, keys)) for keys in choices)
+    raise InputError(
+        f"{place} has the keys {', '.join(map(repr, record))}; expected {expected}. Give the keys "
+        "as columns of the corpus."
+    )
+
+
+def _text(value: Any, key: str, place: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{place}: {key!r} must be text, got {value!r:.40}.")
+    return value

@@ -1,0 +1,97 @@
+"""Tables: a line of tab-separated values is an example. There are no quotes: a tab ends a value."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.data.examples import ExampleStream, Texts
+from tf_transformer.data.readers.rows import Row, Rows, content
+from tf_transformer.errors import InputError
+from tf_transformer.files.reading import read_lines
+
+
+def read_tsv(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
+    """The texts in `columns` of a table; by default in the first ones.
+
+    A pass raises an `InputError` as `table_rows`.
+    """
+    columns = corpus.columns or tuple(str(number) for number in range(1, len(fields) + 1))
+    return Rows(
+        (corpus.path,) * len(fields),
+        lambda _: table_rows(corpus.path, columns),
+        lambda: f"tsv {content(corpus.path)} {columns}",
+    )
+
+
+def stream_table(
+    path: str | os.PathLike,
+    columns: Sequence[str],
+    fields: Sequence[str],
+    convert: Callable[[Texts], Texts],
+) -> ExampleStream:
+    """Examples from a table.
+
+    A pass raises an `InputError` as `table_rows`, and one that names file and line when a value is
+    not UTF-8 or a row cannot be converted.
+
+    Args:
+        path: the file, plain or compressed.
+        columns: as of `table_rows`.
+        fields: names of the texts of an example.
+        convert: from the values of a row in these columns to the texts of an example; raises a
+            `ValueError` for values that are not valid.
+    """
+    columns = tuple(columns)
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        for number, row in table_rows(str(path), columns):
+            try:
+                yield convert(tuple(value.decode("utf-8") for value in row))
+            except UnicodeDecodeError as error:
+                raise InputError(f"line {number:,} of {path} is not UTF-8: {error}.") from error
+            except ValueError as error:
+                raise InputError(f"line {number:,} of {path}: {error}") from error
+
+    return ExampleStream(tuple(fields), start, lambda: f"table {content(path)} {columns}")
+
+
+def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
+    """The values of each line in some columns.
+
+    Args:
+        path: the file, plain or compressed.
+        columns: names in the first line; or numbers from 1 on, and the first line is a row.
+
+    Raises:
+        InputError: with file and line, for a row with too few columns; with the file, when it is
+            missing, holds no rows, or has no such column.
+    """
+    lines = enumerate(read_lines(path), 1)
+    has_header = not all(column.isdecimal() and int(column) for column in columns)
+    if has_header:
+        header = next(lines, (0, b""))[1].decode("utf-8", "replace").split("\t")
+        places = [_place(name, header, path) for name in columns]
+    else:
+        places = [int(number) - 1 for number in columns]
+    number = 0
+    for number, line in lines:
+        row = line.split(b"\t")
+        if len(row) <= max(places):
+            raise InputError(
+                f"line {number:,} of {path} has too few columns: expected at least "
+                f"{max(places) + 1}, separated by tabs, got {len(row)}."
+            )
+        yield number, tuple(row[place] for place in places)
+    if not number:
+        raise InputError(f"{path} holds no rows" + " after its first line" * has_header + ".")
+
+
+def _place(name: str, header: Sequence[str], path: str) -> int:
+    """The place of a column, counted from 0."""
+    if name not in header:
+        raise InputError(
+            f"{path} has no column {name!r}; its first line names {', '.join(map(repr, header))}. "
+            "Give names of that line, or numbers from 1 on for a file without names."
+        )
+    return header.index(name)

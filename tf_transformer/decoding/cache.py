@@ -1,0 +1,207 @@
+"""What a decoder keeps of earlier positions during a search.
+
+A cache has one row per decoded token. The W hypotheses of a sentence share the rows of that
+sentence, and an ancestor mask (B, W, R) marks the rows of each hypothesis. When a beam is
+reordered, masks move and rows stay. The rows of a prompt, one per column, may come first.
+
+A cache object holds sizes; the tensors are in `Kept`, which a search carries from step to step:
+
+    start(stored, visible)      before the first step
+    begin(kept, index)          makes room for the W rows of a step
+    commit(step, stored)        takes the keys and values that the step has computed
+    resize(kept, steps)         changes the capacity, for tensors of fixed size
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from keras import KerasTensor, ops
+
+from tf_transformer.layers.linear_attention import SumsOfKeys
+from tf_transformer.layers.stored import KeyValue, Stored
+from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
+
+
+class Kept(NamedTuple):
+    """The tensors of a cache, between two steps."""
+
+    # Reordered with the beam: the ancestor mask, bool (B, W, R). For sums over keys: the sums.
+    per_hypothesis: Any
+    per_sentence: Any  # shared by the hypotheses of a sentence
+
+
+class Step(NamedTuple):
+    """What a step of decoding attends to."""
+
+    kept: Kept  # with room for the step's own rows
+    earlier: Sequence[Stored]  # one per layer
+    mask: KerasTensor | None  # bool (B, 1, W, R), own rows included; None: all
+    positions: KerasTensor  # int32 (1 or B, R): of each row
+
+
+class Cache(Protocol):
+    """A cache in one layout; see the module."""
+
+    def start(self, stored: list[Any], visible: KerasTensor | None) -> Kept:
+        """The cache before the first step.
+
+        Args:
+            stored: for each layer the keys and values of the prompt's P columns, `KeyValue`
+                (B, G, P, K), or sums over them; P may be 0.
+            visible: bool tensor (B, 1, P), True for columns that are not padding; None: P is 0.
+        """
+
+    def begin(self, kept: Kept, index: KerasTensor) -> Step:
+        """The cache of step `index`, int32 scalar, counted from 0."""
+
+    def commit(self, step: Step, stored: list[Any]) -> Kept:
+        """The cache after a step that has returned these keys and values for each layer."""
+
+    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
+        """The cache with capacity for so many steps."""
+
+
+class Rows(NamedTuple):
+    """The rows of a growing cache."""
+
+    layers: list[KeyValue]  # (B, G, R, K) each
+    positions: KerasTensor  # int32 (B, R)
+
+
+class GrowingCache:
+    """A cache that grows by W rows per step, so that no step costs more than necessary.
+
+    The hypotheses of a beam soon descend from the same few tokens. Every `COMPACTION_INTERVAL`
+    steps the rows that no hypothesis descends from are removed.
+
+    Args:
+        beam_size: W.
+        columns: number of the prompt's columns, P; None: there is no prompt.
+        window: the latest positions that steps attend to; None: all.
+    """
+
+    def __init__(
+        self, beam_size: int, columns: int | KerasTensor | None = None, window: int | None = None
+    ):
+        self.beam_size = beam_size
+        self.columns = 0 if columns is None else columns
+        self.window = window
+        # A hypothesis alone sees every row, if there is no padding of a prompt.
+        self._sees_all = beam_size == 1 and columns is None
+
+    def start(self, stored: list[KeyValue], visible: KerasTensor | None) -> Kept:
+        batch, _, columns, _ = ops.shape(stored[0].key)
+        positions = ops.broadcast_to(ops.arange(columns, dtype="int32"), (batch, columns))
+        # 0, but computed, so that TensorFlow treats the number of rows as one that may change.
+        none = 0 * ops.sum(positions)
+        layers = [KeyValue(*(_append_zeros(x, none, 2) for x in layer)) for layer in stored]
+        positions = _append_zeros(positions, none, 1)
+        shape = (batch, self.beam_size, ops.shape(positions)[1])
+        return Kept(first_ancestors(shape, visible), Rows(layers, positions))
+
+    def begin(self, kept: Kept, index: KerasTensor) -> Step:
+        position = self.columns + index
+        ancestors, rows = self._without_outdated(kept, position)
+        batch, beam_size = ops.shape(ancestors)[0], self.beam_size
+        if beam_size > 1:
+            ancestors, rows = ops.cond(
+                ops.equal(index % COMPACTION_INTERVAL, COMPACTION_INTERVAL - 1),
+                lambda: _without_dead_rows(ancestors, rows),
+                lambda: (ancestors, rows),
+            )
+        own_rows = ops.broadcast_to(ops.eye(beam_size, dtype="bool"), (batch, *[beam_size] * 2))
+        ancestors = ops.concatenate([ancestors, own_rows], axis=2)
+        positions = ops.broadcast_to(position, (batch, beam_size))
+        positions = ops.concatenate([rows.positions, positions], axis=1)
+        mask = None if self._sees_all else ancestors[:, None]
+        return Step(Kept(ancestors, Rows(rows.layers, positions)), rows.layers, mask, positions)
+
+    def commit(self, step: Step, stored: list[KeyValue]) -> Kept:
+        ancestors, rows = step.kept
+        return Kept(ancestors, rows._replace(layers=stored))
+
+    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
+        """The same: it has no capacity."""
+        return kept
+
+    def _without_outdated(self, kept: Kept, position: KerasTensor) -> Kept:
+        """Without the rows before the window.
+
+        The rows of a single hypothesis are in the order of positions; those of several are removed
+        with the rows that have no descendant.
+        """
+        if self.window is None:
+            return kept
+        (ancestors, rows), oldest = kept, position - self.window + 1
+        if self.beam_size > 1:
+            return Kept(ops.logical_and(ancestors, (rows.positions >= oldest)[:, None]), rows)
+        first = ops.sum(ops.cast(rows.positions[:1] < oldest, "int32"))
+        layers = [KeyValue(*(x[:, :, first:] for x in layer)) for layer in rows.layers]
+        return Kept(ancestors[:, :, first:], Rows(layers, rows.positions[:, first:]))
+
+
+def _without_dead_rows(ancestors: KerasTensor, rows: Rows) -> tuple[KerasTensor, Rows]:
+    """Keeps the rows with a descendant; as many as the sentence with the most has."""
+    alive = ops.any(ancestors, axis=1)  # (B, R)
+    count = ops.max(ops.sum(ops.cast(alive, "int32"), axis=1))
+    places = ops.arange(ops.shape(alive)[1], dtype="int32")
+    order = ops.where(alive, places, places + ops.shape(alive)[1])  # dead rows after all others
+    kept = ops.argsort(order, axis=1)[:, :count]  # (B, R')
+    layers = [KeyValue(*(_pick_rows(x, kept) for x in layer)) for layer in rows.layers]
+    positions = _pick_rows(rows.positions[:, None], kept)[:, 0]
+    return _pick_rows(ancestors, kept), Rows(layers, positions)
+
+
+def _pick_rows(values: KerasTensor, rows: KerasTensor) -> KerasTensor:
+    """values[b, x, rows[b, r]]: (B, X, R, ...) by (B, R') to (B, X, R', ...)."""
+    batch, groups, count, *rest = ops.shape(values)
+    starts = ops.arange(batch * groups, dtype="int32") * count
+    flat = ops.reshape(starts, (batch, groups, 1)) + ops.cast(rows, "int32")[:, None]
+    return ops.take(ops.reshape(values, (-1, *rest)), flat, axis=0)
+
+
+def first_ancestors(shape: tuple, visible: KerasTensor | None) -> KerasTensor:
+    """The first ancestor mask (B, W, R): the visible columns (B, 1, R) of a prompt, or nothing."""
+    return ops.zeros(shape, "bool") if visible is None else ops.broadcast_to(visible, shape)
+
+
+def _append_zeros(x: KerasTensor, count: KerasTensor, axis: int) -> KerasTensor:
+    shape = list(ops.shape(x))
+    shape[axis] = count
+    return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)
+
+
+class SumsCache:
+    """The cache of linear attention: sums over keys, which do not grow.
+
+    The sums of a hypothesis are not those of another, so they are reordered with the beam and take
+    the place of ancestor masks.
+
+    Args:
+        beam_size: W.
+    """
+
+    def __init__(self, beam_size: int):
+        self.beam_size = beam_size
+
+    def start(self, stored: list[SumsOfKeys], visible: KerasTensor | None) -> Kept:
+        """Sums (B, 1, ...) over a prompt, repeated for each hypothesis: (B, W, ...)."""
+        return Kept(
+            [
+                SumsOfKeys(*(ops.repeat(x, self.beam_size, axis=1) for x in layer))
+                for layer in stored
+            ],
+            (),
+        )
+
+    def begin(self, kept: Kept, index: KerasTensor) -> Step:
+        return Step(kept, kept.per_hypothesis, None, ops.zeros((1, 0), "int32"))
+
+    def commit(self, step: Step, stored: list[SumsOfKeys]) -> Kept:
+        return Kept(stored, ())
+
+    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
+        """The same: it has no capacity."""
+        return kept

@@ -1,0 +1,133 @@
+"""A cache of fixed size, as XLA and JAX need it, and its layout of keys and values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keras import KerasTensor, ops
+
+from tf_transformer import kernels
+from tf_transformer.decoding.cache import Kept, Step, first_ancestors
+from tf_transformer.kernels.attention import HeadOutput
+from tf_transformer.layers.stored import KeyValue
+
+
+class StaticArrays(NamedTuple):
+    """Keys and values in the order of axes that XLA multiplies them in.
+
+    XLA merges the batch axes of a product. With merged axes in the cache, new rows are written in
+    place; a reshape in between copies all keys and values twice per step. On CPUs the product of
+    many queries with transposed keys takes a third of the time.
+    """
+
+    key: KerasTensor  # (B·G, K, S)
+    value: KerasTensor  # (B·G, S, K)
+
+    @classmethod
+    def of(cls, key_value: KeyValue) -> StaticArrays:
+        """Keys and values (B, G, S, K) in this layout."""
+        key, value = (ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in key_value)
+        return cls(ops.transpose(key, (0, 2, 1)), value)
+
+
+@dataclass(frozen=True)
+class StaticKeyValue:
+    """`Stored` keys and values of fixed size.
+
+    Args:
+        arrays: the keys and values.
+        groups: number of heads of keys and values, G.
+        start: int32 scalar, the row where new ones are written.
+    """
+
+    arrays: StaticArrays
+    groups: int
+    start: KerasTensor | int = 0
+
+    def with_new(self, new: KeyValue) -> StaticKeyValue:
+        """With `new` (B, G, T, K) written from row `start` on."""
+        key, value = StaticArrays.of(new)
+        arrays = StaticArrays(
+            ops.slice_update(self.arrays.key, (0, 0, self.start), key),
+            ops.slice_update(self.arrays.value, (0, self.start, 0), value),
+        )
+        return StaticKeyValue(arrays, self.groups, self.start + new.key.shape[2])
+
+    def weighted(self, query, mask=None, bias=None, dropout=None) -> HeadOutput:
+        """Attention of queries (B, H, T, K), all but B known. Searches have no dropout."""
+        return kernels.current().static_attention(query, *self.arrays, self.groups, mask, bias)
+
+
+class StaticCache:
+    """A cache of fixed size; rows are written one step after the other.
+
+    After the last free row comes the first again: a cache with fewer rows than a search has steps
+    keeps those of the latest steps.
+
+    Args:
+        beam_size: W.
+        groups: number of heads of keys and values, G.
+        columns: number of the prompt's columns, P; None: there is no prompt.
+        window: the latest positions that steps attend to; None: all.
+    """
+
+    def __init__(
+        self,
+        beam_size: int,
+        groups: int,
+        columns: int | KerasTensor | None = None,
+        window: int | None = None,
+    ):
+        self.beam_size = beam_size
+        self.groups = groups
+        self.columns = 0 if columns is None else columns
+        self.window = window
+
+    def start(self, stored: list[KeyValue], visible: KerasTensor | None) -> Kept:
+        """A cache without capacity for steps: `resize` comes next."""
+        batch, _, columns, _ = ops.shape(stored[0].key)
+        ancestors = first_ancestors((batch, self.beam_size, columns), visible)
+        return Kept(ancestors, list(map(StaticArrays.of, stored)))
+
+    def begin(self, kept: Kept, index: KerasTensor) -> Step:
+        ancestors, arrays = kept
+        batch, rows, beam_size = ops.shape(ancestors)[0], ops.shape(ancestors)[2], self.beam_size
+        own_rows = ops.broadcast_to(ops.eye(beam_size, dtype="bool"), (batch, *[beam_size] * 2))
+        start = (index * beam_size) % (rows - self.columns) + self.columns
+        earlier = [StaticKeyValue(layer, self.groups, start) for layer in arrays]
+        ancestors = ops.slice_update(ancestors, (0, 0, start), own_rows)
+        positions = self._positions(rows, index)
+        return Step(Kept(ancestors, arrays), earlier, ancestors[:, None], positions)
+
+    def commit(self, step: Step, stored: list[StaticKeyValue]) -> Kept:
+        return Kept(step.kept.per_hypothesis, [layer.arrays for layer in stored])
+
+    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
+        rows = self.columns + limited(steps, self.window) * self.beam_size
+        ancestors, arrays = kept
+        layers = [StaticArrays(_pad(key, rows, 2), _pad(value, rows, 1)) for key, value in arrays]
+        return Kept(_pad(ancestors, rows, 2), layers)
+
+    def _positions(self, rows: int | KerasTensor, index: KerasTensor) -> KerasTensor:
+        """The position of each row, int32 (1, R), at a step; rows not yet written have any."""
+        columns = self.columns
+        places = ops.arange(rows, dtype="int32") - columns
+        steps = places // self.beam_size
+        # The latest step that has written a row.
+        steps = index - (index - steps) % ((rows - columns) // self.beam_size)
+        return (columns + ops.where(places < 0, places, steps))[None]
+
+
+def limited(count: int | KerasTensor, window: int | None) -> int | KerasTensor:
+    """A number of positions, at most `window` if there is one."""
+    if window is None:
+        return count
+    return min(window, count) if isinstance(count, int) else ops.minimum(window, count)
+
+
+def _pad(x: KerasTensor, size: int | KerasTensor, axis: int) -> KerasTensor:
+    """`x` with zeros after it, up to a size along an axis."""
+    shape = list(ops.shape(x))
+    shape[axis] = size - shape[axis]
+    return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)

@@ -1,0 +1,69 @@
+"""The base of layers that get the configuration of their stack whole."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any, ClassVar, Self
+
+import keras
+
+from tf_transformer.config import ModelConfig
+
+Config = ModelConfig | Mapping[str, Any] | None
+FIELDS = frozenset(ModelConfig.__match_args__)
+
+
+class ConfiguredLayer(keras.layers.Layer):
+    """A layer that reads its sizes and options from one `ModelConfig`.
+
+    Args:
+        config: the configuration of a stack, such as `ModelConfig().encoder`, or its fields as a
+            dict.
+        **options: fields of the configuration by name, which replace those of `config`; and the
+            arguments of Keras' layers. Without `config`, `dropout_rate` is 0 and `value_dim` is
+            `key_dim`, unless they are given.
+
+    Attributes:
+        config: the configuration of this layer's stack.
+        short_names: fields that have a shorter name in this layer.
+    """
+
+    short_names: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, config: Config = None, **options: Any):
+        named = {self.short_names.get(name, name): value for name, value in options.items()}
+        fields = {name: named.pop(name) for name in FIELDS & named.keys()}
+        super().__init__(**named)
+        if config is None:
+            config = {"dropout_rate": 0.0, "value_dim": fields.get("key_dim") or 0}
+        self.config = as_config(config, **fields).decoder
+
+    def get_config(self):
+        return super().get_config() | {"config": asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """A layer from what `get_config` gives, or gave in an earlier version.
+
+        Raises:
+            ValueError: for attention that had a pattern, which is a class of its own now.
+        """
+        pattern = config.pop("pattern", None)
+        if pattern and pattern["class_name"] != "Pattern":
+            raise ValueError(
+                f"{cls.__name__} was saved with {pattern['class_name']}. Make the layer anew, as "
+                "LocalAttention, StridedAttention or LinearAttention, and load its weights."
+            )
+        return super().from_config(config)
+
+
+def as_config(config: Config, **fields: Any) -> ModelConfig:
+    """A configuration with other values of some fields; None leaves a field as it is.
+
+    Args:
+        config: the configuration, or its fields as a dict; None: the defaults.
+        **fields: fields by name.
+    """
+    fields = {name: value for name, value in fields.items() if value is not None}
+    if isinstance(config, ModelConfig):
+        return replace(config, **fields)
+    return ModelConfig(**(dict(config or {}) | fields))

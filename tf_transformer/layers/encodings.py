@@ -1,0 +1,93 @@
+"""The encodings of positions by name, and the learned table (paper Table 3, row E)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.config import ModelConfig
+from tf_transformer.errors import InputError
+from tf_transformer.layers.position import SinusoidalPosition
+from tf_transformer.layers.position_encoding import PositionEncoding
+from tf_transformer.layers.relative_position import (
+    AlibiPosition,
+    RelativePosition,
+    RotaryPosition,
+    T5Position,
+)
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class LearnedPosition(PositionEncoding):
+    """Adds a learned vector for each position (paper Table 3, row E).
+
+    Args:
+        max_length: number of positions in the table.
+
+    Call arguments:
+        x: float tensor (B, T, D).
+
+    Returns:
+        float tensor (B, T, D).
+
+    Raises:
+        ValueError: when the sequence is known to be longer than the table.
+    """
+
+    def __init__(self, max_length: int, **kwargs):
+        super().__init__(**kwargs)
+        self.max_length = max_length
+
+    def build(self, input_shape):
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.max_length, input_shape[-1]),
+            initializer=keras.initializers.RandomNormal(stddev=input_shape[-1] ** -0.5),
+        )
+
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
+        length = positions.shape[0]
+        if length is not None and length > self.max_length:
+            raise ValueError(
+                f"the learned position table has {self.max_length} positions, but the sequence "
+                f"has {length}. Shorten the text, train with a larger model.max_length, or use "
+                "model.position=sinusoidal, which has no limit."
+            )
+        return ops.take(self.table, positions, axis=0)
+
+    def get_config(self):
+        return super().get_config() | {"max_length": self.max_length}
+
+
+# The values of `model.position`: from the configuration of a stack, whether it is causal, and
+# arguments of Keras' layers.
+ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
+    "sinusoidal": lambda config, is_causal, **options: SinusoidalPosition(**options),
+    "learned": lambda config, is_causal, **options: LearnedPosition(config.max_length, **options),
+    "rotary": lambda config, is_causal, **options: RotaryPosition(**options),
+    "relative": lambda config, is_causal, **options: RelativePosition(
+        config.key_dim, config.max_relative_distance, **options
+    ),
+    "t5": lambda config, is_causal, **options: T5Position(config.num_heads, is_causal, **options),
+    "alibi": lambda config, is_causal, **options: AlibiPosition(**options),
+    "none": lambda config, is_causal, **options: PositionEncoding(**options),
+}
+
+
+def make_position(config: ModelConfig, is_causal: bool, **options: Any) -> PositionEncoding:
+    """The encoding that `config.position` names.
+
+    Args:
+        config: of the stack that uses it.
+        is_causal: whether no position attends to later ones.
+        **options: arguments of Keras' layers, such as `name`.
+
+    Raises:
+        InputError: for an unknown name.
+    """
+    if config.position not in ENCODINGS:
+        raise InputError(
+            f"model.position must be one of {', '.join(ENCODINGS)}, got {config.position!r}."
+        )
+    return ENCODINGS[config.position](config, is_causal, **options)

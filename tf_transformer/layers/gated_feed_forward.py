@@ -1,0 +1,33 @@
+"""A gated feed-forward network in place of the paper's (Shazeer 2020)."""
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.kernels.gradient import silu
+from tf_transformer.layers.feed_forward import FeedForward
+from tf_transformer.layers.initializers import ConcatenatedInitializer
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class GatedFeedForward(FeedForward):
+    """FFN(x) = (h σ(h) · (x V + c)) W₂ + b₂, with h = x W₁ + b₁: `swiglu`.
+
+    F remains the size of the hidden layer, so there are three matrices of D·F numbers instead of
+    two: 2/3 of F keeps the size. Args, call arguments and results are those of `FeedForward`.
+    """
+
+    # Differs from Shazeer 2020: the gated unit has biases too, as equation 2 has.
+
+    def _hidden_layer(self):
+        d_ff = self.config.d_ff
+        fill = [keras.initializers.GlorotUniform() for _ in range(2)]
+        return keras.layers.Dense(  # W₁ and V are one variable
+            2 * d_ff,
+            kernel_initializer=ConcatenatedInitializer((d_ff, d_ff), fill),
+            dtype=self.dtype_policy,
+            name="hidden",
+        )
+
+    def activate(self, hidden: KerasTensor) -> KerasTensor:
+        hidden, factor = ops.split(hidden, 2, axis=-1)
+        return silu(hidden) * factor

@@ -1,0 +1,89 @@
+"""Self-attention by sums over keys, which do not grow (Katharopoulos et al. 2020)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer import kernels
+from tf_transformer.kernels.attention import HeadOutput, for_each_head
+from tf_transformer.kernels.linear_attention import EPSILON, Rotation, features
+from tf_transformer.layers.masks import mask_of_keys
+from tf_transformer.layers.outputs import Attended
+from tf_transformer.layers.self_attention import SelfAttention
+from tf_transformer.layers.stored import KeyValue
+
+
+class SumsOfKeys(NamedTuple):
+    """The sums over all earlier positions of each hypothesis, in one layer, float32."""
+
+    products: KerasTensor  # (B, W, G, K, K'): Σ φ(k) vᵀ, rotated
+    features: KerasTensor  # (B, W, G, K): Σ φ(k)
+
+    def with_new(self, new: KeyValue, rotate: Rotation | None = None) -> SumsOfKeys:
+        """With one position for each hypothesis, `new` (B, G, W, K)."""
+        keys, values = features(new.key), ops.cast(new.value, "float32")
+        turned = keys if rotate is None else rotate(keys)
+        return SumsOfKeys(
+            self.products + ops.einsum("bgwk,bgwv->bwgkv", turned, values),
+            self.features + ops.einsum("bgwk->bwgk", keys),
+        )
+
+    def weighted(
+        self, query: KerasTensor, mask=None, bias=None, dropout=None, rotate: Rotation | None = None
+    ) -> HeadOutput:
+        """Attention (B, H, W, K') of queries (B, H, W, K), one for each hypothesis; no weights."""
+        batch, heads, beam_size, size = ops.shape(query)
+        groups = self.features.shape[2]
+        queries = features(query)
+        turned = queries if rotate is None else rotate(queries)
+        queries, turned = (
+            ops.reshape(x, (batch, groups, heads // groups, beam_size, size))
+            for x in (queries, turned)
+        )
+        numerators = ops.einsum("bgewk,bwgkv->bgewv", turned, self.products)
+        denominators = ops.einsum("bgewk,bwgk->bgew", queries, self.features)
+        output = numerators / (denominators[..., None] + EPSILON)
+        output = ops.reshape(output, (batch, heads, beam_size, -1))
+        return HeadOutput(ops.cast(output, query.dtype), ())
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class LinearAttention(SelfAttention):
+    """Self-attention to every position, by sums over keys instead of a softmax.
+
+    There are no attention weights: they are (). It takes a mask that hides keys, (B, 1, 1, T).
+    """
+
+    def self_attend(self, x, mask=None, positions=None, earlier=None, training=None):
+        if self.dropout_function(training) is not None:
+            raise ValueError("linear attention has no weights that dropout could act on.")
+        if positions is not None and positions.encoding.has_bias:
+            raise ValueError(
+                f"linear attention has no scores that {type(positions.encoding).__name__} could "
+                "change. Use an encoding that is added to embeddings, or rotary."
+            )
+        rotate = None if positions is None else positions.rotate
+        query, new = self.project(x)
+        if earlier is not None:
+            sums = earlier.with_new(new, rotate)
+            heads = sums.weighted(query, rotate=rotate).heads
+            return Attended(self.concatenate(heads), (), sums)
+        key, value = (for_each_head(part, query) for part in new)
+        linear = kernels.current().linear_attention
+        heads, sums = linear(query, key, value, self.is_causal, mask_of_keys(mask, x), rotate)
+        shared = query.shape[1] // new.key.shape[1]  # heads of queries per head of keys
+        stored = SumsOfKeys(*(part[:, None, ::shared] for part in sums))
+        return Attended(self.concatenate(heads), (), stored)
+
+    def sequence_mask(self, length):
+        return None
+
+    def nothing(self, batch):
+        config, groups = self.config, self.config.num_key_value_heads
+        return SumsOfKeys(
+            ops.zeros((batch, 1, groups, config.key_dim, config.value_dim), "float32"),
+            ops.zeros((batch, 1, groups, config.key_dim), "float32"),
+        )

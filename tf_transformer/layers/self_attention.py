@@ -1,0 +1,96 @@
+"""Self-attention of a layer, over whole sequences and after earlier positions."""
+
+from typing import Any
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.layers.attention import MultiHeadAttention
+from tf_transformer.layers.configured import Config
+from tf_transformer.layers.masks import causal_mask
+from tf_transformer.layers.outputs import Attended
+from tf_transformer.layers.position_encoding import Positions
+from tf_transformer.layers.stored import KeyValue, Stored
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class SelfAttention(MultiHeadAttention):
+    """Multi-head attention of a sequence to itself, with an encoding that acts on scores.
+
+    This class attends to every position that the mask shows (the paper). A subclass attends to some
+    of them, or in another way, and needs no mask of size T · T.
+
+    Args:
+        config: see `MultiHeadAttention`.
+        is_causal: whether no position attends to later ones.
+        **options: see `ConfiguredLayer`.
+
+    Attributes:
+        window: the latest positions, the query's own included, that a cache keeps; None: all.
+    """
+
+    window: int | None = None
+
+    def __init__(self, config: Config = None, is_causal: bool = False, **options: Any):
+        super().__init__(config, **options)
+        self.is_causal = is_causal
+
+    def self_attend(
+        self,
+        x: KerasTensor,
+        mask: KerasTensor | None = None,
+        positions: Positions | None = None,
+        earlier: Stored | None = None,
+        training: bool | None = None,
+    ) -> Attended:
+        """Attends from x to x, and to earlier positions if there are some.
+
+        Args:
+            x: float tensor (B, T, D).
+            mask: bool tensor that broadcasts to (B, H, T, S), S with the earlier positions.
+            positions: of the queries and keys, for an encoding that acts on scores.
+            earlier: keys and values of earlier positions.
+            training: whether dropout is on.
+        """
+        query, new = self.project(x)
+        bias = None
+        if positions is not None:
+            query, new = positions.rotate(query), new._replace(key=positions.rotate(new.key))
+            bias = positions.bias(query)
+        stored = new if earlier is None else earlier.with_new(new)
+        return self.attend(query, stored, mask, bias, training)
+
+    def sequence_mask(self, length: int | KerasTensor) -> KerasTensor | None:
+        """The mask of T positions that `self_attend` needs besides those that hide padding."""
+        return causal_mask(length) if self.is_causal else None
+
+    def visible(
+        self, query_positions: KerasTensor, key_positions: KerasTensor
+    ) -> KerasTensor | None:
+        """Which earlier positions a query attends to; None: all.
+
+        Args:
+            query_positions: int tensor (T,).
+            key_positions: int tensor (1 or B, S).
+
+        Returns:
+            bool tensor (1 or B, 1, T, S).
+        """
+        return None
+
+    def by_position(self, weights: KerasTensor) -> KerasTensor:
+        """The attention weights of whole sequences as (B, H, T, T)."""
+        return weights
+
+    def nothing(self, batch: int | KerasTensor) -> Stored:
+        """The keys and values of no position, for B sequences."""
+        config = self.config
+        return KeyValue(
+            *(
+                ops.zeros((batch, config.num_key_value_heads, 0, size), self.compute_dtype)
+                for size in (config.key_dim, config.value_dim)
+            )
+        )
+
+    def get_config(self):
+        return super().get_config() | {"is_causal": self.is_causal}

@@ -1,0 +1,122 @@
+"""Self-attention to a neighbourhood (paper section 4), and to every r-th position besides.
+
+Both take masks that hide keys, (B, 1, 1, T), and are causal by themselves. Nothing of size T · T is
+built.
+"""
+
+from typing import Any
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer import kernels
+from tf_transformer.kernels.attention import HeadOutput, for_each_head
+from tf_transformer.kernels.local_attention import Window
+from tf_transformer.kernels.strided_attention import strided_allows
+from tf_transformer.layers.configured import Config
+from tf_transformer.layers.masks import mask_of_keys
+from tf_transformer.layers.outputs import Attended
+from tf_transformer.layers.self_attention import SelfAttention
+
+
+class SparseAttention(SelfAttention):
+    """The base of self-attention to positions that are given by differences of positions.
+
+    A query attends to the `attention_window` positions around it, r: with `is_causal` to the last
+    r, its own included; else to those with |i - j| ≤ r / 2.
+
+    Args:
+        config: see `MultiHeadAttention`.
+        is_causal: whether no position attends to later ones.
+        **options: see `ConfiguredLayer`.
+    """
+
+    def __init__(self, config: Config = None, is_causal: bool = False, **options: Any):
+        super().__init__(config, is_causal, **options)
+        self.size = size = self.config.attention_window
+        self.neighbours = Window(size - 1, 0) if is_causal else Window(size // 2, size // 2)
+
+    def self_attend(self, x, mask=None, positions=None, earlier=None, training=None):
+        if earlier is not None:  # a cached step, where `visible` says what to attend to
+            return super().self_attend(x, mask, positions, earlier, training)
+        query, new = self.project(x)
+        bias = None
+        if positions is not None:
+            query, new = positions.rotate(query), new._replace(key=positions.rotate(new.key))
+            bias = positions.encoding.bias if positions.encoding.has_bias else None
+        key, value = (for_each_head(part, query) for part in new)
+        heads, weights = self._attend(
+            *(query, key, value, mask_of_keys(mask, x), bias, self.dropout_function(training))
+        )
+        return Attended(self.concatenate(heads), weights, new)
+
+    def _attend(self, query, key, value, mask, bias, dropout) -> HeadOutput:
+        raise NotImplementedError
+
+    def sequence_mask(self, length):
+        return None
+
+    def visible(self, query_positions, key_positions):
+        offsets = key_positions[:, None, :] - query_positions[None, :, None]
+        return self._allows(offsets)[:, None]
+
+    def _allows(self, offsets: KerasTensor) -> KerasTensor:
+        raise NotImplementedError
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class LocalAttention(SparseAttention):
+    """Self-attention to the neighbourhood of each position (paper section 4).
+
+    Attention weights are (B, H, T, N), N the size of the neighbourhood; column m of row i is the
+    weight of position i - before + m, with `before` r - 1, or r // 2 with both sides.
+    """
+
+    def __init__(self, config: Config = None, is_causal: bool = False, **options: Any):
+        super().__init__(config, is_causal, **options)
+        self.window = self.size if is_causal else None
+
+    def by_position(self, weights):
+        first = ops.arange(ops.shape(weights)[2]) - self.neighbours.before
+        return _place(weights, first, 1)
+
+    def _attend(self, query, key, value, mask, bias, dropout):
+        local = kernels.current().local_attention
+        return local(query, key, value, self.neighbours, mask, bias, dropout)
+
+    def _allows(self, offsets):
+        return self.neighbours.allows(offsets)
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class StridedAttention(SparseAttention):
+    """Self-attention to the neighbourhood, and to every r-th position before it.
+
+    In an encoder, to every r-th position after it, too (Child et al. 2019). Attention weights are
+    (B, H, T, N + ⌈T / r⌉); `kernels/strided_attention.py` says which column is which position.
+    """
+
+    def by_position(self, weights):
+        rows = ops.arange(ops.shape(weights)[2])
+        near, far = ops.split(weights, [self.neighbours.size], axis=3)
+        return _place(near, rows - self.neighbours.before, 1) + _place(
+            far, rows % self.size, self.size
+        )
+
+    def _attend(self, query, key, value, mask, bias, dropout):
+        strided = kernels.current().strided_attention
+        return strided(query, key, value, self.neighbours, self.size, mask, bias, dropout)
+
+    def _allows(self, offsets):
+        return strided_allows(offsets, self.neighbours, self.size)
+
+
+def _place(weights: KerasTensor, first: KerasTensor, step: int) -> KerasTensor:
+    """Columns (B, H, T, N) at the positions of their keys, (B, H, T, T).
+
+    Column m of row i is the weight of position first[i] + m · step; others than 0 to T - 1 drop.
+    """
+    length, count = ops.shape(weights)[2:]
+    keys = first[:, None] + step * ops.arange(count)  # (T, N)
+    is_key = ops.equal(keys[..., None], ops.arange(length))  # (T, N, T)
+    return ops.einsum("bhtn,tns->bhts", weights, ops.cast(is_key, weights.dtype))

@@ -1,0 +1,31 @@
+"""A codec as operations of TensorFlow."""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from tf_transformer.text.graph_tokenizer import GraphTokenizer
+from tf_transformer.text.tokenizer import Tokenizer
+
+
+class GraphCodec(tf.Module):
+    """A `Codec` on tensors, which `Codec.in_graph` makes; an export tracks it.
+
+    Args:
+        tokenizers: by field; a tokenizer of all fields has the name "".
+
+    Example:
+        >>> from tf_transformer.text.codec import Codec
+        >>> codec = Codec(Tokenizer.train(["a house", "ein Haus"], 300)).in_graph()
+        >>> codec["target"].decode(codec["source"].encode(["a house"])).numpy()
+        array([b'a house'], dtype=object)
+    """
+
+    def __init__(self, tokenizers: Mapping[str, Tokenizer]):
+        super().__init__()
+        self._fields = tuple(tokenizers)
+        self._tokenizers = list(map(GraphTokenizer, tokenizers.values()))
+
+    def __getitem__(self, field: str) -> GraphTokenizer:
+        """The tokenizer of a field."""
+        return self._tokenizers[0 if "" in self._fields else self._fields.index(field)]

@@ -1,0 +1,153 @@
+"""Strings to ids and back as operations of TensorFlow, in Python and in exported graphs."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tf_transformer.text.normalization import BLANK, LETTERS, class_of, well_formed
+from tf_transformer.text.special_ids import EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.text.tokenizer import BYTES, Tokenizer
+
+# By the first byte of a character: its size in bytes and the range of its second byte.
+_FIRST = [
+    *[(1, 0, 0)] * 0x80,
+    *[(0, 0, 0)] * 0x42,
+    *[(2, 0x80, 0xBF)] * 0x1E,
+    (3, 0xA0, 0xBF),
+    *[(3, 0x80, 0xBF)] * 12,
+    (3, 0x80, 0x9F),
+    *[(3, 0x80, 0xBF)] * 2,
+    (4, 0x90, 0xBF),
+    *[(4, 0x80, 0xBF)] * 3,
+    (4, 0x80, 0x8F),
+    *[(0, 0, 0)] * 11,
+]
+
+
+def as_strings(texts: Sequence[str]) -> tf.Tensor:
+    """Texts as a tensor of strings in UTF-8, with U+FFFD for lone surrogates."""
+    return tf.constant([well_formed(text).encode() for text in texts], tf.string)
+
+
+def clean(text: tf.Tensor) -> tf.Tensor:
+    """Strings as `Tokenizer.encode` reads them: blank ones are empty, and none has NUL.
+
+    Broken UTF-8 is replaced as by Python's "replace", which translate.py uses.
+    """
+    text = valid(text)
+    return tf.where(tf.strings.regex_full_match(text, f"[{class_of(BLANK)}]*"), "", text)
+
+
+def valid(text: tf.Tensor) -> tf.Tensor:
+    """Strings in valid UTF-8 without NUL."""
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+    return tf.strings.regex_replace(text, r"\x00", "")
+
+
+def without_letters(text: tf.Tensor) -> tf.Tensor:
+    """Which of some strings have no letter, though they are not empty."""
+    no_letter = tf.strings.regex_full_match(text, f"[^{class_of(LETTERS)}]*")
+    return tf.logical_and(no_letter, tf.not_equal(text, ""))
+
+
+class GraphTokenizer(tf.Module):
+    """A `Tokenizer` on tensors: tensorflow-text's SentencePiece op with the same model.
+
+    Args:
+        tokenizer: the tokenizer.
+
+    Attributes:
+        line_starts: whether each line begins with a space of its own, which no text has.
+
+    Example:
+        >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
+        >>> in_graph = GraphTokenizer(tokenizer)
+        >>> start, rest = in_graph.encode(["a ho"]), in_graph.encode_continuation(["use"])
+        >>> in_graph.decode(tf.concat([start, rest], axis=1)).numpy()
+        array([b'a house'], dtype=object)
+    """
+
+    def __init__(self, tokenizer: Tokenizer):
+        super().__init__()
+        # Imported here because training data, commands and their help do without it.
+        import tensorflow_text
+
+        self._op = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
+        self._byte_of = [tokenizer.byte_of.get(i, -1) for i in range(tokenizer.vocabulary_size)]
+        self._folds_spaces = tokenizer.vocabulary_size != BYTES
+        self._space_id = tokenizer.piece_to_id_or_unknown("▁")
+        # A character without a piece is encoded as bytes, which no piece reaches across.
+        private_use = map(chr, range(0xE000, 0xF900))
+        self._boundary = next(
+            c for c in private_use if tokenizer.piece_to_id_or_unknown(c) == UNK_ID
+        )
+        self._size = len(self._boundary.encode("utf-8"))
+        self._boundary_ids = len(tokenizer.encode(self._boundary)) - 1
+        self.line_starts = self._boundary_ids > self._size
+
+    def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of strings (B,) that are `clean`, without the end token."""
+        return self._op.tokenize(text)
+
+    def encode_continuation(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of strings (B,) that continue a line, without the end token.
+
+        SentencePiece begins a line with a space; here is none that the text does not have.
+        """
+        ids = self._op.tokenize(tf.strings.join([self._boundary, valid(text)]))
+        return ids[:, self._boundary_ids :]
+
+    def ends_in_space(self, text: tf.Tensor) -> tf.Tensor:
+        """Which of some strings (B,) end in a space, which `encode` drops: a new word follows."""
+        if not self._folds_spaces:
+            return tf.zeros(tf.shape(text), tf.bool)
+        text = clean(text)
+        ids = self._op.tokenize(tf.strings.join([text, self._boundary]))
+        before = ids[:, -1 - self._size : -self._size].to_tensor(PAD_ID, shape=(None, 1))[:, 0]
+        return tf.logical_and(tf.equal(before, self._space_id), tf.not_equal(text, ""))
+
+    def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """The strings (B,) of ids that are text."""
+        return self._op.detokenize(ids)
+
+    def text_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+        """The ids that are text: those before the first end, without bytes of half characters.
+
+        A search may predict half a character. `Tokenizer.decode` drops the same ids.
+
+        Args:
+            ids: int32 tensor (R, L).
+            lengths: int32 tensor (R,), the number of ids that count.
+        """
+        inside = tf.sequence_mask(lengths, tf.shape(ids)[1])
+        inside &= tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0
+        values = tf.where(inside, tf.gather(self._byte_of, ids), -1)
+        whole = tf.cond(
+            tf.reduce_any(values >= 0),
+            lambda: inside & _is_whole(values),
+            lambda: inside,  # most texts have no bytes
+        )
+        return tf.ragged.boolean_mask(ids, whole)
+
+
+def _is_whole(values: tf.Tensor) -> tf.Tensor:
+    """Which of the bytes (R, L) belong to whole characters; -1, which is no byte, always does."""
+    is_byte = values >= 0
+    size, low, high = tf.unstack(tf.gather(_FIRST, tf.maximum(values, 0)), axis=-1)
+    second, third, fourth = (_shifted(values, -count) for count in (1, 2, 3))
+    starts = is_byte & (size > 0)
+    starts &= (size < 2) | ((second >= low) & (second <= high))
+    for count, value in ((3, third), (4, fourth)):
+        starts &= (size < count) | ((value >= 0x80) & (value <= 0xBF))
+    size = tf.where(starts, size, 0)
+    kept = size > 0
+    for count in (1, 2, 3):
+        kept |= _shifted(size, count) > count
+    return kept | ~is_byte
+
+
+def _shifted(values: tf.Tensor, count: int) -> tf.Tensor:
+    """Columns of `values` (R, L) moved to the right, or to the left; -1 where none is left."""
+    padding = [[0, 0], [count, 0]] if count > 0 else [[0, 0], [0, -count]]
+    padded = tf.pad(values, padding, constant_values=-1)
+    return padded[:, :-count] if count > 0 else padded[:, -count:]
