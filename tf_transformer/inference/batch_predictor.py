@@ -3,7 +3,8 @@
 import functools
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import keras
@@ -88,10 +89,12 @@ class BatchPredictor(ABC):
     Attributes:
         symbols: ids that are words of their own.
         no_prefixes: why a prediction has no given start; "": it may have one.
+        own_options: further arguments of a subclass, by name.
     """
 
     symbols: Container[int] = SPECIAL_IDS
     no_prefixes: ClassVar[str] = ""
+    own_options: Mapping[str, bool] = MappingProxyType({})
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
@@ -133,7 +136,11 @@ class BatchPredictor(ABC):
         model.build()
         for weight, value in zip(model.weights, self.model.weights, strict=True):
             weight.assign(tf.cast(value.value, weight.dtype))
-        return type(self)(model, self.codec, self.config)
+        return self.like(model, self.config)
+
+    def like(self, model: keras.Model, config: DecodeConfig) -> Self:
+        """A predictor of this kind, with another model of the same vocabulary or another search."""
+        return type(self)(model, self.codec, config, **self.own_options)
 
     def __call__(
         self,
