@@ -94,8 +94,10 @@ def main(
     names = filter(None, [*(file.path for file in outputs), attention_output])
     require_free(list(names), [*filter(None, inputs), *run.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
-    decode = run.load_decode_config(**decode_options)
+    config = run.load_config(**decode_options)
+    decode = config.decode
     options = asdict(decode) | {"dtype": dtype, "score_target": bool(score_target)}
+    options |= {f"task.{name}": getattr(config.task, name) for name in config.task.of_search}
     options |= {"prefixes": bool(prefixes), "alignment_unit": alignment_unit}
     stream.depends_on(
         {f"--{name}": value for name, value in options.items() if name not in SPEED},

@@ -39,12 +39,12 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
         facts by section, as JSON can hold them, with those that the task adds.
     """
     config = RunFolder(run_dir).load_config()
-    task = tasks.get(config.task)
+    task = tasks.for_run(config)
     model = predictor.model
     facts: dict[str, Any] = {
         "tf_transformer": tf_transformer.__version__,
         "exported": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "task": config.task,
+        "task": config.task.name,
         "model": asdict(config.model)
         | {"parameters": model.count_params(), "dtype": model.compute_dtype},
         "tokenizer": vocabularies(predictor.codec)
@@ -52,8 +52,10 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
             "segmentation": config.data.segmentation,
             "normalization": config.data.normalization,
         },
-        "training": training(run_dir, config, task.metrics, predictor),
-        "decoding": asdict(predictor.config) | {"max_source_length": predictor.max_source_length},
+        "training": training(run_dir, config, [x.name for x in task.metrics], predictor),
+        "decoding": asdict(predictor.config)
+        | getattr(predictor, "own_options", {})
+        | {"max_source_length": predictor.max_source_length},
         "packages": {name.replace("_", "-"): version(name) for name in PACKAGES},
     }
     for section, content in task.metadata(config).items():

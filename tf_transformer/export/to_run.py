@@ -1,6 +1,7 @@
 """A run's averaged weights in a small folder that every command takes as --run_dir."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,11 @@ from tf_transformer.run.folder import RunFolder
 
 
 def write(
-    run_dir: str | os.PathLike, folder: str | os.PathLike, dtype: DType, **decode_options: Any
+    run_dir: str | os.PathLike,
+    folder: str | os.PathLike,
+    dtype: DType,
+    task_options: Mapping[str, Any] | None = None,
+    **decode_options: Any,
 ) -> str:
     """Writes the configuration, codec, samples and one checkpoint, and reads it again.
 
@@ -25,6 +30,7 @@ def write(
         run_dir: the run's folder.
         folder: the folder to write.
         dtype: of the stored weights. They are computed with in float32.
+        task_options: options of the task to store.
         **decode_options: fields of `DecodeConfig` to store; `average` names the weights.
 
     Returns:
@@ -35,8 +41,8 @@ def write(
         RuntimeError: when the weights in the folder differ from those of the run.
     """
     run, small = RunFolder(run_dir), RunFolder(folder)
-    config = run.load_config()
-    build_model = tasks.get(config.task).build_model
+    config = run.load_config(task_options)
+    build_model = tasks.for_run(config).build_model
     model, codec, decode = weights.load_model(run_dir, build_model, **decode_options)
     small.path.mkdir(parents=True, exist_ok=True)
     small.save_config(replace(config, decode=replace(decode, average=1)))

@@ -152,7 +152,7 @@ def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
     facts = [
         *sorted(line for line in lines if line.startswith(("model name", "flags"))),
         *(available_cores(), tf.__version__, keras.__version__, tf_transformer.__version__, shape),
-        *(config.task, asdict(config.model), config.train.threads, config.train.accumulate),
+        *(config.task.name, asdict(config.model), config.train.threads, config.train.accumulate),
         config.train.consistency,
         *sorted(item for item in os.environ.items() if item[0].startswith(SETTINGS)),
     ]
@@ -184,7 +184,7 @@ def time_updates(
     execution.use_threads(threads)
     run = RunFolder(run_dir)
     config, codec = run.load_config(), run.load_codec()
-    updater = make_updater(config, tasks.get(config.task), codec, execution)
+    updater = make_updater(config, tasks.for_run(config), codec, execution)
     draw = np.random.default_rng(1)
     batch = {
         name: draw.integers(UNK_ID + 1, min(codec.sizes), each) for name, each in shape.items()

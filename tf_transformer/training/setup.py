@@ -78,8 +78,8 @@ def initialize(model: keras.Model, config: Config) -> None:
             "that starts with another's weights has its vocabulary and its sizes."
         )
     codec = RunFolder(folder).load_codec()
-    other = tasks.get(source.task).build_model(source, codec, "float32")
-    if source.task == config.task and _shapes(other) == _shapes(model):
+    other = tasks.for_run(source).build_model(source, codec, "float32")
+    if source.task.name == config.task.name and _shapes(other) == _shapes(model):
         load_weights(folder, model, source.decode.average)
         return
     load_weights(folder, other, source.decode.average)
