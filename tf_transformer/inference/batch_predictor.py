@@ -26,6 +26,7 @@ from tf_transformer.inference.predictor import (
     as_texts,
     no_progress,
 )
+from tf_transformer.layers.stack import Stack
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.text.codec import Codec
@@ -287,6 +288,12 @@ def rows_in(ids: tf.RaggedTensor) -> list[np.ndarray]:
     """The rows of ids (B, None)."""
     values, splits = ids.flat_values.numpy(), ids.row_splits.numpy().tolist()
     return [values[start:end] for start, end in itertools.pairwise(splits)]
+
+
+def by_position(stack: Stack, attention: Sequence) -> list[tf.Tensor]:
+    """`StackOutput.attention` as (B, H, T, T) for each layer; none with linear attention."""
+    pairs = zip(stack.layers, attention, strict=True)
+    return [layer.self_attention.by_position(weights) for layer, weights in pairs if len(weights)]
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:

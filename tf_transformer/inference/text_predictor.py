@@ -16,6 +16,7 @@ from tf_transformer.inference.batch_predictor import (
     BatchAttention,
     BatchPredictor,
     Traced,
+    by_position,
     pad,
     rows_in,
 )
@@ -177,8 +178,8 @@ class TextPredictor(BatchPredictor):
             found = self.model.run((source, read))
             kinds = [BatchAttention("cross", target, source, found.cross_attention)]
             if hasattr(found, "encoder_attention"):  # a recurrent model has no self-attention
-                encoder = self.model.encoder.by_position(found.encoder_attention)
-                decoder = self.model.decoder.by_position(found.decoder_attention)
+                encoder = by_position(self.model.encoder, found.encoder_attention)
+                decoder = by_position(self.model.decoder, found.decoder_attention)
                 kinds = [
                     BatchAttention("encoder", source, source, encoder),
                     BatchAttention("decoder", target, read, decoder),
