@@ -15,7 +15,7 @@ from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.outputs import require_free, write_output
 from tf_transformer.files.reading import one_line, split_paths
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
     from tf_transformer.tasks import Evaluation, Task, TestSet
@@ -69,12 +69,12 @@ def main(
     """
     if not (run_dir or hypotheses):
         raise InputError("give --run_dir, or --hypotheses and --reference.")
-    config = RunFolder(run_dir).load_config() if run_dir else None
-    if output and not hypotheses:
+    # Checks the options before TensorFlow is imported.
+    run = Run.load(run_dir, **decode_options) if run_dir else None
+    config = run.config if run else None
+    if output and run and not hypotheses:
         texts = filter(None, [source, reference, corpus.source, corpus.target, corpus.path])
-        require_free([output], [*texts, *RunFolder(run_dir).files()], overwrite)
-    if run_dir:  # checks the options before TensorFlow is imported
-        decode = RunFolder(run_dir).load_decode_config(**decode_options)
+        require_free([output], [*texts, *run.folder.files()], overwrite)
     if hypotheses:
         _check_given(source, reference, output, corpus)
     task = task or (config.task if config else "translation")
@@ -88,8 +88,8 @@ def main(
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks.translation_scores import ScoreOptions
 
-    if run_dir:
-        use_one_thread_per_batch(decode.parallel_batches)
+    if run:
+        use_one_thread_per_batch(run.config.decode.parallel_batches)
 
     if baseline and not hypotheses:
         raise InputError("--baseline needs --hypotheses, such as a file that --output has written.")
@@ -97,14 +97,14 @@ def main(
     separator = label_separator or (config.data.label_separator if config else "")
     options = ScoreOptions(tokenize, lowercase, ter, resamples, normalize, separator)
     kind = tasks.get(task).with_options(options)
-    if hypotheses or config is None:
+    if hypotheses or run is None:
         scores = kind.score_outputs(hypotheses, reference, baseline)
     else:
         if corpus != Corpus():
-            test = kind.load_corpus(config, corpus)
+            test = kind.load_corpus(run.config, corpus)
         else:
-            test = kind.load_test(config, source, reference)
-        predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)
+            test = kind.load_test(run.config, source, reference)
+        predictions, scores = _evaluate(kind, run, test, dtype)
         if output:
             lines = "".join(one_line(text) + "\n" for text in predictions)
             write_output(output, lines, overwrite)
@@ -126,13 +126,11 @@ def _check_given(source: str, reference: str, output: str, corpus: Corpus) -> No
         )
 
 
-def _evaluate(
-    task: "Task", run_dir: str, test: "TestSet", dtype: DType, decode_options: dict[str, Any]
-) -> "Evaluation":
+def _evaluate(task: "Task", run: Run, test: "TestSet", dtype: DType) -> "Evaluation":
     from tf_transformer.inference.streaming import SentenceProgress
     from tf_transformer.tasks import load_predictor
 
-    predictor = load_predictor(run_dir, dtype, **decode_options)
+    predictor = load_predictor(run, dtype)
     with SentenceProgress(len(test.inputs)) as bar:
         evaluation = task.evaluate(predictor, test, bar.advance)
         bar.catch_up(len(test.inputs))

@@ -22,7 +22,7 @@ from tf_transformer.parsing.linearization import WORD_PIECE, Actions, linearize
 from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import clean, parse
 from tf_transformer.parsing.words import normalize
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -88,7 +88,8 @@ class Parser(TextPredictor):
         cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
     ) -> "Parser":
         """Loads a run; see `Translator.from_run`."""
-        return cls(*load_model(run_dir, build_model, **decode_options)).with_dtype(dtype)
+        run = Run.load(run_dir, **decode_options)
+        return cls(run.model(build_model), run.codec, run.config.decode).with_dtype(dtype)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         grammar = TreeGrammar(self.actions) if config.grammar else None

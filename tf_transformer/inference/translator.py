@@ -16,7 +16,7 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.sequences import shift_right
@@ -95,7 +95,8 @@ class Translator(TextPredictor):
         Raises:
             InputError: when the folder is not a run's folder, or an option is out of range.
         """
-        return cls(*load_model(run_dir, build_model, **decode_options)).with_dtype(dtype)
+        run = Run.load(run_dir, **decode_options)
+        return cls(run.model(build_model), run.codec, run.config.decode).with_dtype(dtype)
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:

@@ -1,8 +1,7 @@
-"""A run's folder: the names of its files, its configuration, codec and samples."""
+"""A run's folder: the names of its files, its configuration, samples and metrics."""
 
 import contextlib
 import functools
-import hashlib
 import json
 import math
 import os
@@ -16,7 +15,7 @@ from typing import Any, get_type_hints
 from tf_transformer.config import DERIVED, Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import one_line, write_whole
-from tf_transformer.text.codec import FILE, Codec, codec_files
+from tf_transformer.text.codec import FILE, codec_files
 
 _MARK = b"a training has started here and has no checkpoint yet: "
 
@@ -73,6 +72,14 @@ class RunFolder:
         """Whether a training can go on in this folder."""
         return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
 
+    def weights(self, average: int | str) -> pathlib.Path:
+        """The folder of the checkpoints that hold weights.
+
+        Args:
+            average: as `DecodeConfig.average`, the weights.
+        """
+        return {"best": self.best, "ema": self.resume}.get(str(average), self.checkpoints)
+
     def files(self) -> list[pathlib.Path]:
         """All files under the names that a run has, whoever made them."""
         alone = [self.config, self.execution, self.metrics, self.samples, self.text]
@@ -108,12 +115,26 @@ class RunFolder:
 
         write_whole(self.config, yaml.safe_dump(asdict(config), sort_keys=False))
 
-    def load_config(self) -> Config:
-        """Reads the configuration.
+    def load_config(self, **decode_options: Any) -> Config:
+        """Reads the configuration, and replaces options of the search.
+
+        Args:
+            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
 
         Raises:
-            InputError: when there is none, or it is cut short or has an unknown key or a bad value.
+            InputError: when there is none, it is cut short, or an option is unknown or has a bad
+                value.
         """
+        config = self._load_config()
+        options = {name: value for name, value in decode_options.items() if value is not None}
+        if unknown := options.keys() - set(DecodeConfig.__match_args__):
+            raise InputError(
+                f"unknown option {min(unknown)!r} of the search; expected some of "
+                f"{', '.join(DecodeConfig.__match_args__)}."
+            )
+        return replace(config, decode=replace(config.decode, **options))
+
+    def _load_config(self) -> Config:
         if not self.config.is_file():
             raise InputError(
                 f"{self.path} is not a run's folder: it has no {self.config.name}. Check the path, "
@@ -159,48 +180,6 @@ class RunFolder:
         """Reads the identities of the run's texts; None for a run of an earlier version."""
         return json.loads(self.text.read_text("utf-8")) if self.text.is_file() else None
 
-    def identities(self, average: int | str) -> dict[str, str]:
-        """What a prediction depends on besides its search, for comparisons.
-
-        The index of a checkpoint has checksums of all its weights.
-
-        Args:
-            average: as `DecodeConfig.average`, the weights.
-        """
-        config = self.load_config()
-        folder = {"best": self.best, "ema": self.resume}.get(str(average), self.checkpoints)
-        weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]
-        return {
-            "model": _hash(json.dumps([config.task, asdict(config.model)]).encode()),
-            "tokenizer": _hash(*(x.read_bytes() for x in codec_files(self.path).values())),
-            "checkpoint": _hash(*weights),
-        }
-
-    def load_decode_config(self, **decode_options: Any) -> DecodeConfig:
-        """The search that the run configures, with other options.
-
-        Args:
-            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
-
-        Raises:
-            InputError: as `load_config`, and when an option is out of range.
-        """
-        options = {name: value for name, value in decode_options.items() if value is not None}
-        if unknown := options.keys() - set(DecodeConfig.__match_args__):
-            raise InputError(
-                f"unknown option {min(unknown)!r} of the search; expected some of "
-                f"{', '.join(DecodeConfig.__match_args__)}."
-            )
-        return replace(self.load_config().decode, **options)
-
-    def load_codec(self) -> Codec:
-        """Reads the tokenizer, or those of both sides.
-
-        Raises:
-            InputError: when one is missing or broken.
-        """
-        return Codec.load(self.path)
-
     def save_samples(self, texts: Sequence[str]) -> None:
         """Writes texts, one per line."""
         write_whole(self.samples, "".join(one_line(text) + "\n" for text in texts))
@@ -229,11 +208,6 @@ class RunFolder:
                 if row["step"] <= last_update:
                     rows.append(row)
         return rows
-
-
-def _hash(*contents: bytes) -> str:
-    digests = b"".join(hashlib.sha256(content).digest() for content in contents)
-    return hashlib.sha256(digests).hexdigest()
 
 
 @functools.lru_cache(maxsize=4)

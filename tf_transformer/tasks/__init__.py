@@ -1,12 +1,9 @@
 """The registry of tasks."""
 
 import importlib
-import os
-from typing import Any
 
 from tf_transformer.errors import InputError
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Evaluation, Prediction, Predictor, Splits, Task, TestSet
 
 __all__ = [
@@ -71,19 +68,21 @@ def get(name: str) -> Task:
         raise InputError(f"task {name!r} cannot be imported: {error}.") from error
 
 
-def load_predictor(
-    run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
-) -> Predictor:
-    """A run's model, ready to predict.
+def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
+    """A run's model, ready to predict with the search of its configuration.
 
     Args:
-        run_dir: the run's folder.
+        run: the run.
         dtype: of weights and computation, float32 or bfloat16.
-        **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
 
     Raises:
-        InputError: when the folder is not a run's folder, or an option is out of range.
+        InputError: when a file of the run is missing or broken, or the task does not exist.
+
+    Example:
+        >>> predict = load_predictor(Run.load("runs/demo", beam_size=2))
+        >>> [prediction.text for prediction in predict([""])]
+        ['']
     """
-    task = get(RunFolder(run_dir).load_config().task)
-    model, codec, decode = load_model(run_dir, task.build_model, **decode_options)
-    return task.predictor(model, codec, decode).with_dtype(dtype)
+    task = get(run.config.task)
+    model = run.model(task.build_model)
+    return task.predictor(model, run.codec, run.config.decode).with_dtype(dtype)

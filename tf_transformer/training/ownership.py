@@ -1,7 +1,6 @@
 """The owner of a run's folder: one training at a time, which removes its own files if it fails."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 
 from tf_transformer.errors import InputError
@@ -10,7 +9,7 @@ from tf_transformer.run.folder import RunFolder
 
 
 @contextlib.contextmanager
-def owned(run_dir: str | os.PathLike) -> Iterator[None]:
+def owned(run: RunFolder) -> Iterator[None]:
     """Locks a run's folder in a block, and makes it when it is missing.
 
     A block that fails before it has a result removes the files of the run that it has written. A
@@ -19,7 +18,6 @@ def owned(run_dir: str | os.PathLike) -> Iterator[None]:
     Raises:
         InputError: when another training owns the folder, or it cannot be written.
     """
-    run = RunFolder(run_dir)
     new_folders = [path for path in (run.path, *run.path.parents) if not path.exists()]
     lock = _lock(run)
     before = run.start_mark
