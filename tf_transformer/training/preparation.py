@@ -124,25 +124,25 @@ def require_trainable(run: Run) -> None:
         )
 
 
-def _require_same_options(run: RunFolder, config: Config) -> None:
-    may_change = MAY_CHANGE | (NAMES if run.text.is_file() else set())
-    if config.data.tfds and not run.text.is_file():  # languages of a corpus were not stored then
-        _require_same_direction(run, config.data)
+def _require_same_options(folder: RunFolder, config: Config) -> None:
+    may_change = MAY_CHANGE | (NAMES if folder.text.is_file() else set())
+    if config.data.tfds and not folder.text.is_file():  # languages of a corpus were not stored then
+        _require_same_direction(folder, config.data)
         may_change |= LANGUAGES
     changed = {
         name: values
-        for name, values in run.load_config().differences(config).items()
+        for name, values in folder.load_config().differences(config).items()
         if name not in may_change and not name.startswith("decode.")
     }
     if changed:
         listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
         raise InputError(
-            f"{run.path} holds a run of another configuration: {listed}. Give --run_dir alone "
+            f"{folder.path} holds a run of another configuration: {listed}. Give --run_dir alone "
             "to resume it, or another --run_dir."
         )
 
 
-def _require_same_direction(run: RunFolder, data: DataConfig) -> None:
+def _require_same_direction(folder: RunFolder, data: DataConfig) -> None:
     """Raises an `InputError` where an earlier version translated in the other direction.
 
     It took the languages of a corpus in the order of the alphabet.
@@ -151,7 +151,7 @@ def _require_same_direction(run: RunFolder, data: DataConfig) -> None:
     if languages != sorted(languages, reverse=data.tfds_reverse):
         source, target = languages
         raise InputError(
-            f"{run.path} was trained from {target} to {source}, because an earlier version took "
+            f"{folder.path} was trained from {target} to {source}, because an earlier version took "
             f"the languages of {data.tfds} in the order of the alphabet. This version would train "
             f"from {source} to {target}. Give another --run_dir."
         )
@@ -166,22 +166,22 @@ def _identities(splits: Splits) -> dict[str, str]:
     }
 
 
-def _require_same_text(run: RunFolder, splits: Splits) -> None:
+def _require_same_text(folder: RunFolder, splits: Splits) -> None:
     """Raises an `InputError` when the run began with another text.
 
     A run of an earlier version does not know its text; it gets the identities of the present one.
     """
     identities = _identities(splits)
-    stored = run.load_text()
+    stored = folder.load_text()
     if stored is None:
-        run.save_text(identities)
+        folder.save_text(identities)
     elif changed := " and ".join(
         name for name in identities if stored.get(name) != identities[name]
     ):
         raise InputError(
-            f"the {changed} text of {run.path} has changed since the run began, so its scores "
+            f"the {changed} text of {folder.path} has changed since the run began, so its scores "
             "would not be comparable. Restore the text; or train the new text in another "
-            f"--run_dir, with --train.init_from {run.path} to start with these weights."
+            f"--run_dir, with --train.init_from {folder.path} to start with these weights."
         )
 
 

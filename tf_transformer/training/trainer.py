@@ -91,10 +91,10 @@ def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Res
         InterruptionError: when a signal stopped the training.
     """
     require_threads()
-    options = run.config.train
-    task = tasks.get(run.config.task).with_options(ScoreOptions(options.bleu_tokenize))
-    check_metric(options, task)
+    task = tasks.get(run.config.task).with_options(ScoreOptions(run.config.train.bleu_tokenize))
+    check_metric(run.config.train, task)
     run = _completed(run, task)
+    options = run.config.train
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     strategy = _meet(options) if workers.is_multi_worker(options.strategy) else None
