@@ -17,6 +17,7 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 
 from tf_transformer import config
 from tf_transformer.commands import main
+from tf_transformer.registry import OPTIONS, options_of
 
 PROGRAMS = {
     "export": "python -m export",
@@ -36,6 +37,15 @@ option is an error. The folder of a run holds its complete configuration as `con
 `translate` and `export`.
 """
 
+TASKS = """\
+## Options of tasks
+
+Each task has options of its own, in the group `task`; another task does not know them.
+`--task NAME` selects the task, and `--help` beside it shows its options. A
+command with a run takes the options of the run's task. In a YAML file, `task: parsing` is short for
+`task: {name: parsing}`, a group that holds the options, too.
+"""
+
 
 def page() -> str:
     """The whole page."""
@@ -44,9 +54,12 @@ def page() -> str:
         function = importlib.import_module(f"tf_transformer.commands.{name}").main
         parts.append(_command(name, function))
     for name, hint in get_type_hints(config.Config).items():
-        if dataclasses.is_dataclass(hint):
-            parts.append(_group(name, hint))
-    parts.append(_group("corpus", config.Corpus))
+        if name != "task":
+            parts.append(_group(name, hint, f"{name.capitalize()} options"))
+    parts.append(_group("corpus", config.Corpus, "Corpus options"))
+    parts.append(TASKS)
+    for task in OPTIONS:
+        parts.append(_group("task", options_of(task), f"Task {task}"))
     return "\n".join(parts)
 
 
@@ -60,6 +73,9 @@ def _command(name: str, function: Callable[..., None]) -> str:
         hint, default = hints[parameter.name], parameter.default
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             groups.append("the [decode options](#decode-options) without `decode.`")
+            groups.append("the [options of the run's task](#options-of-tasks)")
+        elif parameter.name == "task":
+            rows.append(_row("--task", str, _default(default), texts["task"]))
         elif dataclasses.is_dataclass(hint):
             groups.append(f"[`--{parameter.name}.*`](#{parameter.name}-options)")
         else:
@@ -76,7 +92,7 @@ def _command(name: str, function: Callable[..., None]) -> str:
     return f"## {program}\n\n{_summary(doc)}\n\n{_table(rows)}{also}"
 
 
-def _group(name: str, cls: Any) -> str:
+def _group(name: str, cls: Any, title: str) -> str:
     """The section of one of the configuration's dataclasses."""
     doc = docstring_parser.parse(inspect.getdoc(cls) or "")
     texts = {param.arg_name: param.description or "" for param in doc.params}
@@ -84,8 +100,9 @@ def _group(name: str, cls: Any) -> str:
     rows = [
         _row(f"--{name}.{each.name}", hints[each.name], _default(each.default), texts[each.name])
         for each in dataclasses.fields(cls)
+        if f"{name}.{each.name}" != "task.name"
     ]
-    return f"## {name.capitalize()} options\n\n{_summary(doc)}\n\n{_table(rows)}"
+    return f"## {title}\n\n{_summary(doc)}\n" + (f"\n{_table(rows)}" if rows else "")
 
 
 def _summary(doc: docstring_parser.Docstring) -> str:

@@ -41,7 +41,7 @@ def all_heads(model: Transformer) -> list[Head]:
     return [
         Head(*place, number)
         for place, attention in attentions(model).items()
-        for number in range(attention.num_heads)
+        for number in range(attention.config.num_heads)
     ]
 
 

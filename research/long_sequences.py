@@ -165,36 +165,40 @@ def _step(model: Any, length: int) -> tuple[Any, int]:
     """A decoding step after `length` tokens, and the bytes of its cache."""
     import numpy as np
     import tensorflow as tf
-    from tf_transformer.models.prompt_decoder import PromptDecoder
 
-    from tf_transformer.decoding import StepState
+    from tf_transformer.decoding import StepOptions, StepState
 
-    decoder = PromptDecoder(model, np.array([[2]]), 1, length + 1, static_shapes=False)
-    cached, cache = _cache_after(model, length)
-    state = StepState((cached,), decoder.start.per_sentence._replace(cache=cache))
+    decoder = model.step_function(np.array([[2]]), StepOptions(1, length + 1))
+    kept = _cache_after(model, length)
+    state = StepState(
+        decoder.start.per_hypothesis._replace(cache=kept.per_hypothesis),
+        decoder.start.per_sentence._replace(cache=kept.per_sentence),
+    )
     call_step = tf.function(lambda ids: decoder(ids, state, length - 1)[0], autograph=False)
-    leaves = tf.nest.flatten((cached, cache))
+    leaves = tf.nest.flatten(kept)
     size = sum(np.asarray(leaf).nbytes for leaf in leaves)
     ids = tf.ones((1, 1), "int32")
     return lambda: call_step(ids).numpy(), size
 
 
-def _cache_after(model: Any, length: int) -> tuple[Any, Any]:
-    """The cache of a text of `length` tokens, and the rows of it that a hypothesis attends to."""
+def _cache_after(model: Any, length: int) -> Any:
+    """The cache of a text of `length` tokens, whose keys and values are 0."""
     import tensorflow as tf
-    from tf_transformer.layers.cache import GrowingCache, KeyValue, LayerSize
 
-    sizes, pattern = model.config.decoder, model.decoder.pattern
-    size = LayerSize(sizes.num_key_value_heads, sizes.key_dim, sizes.value_dim, "float32")
-    rows = pattern.capacity(length)
-    layout = pattern.layout(static_shapes=False)
-    if layout is GrowingCache:
-        positions = tf.range(length - rows, length)[None]
-        layers = [KeyValue(*size.zeros(1, rows)) for _ in range(sizes.num_layers)]
-        cache = GrowingCache(layers, positions)
-    else:
-        cache = layout.empty(tf.zeros((1, 1), "int32"), sizes.num_layers, size, rows)
-    return cache.share(1, 1, tf.ones((1, 1, rows), "bool"))
+    from tf_transformer.decoding.cache import Kept, Rows
+    from tf_transformer.layers.stored import KeyValue
+
+    attentions = [layer.self_attention for layer in model.decoder.layers]
+    nothing = [attention.nothing(1) for attention in attentions]
+    if not isinstance(nothing[0], KeyValue):  # sums
+        return Kept(nothing, ())
+    rows = min(length, attentions[0].window or length)
+    layers = [
+        KeyValue(*(tf.zeros((1, part.shape[1], rows, part.shape[3])) for part in of_layer))
+        for of_layer in nothing
+    ]
+    positions = tf.range(length - rows, length)[None]
+    return Kept(tf.ones((1, 1, rows), "bool"), Rows(layers, positions))
 
 
 if __name__ == "__main__":

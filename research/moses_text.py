@@ -8,7 +8,7 @@
 Wu et al. 2021 (Good for Misconceived Reasons) normalise punctuation, lower-case and tokenise
 Multi30k with the scripts of Moses; sacremoses does the same in Python. The BLEU of Attention Is All
 You Need is that of tokenised text whose compounds are split at their hyphens. Tokens have blanks
-between them, so BLEU needs no tokenisation of its own (`evaluate.py --tokenize none`).
+between them, so BLEU needs no tokenisation of its own (`evaluate.py --task.bleu_tokenize none`).
 """
 
 import pathlib

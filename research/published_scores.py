@@ -19,10 +19,11 @@ from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
 from tf_transformer.files.reading import read_texts
-from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
+from tf_transformer.task_options import TranslationOptions
+from tf_transformer.tasks.translation_scores import Bleu
 
 _EMPTY = "<empty>"
-TOKENISED = ScoreOptions(tokenize="none")
+TOKENISED = Bleu(TranslationOptions(bleu_tokenize="none"))
 
 
 def main(folder: str, output: str = "") -> None:
@@ -63,11 +64,11 @@ def _wmt17(folder: pathlib.Path) -> Iterator[tuple[str, str, str, float]]:
     """Detokenised and cased."""
     for row in _table(folder):
         texts = read_texts(folder / row["file"], folder / "ref.de")
-        scores = score_translations(texts[0], texts[1:], ScoreOptions(normalize=False))
+        scores = Bleu(TranslationOptions(normalize=False)).score([], texts[0], texts[1:])
         yield row["file"], "BLEU 13a", row["mteval_v13a_bleu"], scores["bleu"]
         if row["mteval_v14_intl_bleu"]:
-            options = ScoreOptions("intl", normalize=False)
-            intl = score_translations(texts[0], texts[1:], options)
+            options = TranslationOptions(bleu_tokenize="intl", normalize=False)
+            intl = Bleu(options).score([], texts[0], texts[1:])
             yield row["file"], "BLEU intl", row["mteval_v14_intl_bleu"], intl["bleu"]
 
 
@@ -77,7 +78,7 @@ def _nmt(folder: pathlib.Path) -> Iterator[tuple[str, str, str, float]]:
         texts = read_texts(folder / row["hypothesis"], folder / row["reference"])
         join = _joined_bpe if row["subword"] == "bpe" else _joined_pieces
         texts = [[line or _EMPTY for line in texts[0]], [join(line) for line in texts[1]]]
-        scores = score_translations(texts[0], texts[1:], TOKENISED)
+        scores = TOKENISED.score([], texts[0], texts[1:])
         yield row["reference"], "BLEU", row["expected_bleu"], scores["bleu"]
 
 
@@ -88,7 +89,7 @@ def _multeval(folder: pathlib.Path) -> Iterator[tuple[str, str, str, float]]:
         for run in row["runs"].split():
             file = folder / f"hyps.lc.tok.en.{row['system']}.{run}"
             texts = read_texts(file, folder / "refs.test2010.lc.tok.en.0")
-            scores.append(score_translations(texts[0], texts[1:], TOKENISED)["bleu"])
+            scores.append(TOKENISED.score([], texts[0], texts[1:])["bleu"])
         yield row["system"], "BLEU, mean", row["BLEU_mean"], statistics.mean(scores)
 
 

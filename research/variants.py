@@ -18,7 +18,7 @@ from benchmarks.harness.processes import call
 from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import peak_megabytes, usage_of
 from tf_transformer.commands import command_line
-from tf_transformer.config import PRESETS, Config, DataConfig, DecodeConfig, ModelConfig
+from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
 
 VOCABULARY = 8000
 FIRST_ID = 4  # after the special ids
@@ -119,11 +119,13 @@ def measured(
     import keras
 
     from tf_transformer import tasks
+    from tf_transformer.task_options import ClassificationOptions
 
     keras.utils.set_random_seed(1)
     options, name, grammar = variants(preset)[variant]
     model_config = ModelConfig.preset(preset, **options)
-    config = Config(task=name, model=model_config, data=DataConfig(labels=LABELS))
+    own = ClassificationOptions(labels=LABELS) if name == "classification" else name
+    config = Config(task=own, model=model_config)
     task = tasks.get(name)
     codec = types.SimpleNamespace(size=lambda field: VOCABULARY)  # the part that models need
     model = task.build_model(config, codec, "float32")

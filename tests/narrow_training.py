@@ -7,6 +7,7 @@ import yaml
 
 from tf_transformer.commands import command_line, train
 from tf_transformer.data.generated import generate
+from tf_transformer.run.earlier_options import task_named
 from tf_transformer.run.folder import RunFolder
 
 NARROW = {
@@ -24,7 +25,7 @@ CONTENT = {  # of a file of examples, by task
 
 def options_for(config, folder):
     """Options that give a configuration examples of its kind, in files where it names files."""
-    task, data = config.get("task", "translation"), config["data"]
+    task, data = task_named(config) or "translation", config["data"]
     texts = {name: "".join(f"{line}\n" for line in PAIRS[name]) for name in ("source", "target")}
     texts["file"] = CONTENT.get(task, texts["source"])
     if task == "translation":

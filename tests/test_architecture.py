@@ -17,10 +17,10 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(page for each in FOLDERS for page in ROOT.glo
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
     {"errors", "registration", "text.special_ids"},
-    {"files", "machine"},
+    {"files", "machine", "registry"},
     {"kernels"},
     {"text", "config"},
-    {"layers"},
+    {"layers", "task_options"},
     {"decoding"},
     {"models", "losses", "data", "parsing"},
     {"run"},
@@ -31,7 +31,8 @@ LEVELS = [
     {"commands"},
 ]
 KERAS_ONLY = {
-    *("errors", "config", "machine.thresholds", "text.special_ids", "text.sequences"),
+    *("errors", "registry", "config", "task_options"),
+    *("machine.thresholds", "text.special_ids", "text.sequences"),
     *("kernels", "layers", "models", "decoding", "losses"),
     *("training.metrics", "training.schedule"),
 }
@@ -161,6 +162,7 @@ READS_NO_TEXT = {
     *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
     *(
         "commands/standard_streams.py",
+        "commands/command_line.py",
         "commands/option_errors.py",
         "machine/heap.py",
         "files/locks.py",

@@ -14,6 +14,7 @@ from tf_transformer.config import (
     TrainConfig,
 )
 from tf_transformer.errors import InputError
+from tf_transformer.task_options import ClassificationOptions, ParsingOptions, TranslationOptions
 
 # (class, options, what the error says)
 BAD_OPTIONS = [
@@ -311,8 +312,10 @@ def test_differences_name_the_fields_and_both_values():
     assert CHANGED.differences(other) == {"train.seed": (7, 8)}
     assert other.differences(CHANGED) == {"train.seed": (8, 7)}
     assert CHANGED.differences(CHANGED) == {}
-    other = dataclasses.replace(CHANGED, task="another")
-    assert CHANGED.differences(other) == {"task": ("translation", "another")}
+    other = dataclasses.replace(CHANGED, task="parsing")
+    assert CHANGED.differences(other) == {"task": ("translation", "parsing")}
+    free = dataclasses.replace(other, task=ParsingOptions(grammar=False))
+    assert other.differences(free) == {"task.grammar": (True, False)}
     assert Config().differences(Config(ModelConfig(num_layers=2), decode=DecodeConfig(1))) == {
         "model.num_layers": (4, 2),
         "decode.beam_size": (4, 1),
@@ -321,9 +324,10 @@ def test_differences_name_the_fields_and_both_values():
 
 # --- values of another type ------------------------------------------------------------------
 
+TASKS = (TranslationOptions, ParsingOptions, ClassificationOptions)
 FIELDS = [
     (config, field.name, field.default)
-    for config in (ModelConfig, DataConfig, TrainConfig, DecodeConfig)
+    for config in (ModelConfig, DataConfig, TrainConfig, DecodeConfig, *TASKS)
     for field in dataclasses.fields(config)
 ]
 OF_ANOTHER_TYPE = {
@@ -339,7 +343,8 @@ OF_ANOTHER_TYPE = {
     ("config", "name", "default"), FIELDS, ids=lambda x: x if isinstance(x, str) else ""
 )
 def test_a_value_of_another_type_is_an_error_that_names_the_option(config, name, default):
-    option = f"{config.__name__.removesuffix('Config').lower()}.{name}"
+    group = "task" if config in TASKS else config.__name__.removesuffix("Config").lower()
+    option = f"{group}.{name}"
     for value in OF_ANOTHER_TYPE[type(default)]:
         if name == "jit_compile" and value is True:
             continue  # it has two types
@@ -352,16 +357,16 @@ def test_a_value_of_another_type_is_an_error_that_names_the_option(config, name,
 def test_numbers_of_numpy_and_lists_become_what_a_file_holds():
     config = Config(
         ModelConfig(d_model=np.int64(64), dropout_rate=np.float32(0.5)),
-        DataConfig(labels=["yes", "no"]),
+        task=ClassificationOptions(labels=["yes", "no"]),
         decode=DecodeConfig(average=np.int32(2), length_penalty=1),
     )
     assert hash(config) == hash(config)
     assert yaml.safe_load(yaml.safe_dump(dataclasses.asdict(config)))["model"]["d_model"] == 64
-    assert config.data.labels == ("yes", "no")
+    assert config.task.labels == ("yes", "no")
     assert type(config.decode.average) is int
 
 
-@pytest.mark.parametrize("part", ["model", "data", "train", "decode"])
+@pytest.mark.parametrize("part", ["model", "data", "train", "decode", "task"])
 @pytest.mark.parametrize("value", [None, {}, 1, Config()])
 def test_the_parts_of_a_configuration_are_configurations(part, value):
     with pytest.raises(InputError, match=f"^{part} must be a group of options, got "):

@@ -7,8 +7,7 @@ import yaml
 from narrow_training import NARROW, train_narrow
 
 from tf_transformer.config import DataConfig
-from tf_transformer.data.folder import in_folder
-from tf_transformer.data.readers import check_pairs
+from tf_transformer.data.corpora import check
 
 ROOT = pathlib.Path(__file__).parents[1]
 CONFIGS = sorted(ROOT.glob("configs/*.yaml"))
@@ -43,4 +42,4 @@ def test_a_recipe_finds_its_text_in_the_data_folder(tmp_path, monkeypatch):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("a\n")
     monkeypatch.setenv("TF_TRANSFORMER_DATA", str(tmp_path))
-    check_pairs(in_folder(data))
+    check(data)

@@ -12,6 +12,7 @@ import pytest
 from docs import options
 from tf_transformer.commands import command_line
 from tf_transformer.commands import main as commands
+from tf_transformer.registry import OPTIONS
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = {
@@ -103,7 +104,7 @@ def test_commands_are_accepted(page, words, monkeypatch):
         given = given[program == "tf-transformer" :]
         if given:  # else the page only names the command
             main = importlib.import_module(f"tf_transformer.commands.{name}").main
-            command_line.parser_of(main).parse_args(given)
+            command_line.read_options(main, [word for word in given if word != "--help"])
         return
     source = source_of(program)
     for option in re.findall(r"--(?!help)(\w+)", " ".join(given)):
@@ -127,8 +128,9 @@ def known_options() -> set[str]:
     known = set()
     for name in commands.COMMANDS:
         main = importlib.import_module(f"tf_transformer.commands.{name}").main
-        for action in command_line.parser_of(main)._actions:
-            known |= set(action.option_strings)
+        for task in OPTIONS:
+            for action in command_line.parser_of(main, task=task)._actions:
+                known |= set(action.option_strings)
     return known
 
 

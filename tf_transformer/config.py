@@ -9,10 +9,12 @@ import math
 import numbers
 import re
 import types
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tf_transformer.errors import InputError
+from tf_transformer.registry import options_of
 
 # Defaults that follow from other options; the dataclass replaces them.
 DERIVED = {"data.max_length": 0}
@@ -22,10 +24,6 @@ LARGEST_INT = 2**31 - 1  # of the integers that searches count with
 DType = Literal["float32", "bfloat16"]
 Attention = Literal["full", "local", "strided", "linear"]
 Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"]
-# The tokenizers of sacreBLEU, for BLEU.
-BleuTokenizer = Literal[
-    "13a", "intl", "char", "none", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200"
-]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
@@ -124,7 +122,29 @@ def _require_rate(config, *names: str) -> None:
 
 def _path(config, name: str) -> str:
     """The option as a user types it, like model.d_model."""
+    if isinstance(config, TaskOptions):
+        return f"task.{name}"
     return f"{type(config).__name__.removesuffix('Config').lower()}.{name}".removeprefix(".")
+
+
+def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
+    """A dataclass with other values of some fields; None keeps the value.
+
+    Args:
+        config: the dataclass.
+        options: values by the name of the field.
+        of: what the fields are options of, for the error.
+
+    Raises:
+        InputError: for a name that is no field, or a value that is out of range.
+    """
+    names = [each.name for each in fields(config)]
+    options = {name: value for name, value in options.items() if value is not None}
+    if unknown := options.keys() - set(names):
+        raise InputError(
+            f"unknown option {min(unknown)!r} of {of}; expected some of {', '.join(names)}."
+        )
+    return replace(config, **options)
 
 
 @dataclass(frozen=True)
@@ -386,14 +406,6 @@ class DataConfig:
         train_file: examples of a task that takes one file, in place of train_source and
             train_target.
         valid_file: its validation examples; held out from train_file when not given.
-        text_columns: for classification, the one or two columns of train_file that hold texts:
-            names in its first line; or numbers from 1 on, if label_column is one, too. Then the
-            first line is an example.
-        label_column: the column that holds the label.
-        label_separator: separates the labels of a text that may have several; empty: each text has
-            exactly one.
-        labels: names of the labels in the order of the model's outputs; when empty, those of
-            train_file in alphabetical order.
         tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
             (from German to English). The corpus says which language is the source; for the
             reverse direction set tfds_reverse.
@@ -430,8 +442,6 @@ class DataConfig:
             becomes a space, invisible characters are deleted, and letters are composed with their
             marks. nmt_nfkc, nfkc: rules of SentencePiece, which also rewrite characters such as ½.
             identity: none.
-        linearization: for parsing, the form of trees in which the model writes them: brackets as in
-            the paper, or in_order shift-reduce actions; both also with the first pieces of words.
         batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
             padding included.
         bucket_width: sentence lengths are rounded up to multiples of this to form batches.
@@ -447,10 +457,6 @@ class DataConfig:
     valid_target: str = ""
     train_file: str = ""
     valid_file: str = ""
-    text_columns: tuple[str, ...] = ("text",)
-    label_column: str = "label"
-    label_separator: str = ""
-    labels: tuple[str, ...] = ()
     tfds: str = ""
     tfds_reverse: bool = False
     tfds_valid_split: str = ""
@@ -467,9 +473,6 @@ class DataConfig:
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0
     normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = "nmt_nfc"
-    linearization: Literal["brackets", "in_order", "lexical_brackets", "lexical_in_order"] = (
-        "lexical_in_order"
-    )
     batch_tokens: int = 2048
     bucket_width: int = 2
 
@@ -496,10 +499,6 @@ class DataConfig:
             raise InputError(
                 "give data.train_file, data.train_source with data.train_target, or data.tfds: "
                 "one of them only."
-            )
-        if len(self.text_columns) not in (1, 2):
-            raise InputError(
-                f"data.text_columns must be one or two columns, got {len(self.text_columns)}."
             )
         if self.valid_file and not self.train_file:
             raise InputError("data.valid_file needs data.train_file.")
@@ -568,14 +567,12 @@ class TrainConfig:
         valid_score_examples: validation examples that are predicted (greedily) and scored; 0:
             none.
         valid_score_every: validation intervals between such scores.
-        metric: the score that chooses the best weights, for patience, export_best and --average
-            best: loss (of validation), or a score of the task; translation has bleu, chrf and
-            exact_match. Of equal scores, that with the lower validation loss is better. When
-            empty, the task chooses: translation takes bleu, or chrf when most references have
-            fewer than four words; loss where valid_score_examples is 0.
-        bleu_tokenize: sacreBLEU's tokenizer for BLEU, in validation and in evaluate.py: zh for
-            Chinese, ja-mecab for Japanese, ko-mecab for Korean, char or flores200 for other
-            languages without spaces.
+        metric: the metric that chooses the best weights, for patience, export_best and --average
+            best: loss or perplexity (of validation), a metric of the task, a registered one, or
+            module:attribute; translation has bleu, chrf, exact_match and ter. Of equal scores,
+            the one with the lower validation loss is better. When empty, the task chooses:
+            translation takes bleu, or chrf when most references have fewer than four words; loss
+            where valid_score_examples is 0.
         patience: stop after this many scores in a row without improvement; 0: never.
         keep_checkpoints: number of the newest validation intervals whose weights are kept.
         average_decay: decay of a moving average of weights, for --average ema; like 0.999; 0: no
@@ -613,7 +610,6 @@ class TrainConfig:
     valid_score_examples: int = 200
     valid_score_every: int = 1
     metric: str = ""
-    bleu_tokenize: BleuTokenizer = "13a"
     patience: int = 0
     keep_checkpoints: int = 5
     average_decay: float = 0.0
@@ -661,14 +657,10 @@ class DecodeConfig:
         min_length: shortest prediction in tokens of text, without the end token. Longest lengths
             come first.
         min_length_ratio: shortest prediction: input tokens times this, both without the end token.
-        copy_without_letters: for translation, copy a text without letters, such as 17 or ***,
-            with the score 0.
         no_repeat_ngram_size: no sequence of this many tokens occurs twice; 0: any may.
         repetition_penalty: multiplies log-probabilities of tokens that a prediction already has.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
         avoid_unknown: whether the unknown token is one of them.
-        grammar: for parsing, search among valid trees only; without it, output that is not a tree
-            is repaired.
         sampling: draw tokens at random instead of searching for the likeliest.
         temperature: for sampling; below 1 likely tokens become likelier.
         top_k: for sampling; draw from this many of the likeliest tokens only; 0: all.
@@ -696,12 +688,10 @@ class DecodeConfig:
     max_length: int = 0
     min_length: int = 0
     min_length_ratio: float = 0.0
-    copy_without_letters: bool = False
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     excluded_tokens: tuple[str, ...] = ()
     avoid_unknown: bool = False
-    grammar: bool = True
     sampling: bool = False
     temperature: float = 1.0
     top_k: int = 0
@@ -760,6 +750,24 @@ class DecodeConfig:
 
 
 @dataclass(frozen=True)
+class TaskOptions:
+    """A task and the options that it alone has; a subclass has these as fields.
+
+    Attributes:
+        name: a registered task, or module:attribute of another one.
+        of_search: the options that change predictions alone, so that a training may resume with
+            other values.
+    """
+
+    name: str = ""
+
+    of_search = frozenset[str]()  # without a type, or it would be an option
+
+    def __post_init__(self):
+        require_types(self)
+
+
+@dataclass(frozen=True)
 class Config:
     """The configuration of a run: `config.yaml` in its folder.
 
@@ -768,17 +776,25 @@ class Config:
         data: the examples and how they become batches.
         train: how the model is trained.
         decode: how it makes predictions.
-        task: name of a registered task, or module:attribute of another one.
+        task: the task with its own options; a name stands for a task with its defaults.
+
+    Example:
+        >>> Config(task="parsing").task.linearization
+        'lexical_in_order'
     """
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
-    task: str = "translation"
+    task: TaskOptions = "translation"  # type: ignore[assignment]
 
     def __post_init__(self):
+        if isinstance(self.task, str):
+            object.__setattr__(self, "task", options_of(self.task)(name=self.task))
         require_types(self)
+        if not self.task.name:
+            raise InputError("task.name must be the name of a task, or module:attribute, got ''.")
         if self.model.position == "learned" and self.data.max_length > self.model.max_length:
             raise InputError(
                 f"data.max_length ({self.data.max_length}) is beyond the learned position table "
@@ -795,16 +811,16 @@ class Config:
         """Options that differ, as {"model.d_model": (value here, value in `other`)}."""
         ours, theirs = _flat(self), _flat(other)
         return {
-            name: (value, theirs[name]) for name, value in ours.items() if value != theirs[name]
+            name: (value, theirs[name])
+            for name, value in ours.items()
+            if name in theirs and value != theirs[name]
         }
 
 
 def _flat(config: Config) -> dict[str, object]:
     """All options by the name that a user types, like model.d_model."""
-    flat: dict[str, object] = {}
-    for part, value in asdict(config).items():
-        if isinstance(value, dict):
-            flat |= {f"{part}.{name}": each for name, each in value.items()}
-        else:
-            flat[part] = value
-    return flat
+    groups = asdict(config).items()
+    flat = {
+        f"{group}.{name}": value for group, options in groups for name, value in options.items()
+    }
+    return {"task" if name == "task.name" else name: value for name, value in flat.items()}

@@ -75,7 +75,7 @@ def loop_of(search: Search, ids: np.ndarray, compiled: bool) -> Loop:
 def _compaction(searches: Searches, shape: Shape, tokens: int) -> Probe:
     name, interval = "COMPACTION_INTERVAL", thresholds.COMPACTION_INTERVAL
     values = {str(each): each for each in (interval // 2, interval, 2 * interval)}
-    sides = forced("layers.cache", name, values, searches(shape, tokens, False))
+    sides = forced("decoding.cache", name, values, searches(shape, tokens, False))
     return Probe(name, f"tiny, beam 4, batch {shape[0]}, {tokens} tokens", str(interval), sides)
 
 
@@ -97,7 +97,7 @@ def _removal(model: Transformer, shape: Shape) -> Probe:
 def _capacity(searches: Searches, shape: Shape, tokens: int) -> Probe:
     name, divisor = "INITIAL_CAPACITY_DIVISOR", thresholds.INITIAL_CAPACITY_DIVISOR
     values = {str(each): each for each in (1, divisor - 1, divisor, divisor + 1)}
-    sides = forced("search", name, values, searches(shape, tokens, True))
+    sides = forced("inference.search", name, values, searches(shape, tokens, True))
     size = f"tiny, beam 4, batch {shape[0]}, compiled, {tokens} of {shape[1] + 50} tokens"
     return Probe(name, size, str(divisor), sides)
 

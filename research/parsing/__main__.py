@@ -93,7 +93,7 @@ def run_of(run_dir: str, grammar: bool) -> Callable[[Sequence[str]], list[str]]:
     """The parser of a run."""
     from tf_transformer.tasks import load_predictor
 
-    predictor = load_predictor(Run.load(run_dir, grammar=grammar))
+    predictor = load_predictor(Run.load(run_dir, task_options={"grammar": grammar}))
     return lambda texts: [found.text for found in predictor(texts)]
 
 

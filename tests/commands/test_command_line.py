@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import typing
@@ -16,7 +17,14 @@ from tf_transformer.commands.main import COMMANDS
 from tf_transformer.commands.option_errors import as_typed
 from tf_transformer.config import Config, Corpus, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.registry import OPTIONS, options_of
+from tf_transformer.run.earlier_options import own_options
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.task_options import (
+    LanguageModelingOptions,
+    ParsingOptions,
+    TranslationOptions,
+)
 
 FIELDS = [field.name for field in dataclasses.fields(DecodeConfig)]
 
@@ -201,6 +209,76 @@ def test_training_goes_on_with_the_options_of_the_run(tmp_path):
     (tmp_path / "x.yaml").write_text("model: {d_model: 32}")
     options = read_options(train.main, [*words, "--config", str(tmp_path / "x.yaml")])
     assert options["model"].d_model == 32
+
+
+# --- options of a task -------------------------------------------------------------------------
+
+
+def options_in_help(main, words, capsys) -> set[str]:
+    """The options of a task that --help shows."""
+    with pytest.raises(SystemExit) as exit_info:
+        read_options(main, [*words, "--help"])
+    assert exit_info.value.code == 0
+    return set(re.findall(r"--(task\.\w+)", capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("task", sorted(OPTIONS))
+def test_help_shows_the_options_of_the_selected_task_alone(task, capsys, tmp_path):
+    own = {f"task.{name}" for name in own_options(options_of(task))}
+    assert options_in_help(train.main, ["--task", task], capsys) == own
+    assert options_in_help(evaluate.main, [f"--task={task}"], capsys) == own
+    RunFolder(tmp_path).save_config(Config(task=task))
+    assert options_in_help(translate.main, ["--run_dir", str(tmp_path)], capsys) == own
+
+
+@pytest.mark.parametrize(
+    "form", ["task: parsing", "task: {name: parsing, linearization: brackets}"]
+)
+def test_a_task_has_a_short_form_and_a_group_of_options(form, tmp_path):
+    (tmp_path / "x.yaml").write_text(form)
+    words = ["--run_dir", "x", "--config", str(tmp_path / "x.yaml")]
+    expected = ParsingOptions(linearization="brackets" if "{" in form else "lexical_in_order")
+    assert read_options(train.main, words)["task"] == expected
+    free = read_options(train.main, [*words, "--task.grammar", "false"])["task"]
+    assert free == dataclasses.replace(expected, grammar=False)
+    other = read_options(train.main, ["--run_dir", "x", "--task", "language_modeling"])["task"]
+    assert other == LanguageModelingOptions()
+    assert read_options(train.main, ["--run_dir", "x"])["task"] == TranslationOptions()
+
+
+def test_a_command_with_a_run_replaces_options_of_its_task(tmp_path, error_of):
+    run = RunFolder(tmp_path)
+    run.save_config(Config(task=ParsingOptions(linearization="brackets")))
+    words = ["--run_dir", str(tmp_path)]
+    assert "task_options" not in read_options(translate.main, words)
+    options = read_options(translate.main, [*words, "--task.grammar", "false", "--beam_size", "2"])
+    assert (options["task_options"], options["beam_size"]) == ({"grammar": False}, 2)
+    config = run.load_config(options["task_options"], beam_size=2)
+    assert config.task == ParsingOptions(linearization="brackets", grammar=False)
+    with pytest.raises(InputError, match="unknown option 'labels' of the task parsing; expected"):
+        run.load_config({"labels": ("a",)})
+    options = read_options(evaluate.main, ["--task", "parsing", "--hypotheses", "x"])
+    assert (options["task"], options.get("task_options")) == ("parsing", None)
+    assert error_of(translate.main, "--task=parsing").endswith("the task is the one of the run.")
+
+
+@pytest.mark.parametrize(
+    ("main", "words", "expected"),
+    [
+        (train.main, "--data.linearization=brackets", "has become --task.linearization."),
+        (train.main, "--train.bleu_tokenize=zh", "has become --task.bleu_tokenize."),
+        (translate.main, "--grammar=false", "has become --task.grammar."),
+        (translate.main, "--copy_without_letters", "has become --task.copy_without_letters."),
+        (evaluate.main, "--tokenize=zh", "has become --task.bleu_tokenize."),
+        (evaluate.main, "--ter=true", "has become --metric ter."),
+        (evaluate.main, "--label_separator=,", "has become --task.label_separator."),
+        (train.main, "--task.grammar=false", "unknown option --task.grammar"),
+        (train.main, "--task=parsin", "unknown task 'parsin'; expected "),
+        (train.main, "--task.resamples=3", "--task.resamples must be 0 or at least 40, because"),
+    ],
+)
+def test_an_option_that_moved_or_is_of_another_task_is_an_error(error_of, main, words, expected):
+    assert expected in error_of(main, words)
 
 
 def test_data_max_length_follows_from_batch_tokens(error_of):

@@ -241,7 +241,8 @@ def test_lines_of_several_sentences_and_empty_outputs_are_reported(run, tmp_path
     of_spaces = Tokenizer.load(run / "tokenizer.model")
     pieces = [of_spaces.piece(i) for i in range(4, of_spaces.vocabulary_size)]
     options = {"excluded_tokens": tuple(piece for piece in pieces if piece != "▁")}
-    translate.main(str(run), **files, max_length=2, copy_without_letters=True, **options)
+    copies = {"task_options": {"copy_without_letters": True}}
+    translate.main(str(run), **files, max_length=2, **copies, **options)
     report = capsys.readouterr().err
     assert "give one per line): 1 line (2)\n" in report
     assert "empty output (try --min_length 1): 4 lines (1, 2, 5, 6)\n" in report

@@ -32,7 +32,7 @@ def test_a_summary():
 
 
 def test_a_summary_of_an_early_stop_by_loss_with_bad_gradients():
-    result = Result(1200, 3, {}, "val_loss", -2.5, 900, True, 90)
+    result = Result(1200, 3, {}, "val_loss", 2.5, 900, True, 90)
     config = Config(train=TrainConfig(patience=4))
     assert train.summary(result, config).splitlines() == [
         "trained 1,200 updates, stopped early: 4 scores no better, 1.5 minutes",

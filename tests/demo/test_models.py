@@ -6,12 +6,13 @@ from rest_server import RestServer
 
 from tf_transformer import kernels, tasks
 from tf_transformer.commands import demo
-from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
+from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.demo import models
 from tf_transformer.demo.models import SavedModel, ServedModel
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
+from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -111,22 +112,24 @@ def test_a_server_predicts_without_the_texts_that_fill_short_lists():
         served.n_best(["one"], ())
 
 
-DATA = {
-    "language_modeling": {},
-    "parsing": {},
-    "masked_language_modeling": {},
-    "classification": {"labels": ("a", "b")},
-    "classification of pairs": {"labels": ("a", "b"), "text_columns": ("one", "two")},
+TASKS = {
+    "language_modeling": "language_modeling",
+    "parsing": "parsing",
+    "masked_language_modeling": "masked_language_modeling",
+    "classification": ClassificationOptions(labels=("a", "b")),
+    "classification of pairs": ClassificationOptions(
+        labels=("a", "b"), text_columns=("one", "two")
+    ),
 }
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", TASKS)
 def test_the_demo_starts_for_every_task(name, readers_folder, monkeypatch):
     monkeypatch.chdir(readers_folder)
     task = tasks.get(name.partition(" ")[0])
     config = Config(
         model=ModelConfig(num_layers=1, d_model=8, d_ff=8, num_heads=2),
-        data=DataConfig(**DATA[name]),
+        task=TASKS[name],
         decode=DecodeConfig(beam_size=2, max_extra_length=2),
     )
     actions = symbols(["S"], "in_order") if name == "parsing" else ()

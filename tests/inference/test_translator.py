@@ -88,9 +88,8 @@ def test_empty_and_blank_lines_translate_to_nothing(translator):
 
 def test_texts_without_letters_are_copied(translator):
     """As an option, over all of Unicode by its categories, in Python and in the graph."""
-    copying = with_options(
-        translator, copy_without_letters=True, beam_size=2, num_hypotheses=2, max_length=1
-    )
+    config = DecodeConfig(beam_size=2, num_hypotheses=2, max_length=1)
+    copying = Translator(translator.model, translator.codec, config, copy_without_letters=True)
     characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     of_kind = {}
     for character in characters:  # some of each category and plane

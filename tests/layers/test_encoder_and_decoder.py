@@ -59,7 +59,7 @@ def test_a_decoder_layer_equals_numpy(norm_first, attention_bias):
     mask = reference.causal_mask(TARGET)
     rows = zip(x, memory, strict=True)
     expected = list(zip(*(reference.block(layer, *row, mask=mask) for row in rows), strict=True))
-    found = layer.run_whole(x, memory, causal_mask(TARGET))
+    found = layer.run(x, memory, causal_mask(TARGET))
     for one, other in zip(found[:3], expected, strict=True):
         assert_near(one, other)
     assert_near(layer(x, memory, causal_mask(TARGET)), expected[0])

@@ -38,8 +38,8 @@ def seeded(cls):
 
 def run(layer, inputs, is_recomputed, **options):
     if is_recomputed:
-        return recompute([layer], layer.run_whole, *inputs, **options)
-    return layer.run_whole(*inputs, **options)
+        return recompute([layer], layer.run, *inputs, **options)
+    return layer.run(*inputs, **options)
 
 
 @each_layer

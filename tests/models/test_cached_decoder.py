@@ -13,7 +13,7 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.decoding import StepOptions, StepState
 from tf_transformer.decoding import cache as cache_module
 from tf_transformer.decoding.coverage import coverage_penalty
-from tf_transformer.layers import PositionEncoding, position
+from tf_transformer.layers import PositionEncoding, encodings
 from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 from tf_transformer.models.transformer import Transformer
 
@@ -409,7 +409,7 @@ class RelativeToy(PositionEncoding):
 
 def with_position(name, monkeypatch):
     """A model whose heads have an even size; its distances exceed `max_relative_distance`."""
-    monkeypatch.setitem(position.ENCODINGS, "toy", lambda *_, **options: RelativeToy(**options))
+    monkeypatch.setitem(encodings.ENCODINGS, "toy", lambda *_, **options: RelativeToy(**options))
     sizes = {"num_layers": 1, "key_dim": 6, "value_dim": 5, "max_relative_distance": 3}
     return make_model(position=name, **sizes)
 

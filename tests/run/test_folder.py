@@ -20,7 +20,9 @@ from tf_transformer.commands import train
 from tf_transformer.commands.command_line import read_options
 from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.registry import OPTIONS
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.task_options import ParsingOptions
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHANGED = Config(
@@ -28,7 +30,7 @@ CHANGED = Config(
     DataConfig(train_source="Straße.en", train_target="b: #1.de", max_length=99),
     TrainConfig(learning_rate=0.5, seed=7),
     DecodeConfig(length_penalty=0.0, excluded_tokens=("▁foo", "b"), average="best"),
-    task="some.module:TASK",
+    task=ParsingOptions(linearization="brackets", grammar=False),
 )
 
 
@@ -89,10 +91,12 @@ def values_of(hint):
 def test_every_option_with_any_value_loads_as_it_was_saved(tmp_path_factory, data):
     """By both readers: that of all commands, and that of a training that goes on."""
     run = RunFolder(tmp_path_factory.mktemp("run"))
-    config = dataclasses.replace(Config(), task=data.draw(values_of(str)))
-    for part in ("model", "data", "train", "decode"):
+    config = Config(task=data.draw(st.sampled_from(sorted(OPTIONS))))
+    for part in ("model", "data", "train", "decode", "task"):
         hints = get_type_hints(type(getattr(config, part)))
-        for name in data.draw(st.lists(st.sampled_from(sorted(hints)), unique=True)):
+        hints.pop("name", None)
+        names = st.lists(st.sampled_from(sorted(hints)), unique=True) if hints else st.just([])
+        for name in data.draw(names):
             with contextlib.suppress(InputError):  # out of range, or not with other options
                 changed = {name: data.draw(values_of(hints[name]))}
                 changed = dataclasses.replace(getattr(config, part), **changed)
@@ -108,10 +112,10 @@ def test_every_option_with_any_value_loads_as_it_was_saved(tmp_path_factory, dat
 @pytest.mark.parametrize("text", [text for text in HOSTILE if "\x00" not in text])
 def test_text_on_the_command_line_is_text(text):
     labels = yaml.safe_dump([text, "a"], default_flow_style=True)
-    words = ["--run_dir", "x", f"--data.origin={text}", f"--data.labels={labels}"]
-    options = read_options(train.main, words)
+    words = ["--run_dir", "x", f"--data.origin={text}", f"--task.labels={labels}"]
+    options = read_options(train.main, [*words, "--task", "classification"])
     assert options["data"].origin == text
-    assert options["data"].labels == (text, "a")
+    assert options["task"].labels == (text, "a")
 
 
 @pytest.mark.parametrize(

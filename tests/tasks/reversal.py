@@ -1,30 +1,56 @@
 """A whole task in one file: reversing digits, scored by exact match.
 
-python train.py --run_dir runs/reversal --task tasks.reversal:REVERSAL
+python train.py --run_dir runs/reversal --task tasks.reversal:REVERSAL --task.rotate 1
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from tf_transformer import tasks
+from tf_transformer.config import TaskOptions
 from tf_transformer.data.examples import Examples
 from tf_transformer.inference.translator import Translator, build_model
 from tf_transformer.tasks import Splits, Task, TestSet
 from tf_transformer.text.sequences import shift_right
 
 
+@dataclass(frozen=True)
+class ReversalOptions(TaskOptions):
+    """What is reversed.
+
+    Attributes:
+        rotate: digits that move from the start to the end before the reversal.
+    """
+
+    rotate: int = 0
+
+
+class ExactMatch:
+    """The percentage of right predictions."""
+
+    name = "exact_match"
+    lower_is_better = False
+
+    def score(self, inputs, predictions, references):
+        matches = [p == r for p, r in zip(predictions, references[0], strict=True)]
+        return {"exact_match": 100.0 * float(np.mean(matches)), "examples": len(matches)}
+
+
 class Reversal(Task):
     """3 1 4 → 4 1 3."""
 
+    Options = ReversalOptions
     fields = ("digits", "reversed")
     labels = "reversed"
-    metrics = ("exact_match",)
+    metrics = (ExactMatch(),)
 
     def load_splits(self, config):
-        train, valid, _ = self._splits()
+        train, valid, _ = self._splits(config.task.rotate)
         return Splits(train.stream(), valid)
 
     def load_test(self, config, source, reference):
-        return self.test_set(self._splits()[2])
+        return self.test_set(self._splits(config.task.rotate)[2])
 
     def test_set(self, examples):
         return TestSet(examples["digits"], examples["reversed"])
@@ -42,20 +68,14 @@ class Reversal(Task):
     def predictor(self, model, codec, decode):
         return Translator(model, codec, decode)
 
-    def score(self, predictions, references):
-        matches = [p == r for p, r in zip(predictions, references, strict=True)]
-        return {"exact_match": 100.0 * float(np.mean(matches)), "examples": len(matches)}
-
-    def default_metric(self, references):
-        return "exact_match"
-
     def describe(self, scores):
         return f"{scores['examples']} numbers, {scores['exact_match']:.1f}% right"
 
-    def _splits(self):
+    def _splits(self, rotate):
         """All numbers of three digits, in a random order: 800 to train, 100, 100."""
-        numbers = [" ".join(f"{n:03}") for n in np.random.default_rng(1).permutation(1000)]
-        examples = Examples({"digits": numbers, "reversed": [n[::-1] for n in numbers]})
+        numbers = [f"{n:03}" for n in np.random.default_rng(1).permutation(1000)]
+        right = [" ".join((n[rotate:] + n[:rotate])[::-1]) for n in numbers]
+        examples = Examples({"digits": list(map(" ".join, numbers)), "reversed": right})
         return [examples.take(range(*each)) for each in ((200, 1000), (0, 100), (100, 200))]
 
 

@@ -21,9 +21,9 @@ from tf_transformer.inference.predictor import Prediction
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
+from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks import TestSet, load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
-from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.text.normalization import well_formed
 
 MODEL = ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout_rate=0.0)
@@ -85,9 +85,9 @@ def of_pairs(folder, pretrained):
     ]
     rows.append((*("nothing", "", "of the kind"),))
     table.write_text("".join("\t".join(row) + "\n" for row in rows))
-    columns = {"text_columns": ("1", "3"), "label_column": "2", "label_separator": ","}
-    data = DataConfig(train_file=str(table), **SIZES | columns)
-    config = CLASSIFICATION.complete(Config(model=MODEL, data=data))
+    columns = ClassificationOptions(text_columns=("1", "3"), label_column="2", label_separator=",")
+    data = DataConfig(train_file=str(table), **SIZES)
+    config = CLASSIFICATION.complete(Config(model=MODEL, data=data, task=columns))
     codec = Run.load(pretrained).codec
     model = CLASSIFICATION.build_model(config, codec, "float32")
     model.head.kernel.assign(np.random.default_rng(1).normal(size=model.head.kernel.shape))
@@ -134,11 +134,11 @@ def test_translate_gives_a_label_for_each_line_and_its_log_probability(
 
 def test_any_number_of_labels_have_a_probability_each(of_pairs):
     table, config, predictor = of_pairs
-    assert config.data.labels == ("animal", "plant")
+    assert config.task.labels == ("animal", "plant")
     test = CLASSIFICATION.load_test(config, "", str(table))
     found, scores = CLASSIFICATION.evaluate(predictor, test)
     p = predictor.probabilities(test.inputs)
-    names = np.array(config.data.labels)
+    names = np.array(config.task.labels)
     assert found == [",".join(names[row > 0.5]) for row in p]
     assert len(set(found)) > 2
     right = np.array([[name in label for name in names] for label in test.references])
@@ -167,8 +167,9 @@ def test_scores_of_sets_are_those_of_the_definitions(data):
     predicted = data.draw(LABEL_SETS)
     right = data.draw(st.lists(st.permutations(["a", "b", "c", "\u00e9"]), min_size=len(predicted)))
     right = [row[: data.draw(st.integers(0, 4))] for row in right[: len(predicted)]]
-    scoring = CLASSIFICATION.with_options(ScoreOptions(label_separator=","))
-    scores = scoring.score(*([",".join(row) for row in rows] for rows in (predicted, right)))
+    scoring = CLASSIFICATION.with_options(ClassificationOptions(label_separator=","))
+    found, given = ([",".join(row) for row in rows] for rows in (predicted, right))
+    scores = scoring.score([], found, [given])
     predicted = [{name.strip().replace("e\u0301", "\u00e9") for name in row} for row in predicted]
     right = list(map(set, right))
     names = set().union(*predicted, *right)
@@ -185,15 +186,20 @@ def test_scores_of_sets_are_those_of_the_definitions(data):
         "f1_micro": pytest.approx(float(micro), abs=1e-15),
         "examples": len(pairs),
     }
-    perfect = ([",".join(sorted(row, reverse=turned)) for row in right] for turned in (False, True))
-    assert list(scoring.score(*perfect).values()) == [1.0, 1.0, 1.0, len(right)]
+    turned = [",".join(sorted(row, reverse=True)) for row in right]
+    assert list(scoring.score([], [",".join(sorted(row)) for row in right], [turned]).values()) == [
+        1.0,
+        1.0,
+        1.0,
+        len(right),
+    ]
 
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(*[st.sampled_from(["a", "b", "c d", "é", ""])] * 2), min_size=1))
 def test_scores_of_single_labels_are_those_of_the_definitions(pairs):
     predicted, right = map(list, zip(*pairs, strict=True))
-    scores = CLASSIFICATION.score([f" {label}\t" for label in predicted], right)
+    scores = CLASSIFICATION.score([], [f" {label}\t" for label in predicted], [right])
     assert scores["accuracy"] == pytest.approx(
         sum(a == b for a, b in pairs) / len(pairs), abs=1e-15
     )
@@ -203,7 +209,7 @@ def test_scores_of_single_labels_are_those_of_the_definitions(pairs):
         for name in names
     ]
     assert scores["f1_macro"] == pytest.approx(np.mean(f1) if names else 1, abs=1e-15)
-    assert list(CLASSIFICATION.score(right, right).values()) == [1.0, 1.0, 1.0, len(right)]
+    assert list(CLASSIFICATION.score([], right, [right]).values()) == [1.0, 1.0, 1.0, len(right)]
 
 
 @pytest.mark.parametrize("labels", [["a,b", "", "b"], ["", ""], ["a"]])
@@ -223,20 +229,21 @@ def test_given_labels_are_scored_as_sets_by_the_command(tmp_path, capsys):
     (tmp_path / "found").write_text("b, a\n\na,a\n")
     (tmp_path / "right").write_text("a,b\n\na\n")
     files = {"hypotheses": str(tmp_path / "found"), "reference": str(tmp_path / "right")}
-    evaluate.main(**files, task="classification", label_separator=",")
+    separator = {"task_options": {"label_separator": ","}}
+    evaluate.main(**files, task="classification", **separator)
     scores = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert scores == {"accuracy": 1.0, "f1_macro": 1.0, "f1_micro": 1.0, "examples": 3}
-    with pytest.raises(InputError, match="are for translations"):
-        evaluate.main(**files, task="classification", ter=True)
-    with pytest.raises(InputError, match="is for classification"):
-        evaluate.main(**files, label_separator=",")
+    with pytest.raises(InputError, match="unknown metric 'ter'; expected f1_macro, f1_micro, acc"):
+        evaluate.main(**files, task="classification", metric="ter")
+    with pytest.raises(InputError, match="unknown option 'label_separator' of the task transl"):
+        evaluate.main(**files, **separator)
 
 
 def test_labels_that_look_equal_are_an_error(of_pairs):
     _, config, _ = of_pairs
-    data = dataclasses.replace(config.data, labels=("\u00e9", "e\u0301"))
-    with pytest.raises(InputError, match=r"data.labels must be different, got"):
-        CLASSIFICATION.complete(dataclasses.replace(config, data=data))
+    options = dataclasses.replace(config.task, labels=("\u00e9", "e\u0301"))
+    with pytest.raises(InputError, match=r"task.labels must be different, got"):
+        CLASSIFICATION.complete(dataclasses.replace(config, task=options))
 
 
 def test_losses_of_any_number_of_labels_equal_numpy(of_pairs):
@@ -247,7 +254,7 @@ def test_losses_of_any_number_of_labels_equal_numpy(of_pairs):
     losses = CLASSIFICATION.losses(predictor.model, batch, CrossEntropy(0.1), training=False)
     p = predictor.probabilities(examples["text"]).astype("float64")
     right = np.array(
-        [[name in label for name in config.data.labels] for label in examples["label"]]
+        [[name in label for name in config.task.labels] for label in examples["label"]]
     )
     smooth = 0.9 * right + 0.05
     expected = [
@@ -319,7 +326,8 @@ def test_bad_rows_are_errors_that_name_file_and_line(content, message, tmp_path)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def read():
-        config = CLASSIFICATION.complete(Config(data=DataConfig(train_file=str(path))))
+        data = DataConfig(train_file=str(path))
+        config = CLASSIFICATION.complete(Config(data=data, task="classification"))
         return CLASSIFICATION.load_splits(config).train.read()
 
     with pytest.raises(InputError, match=message):
@@ -328,7 +336,7 @@ def test_bad_rows_are_errors_that_name_file_and_line(content, message, tmp_path)
 
 def test_a_label_that_training_has_not_seen_is_an_error(classifier, tmp_path):
     config = RunFolder(classifier).load_config()
-    assert config.data.labels == ("animal", "plant")
+    assert config.task.labels == ("animal", "plant")
     (tmp_path / "test.tsv").write_text("text\tlabel\na dog\tanimal\na stone\tmineral\n")
     message = "line 3 of .*test.tsv: the label 'mineral' is not in the training file"
     with pytest.raises(InputError, match=message):

@@ -71,8 +71,8 @@ def test_bad_input_is_an_error(tmp_path):
         LANGUAGE_MODELING.load_test(Config(), "source.txt", "reference.txt")
     with pytest.raises(InputError, match="at least one line with text to score, got none"):
         perplexities([], [TextScore(0.0, 0)])
-    with pytest.raises(InputError, match="by the probability of a text, not by its predictions"):
-        LANGUAGE_MODELING.score(["a"], ["a"])
+    with pytest.raises(InputError, match="by the probabilities of a model, not by its predict"):
+        LANGUAGE_MODELING.score([], ["a"], [["a"]])
     (tmp_path / "empty").write_text("\n \n", "utf-8")
     config = Config(data=DataConfig(train_file=str(tmp_path / "empty")))
     with pytest.raises(InputError, match=r"no example in .*empty can be used: 2 empty text"):
@@ -107,8 +107,8 @@ def test_scores_that_are_not_finite_are_null_in_json(
     log_probability, tmp_path, monkeypatch, capsys
 ):
     scores = perplexities(["a b"], [TextScore(log_probability, 3)])
-    monkeypatch.setattr(LANGUAGE_MODELING, "score_outputs", lambda *files: scores, raising=False)
-    (tmp_path / "a").touch()
+    monkeypatch.setattr(LANGUAGE_MODELING, "score", lambda *texts: scores, raising=False)
+    (tmp_path / "a").write_text("a\n")
     evaluate.main(
         hypotheses=str(tmp_path / "a"), reference=str(tmp_path / "a"), task="language_modeling"
     )

@@ -19,6 +19,7 @@ from tf_transformer.parsing.linearization import WORD, Actions, linearization_of
 from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import parse
 from tf_transformer.run.run import Run
+from tf_transformer.task_options import ParsingOptions
 from tf_transformer.tasks.parsing import PARSING
 from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training import trainer
@@ -38,12 +39,11 @@ def random_tree(draw) -> str:
 
 def config_of(folder, linearization="lexical_in_order") -> Config:
     return Config(
-        task="parsing",
+        task=ParsingOptions(linearization=linearization),
         model=ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2),
         data=DataConfig(
             train_file=f"{folder}/train_*.mrg",
             held_out=5,
-            linearization=linearization,
             vocabulary_size=320,
             batch_tokens=600,
         ),
@@ -113,8 +113,8 @@ def parser(folder):
 
 
 def test_a_run_that_another_one_starts_has_its_labels_and_linearization(folder, tmp_path):
-    def start(**data):
-        config = config_of(folder)
+    def start(linearization="lexical_in_order", **data):
+        config = config_of(folder, linearization)
         data = dataclasses.replace(config.data, **data)
         training = dataclasses.replace(config.train, steps=1, init_from=str(folder / "run"))
         trainer.train(
@@ -186,11 +186,11 @@ def test_an_unrestricted_search_gives_trees_too_and_given_trees_are_scored(folde
     config = config_of(folder, "brackets")
     codec = PARSING.train_codec(PARSING.load_splits(config).train, config)
     model = PARSING.build_model(config, codec, "float32")
-    parser = PARSING.predictor(model, codec, DecodeConfig(beam_size=2, grammar=False))
+    parser = Parser(model, codec, DecodeConfig(beam_size=2), grammar=False)
     found = parser(SENTENCES[:1])[0].text
     assert " ".join(parse(found, "here").leaves()) == WORDS[0]
     new = "(S (NEW (NN dog)) (VP (VBD saw)))"
-    assert PARSING.score([new], [new])["f1"] == 100
+    assert PARSING.score([], [new], [[new]])["f1"] == 100
     texts = PARSING.test_set(Examples({"sentence": ["dog saw"], "tree": [new]}))
     ids = PARSING.encode({"sentence": texts.inputs, "tree": texts.references}, codec)
     assert [codec["tree"].piece(i) for i in ids["tree"][0]] == [

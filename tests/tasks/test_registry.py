@@ -8,6 +8,7 @@ from tasks import reversal
 
 from tf_transformer import tasks
 from tf_transformer.commands import evaluate, export, train, translate
+from tf_transformer.commands.command_line import read_options
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
@@ -88,6 +89,25 @@ def test_evaluation_prints_the_scores_of_the_task(reversal_run, capsys):
     assert json.loads(scores).keys() == {"exact_match", "examples"}
     assert json.loads(scores)["exact_match"] > 80
     assert described.startswith("100 numbers, ")
+
+
+def test_an_option_of_the_task_is_read_saved_and_shown(reversal_run, tmp_path, capsys):
+    words = ["--run_dir", str(tmp_path), "--task", "tasks.reversal:REVERSAL"]
+    task = read_options(train.main, [*words, "--task.rotate", "1"])["task"]
+    assert task == reversal.ReversalOptions("tasks.reversal:REVERSAL", rotate=1)
+    test = reversal.REVERSAL.load_test(Config(task=task), "", "")
+    assert test.references[0] == " ".join((test.inputs[0][2:] + " " + test.inputs[0][:1])[::-2])
+    RunFolder(tmp_path).save_config(Config(task=task))
+    assert RunFolder(tmp_path).load_config().task == task
+    assert RunFolder(reversal_run).load_config().task.rotate == 0
+    with pytest.raises(SystemExit):
+        read_options(train.main, [*words, "--help"])
+    assert "--task.rotate" in capsys.readouterr().out
+    with pytest.raises(InputError, match=r"task\.rotate must be an integer, got 'x'"):
+        reversal.ReversalOptions(rotate="x")
+    config = dataclasses.replace(RunFolder(reversal_run).load_config(), task=task)
+    with pytest.raises(InputError, match=r"another configuration: task\.rotate was 0, now 1"):
+        trainer.train(Run.at(reversal_run, config))
 
 
 def test_prediction_reverses_digits(reversal_run, tmp_path):

@@ -12,11 +12,16 @@ from tf_transformer.data.examples import Examples
 from tf_transformer.data.generated import TEST_PAIRS, generated_splits
 from tf_transformer.errors import InputError
 from tf_transformer.inference.predictor import Prediction
+from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.translation import TRANSLATION
-from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.text.codec import Codec
 
-score = TRANSLATION.score
+
+def score(predictions, references, **options):
+    """The scores against one reference each."""
+    task = TRANSLATION.with_options(TranslationOptions(**options))
+    return task.score([], predictions, [references])
+
 
 REFERENCES = ["Ein Haus am See.", "Zwei Hunde laufen über die Wiese.", "Drei Äpfel liegen da."]
 HYPOTHESES = ["Ein Haus am See.", "zwei Hunde laufen auf der Wiese.", "Drei Birnen lagen dort."]
@@ -55,7 +60,7 @@ def test_chrf_is_the_metric_where_most_references_are_too_short_for_bleu():
     assert TRANSLATION.default_metric([short, short, long]) == "chrf"
     assert TRANSLATION.default_metric([short, long]) == "bleu"
     assert TRANSLATION.default_metric(["我喜欢猫。"]) == "chrf"
-    chinese = TRANSLATION.with_options(ScoreOptions("zh"))
+    chinese = TRANSLATION.with_options(TranslationOptions(bleu_tokenize="zh"))
     assert chinese.default_metric(["我喜欢猫。"]) == "bleu"
     assert chinese.default_metric(["我。"]) == "chrf"
 
@@ -70,8 +75,8 @@ def test_the_signature_is_the_recipe():
 def test_exact_match_compares_what_a_reader_sees():
     assert score(["a ", "b"], ["a", "c"])["exact_match"] == 50.0
     assert score(["e\u0301"], ["\u00e9"])["exact_match"] == 100.0
-    raw = TRANSLATION.with_options(ScoreOptions(normalize=False))
-    assert raw.score(["a ", "e\u0301"], ["a", "\u00e9"])["exact_match"] == 0.0
+    raw = score(["a ", "e\u0301"], ["a", "\u00e9"], normalize=False)
+    assert raw["exact_match"] == 0.0
 
 
 def test_empty_translations_score_nothing():
@@ -112,9 +117,8 @@ def test_scores_of_published_translations():
     def lines(name):
         return (folder / name).read_bytes().decode().removesuffix("\n").split("\n")
 
-    raw = TRANSLATION.with_options(ScoreOptions(normalize=False))
     for name, bleu in published:
-        found = raw.score(lines(name), lines("ref.de"))["bleu"]
+        found = score(lines(name), lines("ref.de"), normalize=False)["bleu"]
         assert found == pytest.approx(bleu, abs=0.01), name
 
 
@@ -123,10 +127,10 @@ def test_the_tokenizer_of_a_run_divides_text_without_spaces(capsys):
     predictions, references = ["我喜欢猫吧"], ["我喜欢猫呢"]
     assert score(predictions, references)["bleu"] == 0
     assert "most references have no spaces" in capsys.readouterr().err
-    found = TRANSLATION.with_options(ScoreOptions("zh")).score(predictions, references)
+    found = score(predictions, references, bleu_tokenize="zh")
     assert found["bleu"] == pytest.approx(100 * 0.2**0.25)
     assert "tok:zh" in found["signature"]
-    config = Config(train=TrainConfig(bleu_tokenize="zh"))
+    config = Config(task=TranslationOptions(bleu_tokenize="zh"))
     assert "tok:zh" in TRANSLATION.metadata(config)["training"]["bleu_signature"]
     assert capsys.readouterr().err == ""
 

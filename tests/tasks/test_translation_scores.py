@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 from sacrebleu.significance import PairedTest
 
 from tf_transformer.commands import evaluate
-from tf_transformer.config import BleuTokenizer
 from tf_transformer.errors import InputError
+from tf_transformer.task_options import BleuTokenizer, TranslationOptions
 from tf_transformer.tasks.translation import TRANSLATION
-from tf_transformer.tasks.translation_scores import ScoreOptions, score_translations
+from tf_transformer.tasks.translation_scores import normalized
 from tf_transformer.text.normalization import comparable
+
+
+def score_translations(hypotheses, references, baseline=None, **options):
+    """All scores of translations, TER included, and the comparison with a baseline."""
+    task = TRANSLATION.with_options(TranslationOptions(**options)).with_metrics("ter")
+    scores = task.score([], hypotheses, references)
+    return scores | (task.compare(hypotheses, references, baseline) if baseline is not None else {})
+
 
 TEXT = "the old man and a small dog walk along the river on a warm day in spring"
 WORDS = TEXT.split()
@@ -36,7 +44,7 @@ def test_several_references_are_those_of_sacrebleu():
 
 def test_tokenised_text_is_scored_as_it_is():
     tokenised = [text.replace("river", "river's") for text in REFERENCE]
-    found = score_translations(tokenised, [REFERENCE], ScoreOptions(tokenize="none", ter=True))
+    found = score_translations(tokenised, [REFERENCE], bleu_tokenize="none")
     assert found["bleu"] == sacrebleu.corpus_bleu(tokenised, [REFERENCE], tokenize="none").score
     assert found["ter"] == sacrebleu.corpus_ter(tokenised, [REFERENCE]).score
     assert "tok:none" in found["signature"]
@@ -45,19 +53,18 @@ def test_tokenised_text_is_scored_as_it_is():
 def test_upper_case_counts_unless_it_is_turned_off():
     upper = [text.upper() for text in REFERENCE]
     assert score_translations(upper, [REFERENCE])["bleu"] < 1
-    found = score_translations(upper, [REFERENCE], ScoreOptions(lowercase=True))
+    found = score_translations(upper, [REFERENCE], lowercase=True)
     assert found["bleu"] == pytest.approx(100)
     assert found["exact_match"] == 100
 
 
 def test_a_better_system_is_significantly_better():
-    options = ScoreOptions(resamples=200)
-    found = score_translations(GOOD, [REFERENCE], options, baseline=BAD)
+    found = score_translations(GOOD, [REFERENCE], BAD, resamples=200)
     assert found["baseline_bleu"] < found["bleu"]
     assert found["p_value"] < 0.05
     low, high = found["bleu_interval"]
     assert low < found["bleu"] < high
-    same = score_translations(GOOD, [REFERENCE], options, baseline=list(GOOD))
+    same = score_translations(GOOD, [REFERENCE], list(GOOD), resamples=200)
     assert same["p_value"] > 0.05
 
 
@@ -89,8 +96,8 @@ def corpora(draw):
 def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lowercase, resamples):
     """Oracle: sacreBLEU's own API, to which None is a missing reference."""
     hypotheses, baseline, references = corpus
-    options = ScoreOptions(tokenize, lowercase, ter=True, resamples=resamples)
-    found = score_translations(hypotheses, references, options, baseline)
+    options = {"bleu_tokenize": tokenize, "lowercase": lowercase, "resamples": resamples}
+    found = score_translations(hypotheses, references, baseline, **options)
     expected = [[text if comparable(text) else None for text in each] for each in references]
     bleu = sacrebleu.BLEU(lowercase, tokenize == "none", tokenize)
     score = bleu.corpus_score(hypotheses, expected, n_bootstrap=resamples or 1)
@@ -125,15 +132,15 @@ def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lower
 )
 def test_forms_of_equal_text_score_alike(texts, form, tokenize):
     """Every figure is that of the normalised text, and normalising it twice changes nothing."""
-    options = ScoreOptions(tokenize)
+    options = TranslationOptions(bleu_tokenize=tokenize)
     texts = [f"a{text}" for text in texts]
     other = [unicodedata.normalize(form, text) for text in texts]
-    found = score_translations(other, [texts], options)
-    assert found == score_translations(texts, [other], options)
+    found = score_translations(other, [texts], bleu_tokenize=tokenize)
+    assert found == score_translations(texts, [other], bleu_tokenize=tokenize)
     assert found["exact_match"] == 100
-    as_scored = [options.normalized(text) for text in texts]
-    assert [options.normalized(text) for text in as_scored] == as_scored
-    assert found == score_translations(as_scored, [as_scored], options)
+    as_scored = [normalized(text, options) for text in texts]
+    assert [normalized(text, options) for text in as_scored] == as_scored
+    assert found == score_translations(as_scored, [as_scored], bleu_tokenize=tokenize)
 
 
 def test_lines_that_differ_by_form_are_counted(capsys):
@@ -141,7 +148,7 @@ def test_lines_that_differ_by_form_are_counted(capsys):
     other = [unicodedata.normalize("NFD", text).replace("\u00a0", " ") for text in texts]
     assert score_translations(other, [texts])["chrf"] == 100
     assert "in 2 of 3 lines, words of the translation" in capsys.readouterr().err
-    assert score_translations(other, [texts], ScoreOptions(normalize=False))["chrf"] < 100
+    assert score_translations(other, [texts], normalize=False)["chrf"] < 100
     assert score_translations(texts, [texts])["exact_match"] == 100
     assert capsys.readouterr().err == ""
 
@@ -162,7 +169,7 @@ def test_text_without_spaces_gives_a_warning(text, warned, capsys):
     assert ("most references have no spaces" in capsys.readouterr().err) is False
     score_translations([text], [[text]])
     assert ("most references have no spaces" in capsys.readouterr().err) is warned
-    score_translations([text], [[text]], ScoreOptions("char"))
+    score_translations([text], [[text]], bleu_tokenize="char")
     assert capsys.readouterr().err == ""
 
 
@@ -177,13 +184,13 @@ def test_a_tokenizer_that_needs_more_is_an_error(monkeypatch):
     monkeypatch.setattr(sacrebleu, "BLEU", construct)
     message = r"tokenizer ja-mecab cannot be used: Please install sacrebleu\[ja\]$"
     with pytest.raises(InputError, match=message):
-        TRANSLATION.with_options(ScoreOptions("ja-mecab"))
+        TRANSLATION.with_options(TranslationOptions(bleu_tokenize="ja-mecab"))
 
 
 @pytest.mark.parametrize("resamples", [-1, 1, 39])
 def test_too_few_samples_are_an_error(resamples):
     with pytest.raises(InputError, match=f"must be 0 or at least 40, .*; got {resamples}"):
-        ScoreOptions(resamples=resamples)
+        TranslationOptions(resamples=resamples)
 
 
 @pytest.mark.parametrize("references", [[["a", ""]], [["a", " "], ["b", "\u200b"]]])
@@ -223,11 +230,13 @@ def test_files_are_scored_by_the_command(tmp_path, capsys):
     for name, lines in (("out", GOOD), ("old", BAD), ("one", REFERENCE), ("two", BAD)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     out, old, one, two = (str(tmp_path / name) for name in ("out", "old", "one", "two"))
-    evaluate.main(hypotheses=out, reference=f"{one},{two}", baseline=old, resamples=40)
+    options = {"task_options": {"resamples": 40}, "metric": "ter"}
+    evaluate.main(hypotheses=out, reference=f"{one},{two}", baseline=old, **options)
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["baseline_bleu"] == pytest.approx(100)
-    assert {"bleu_interval", "p_value"} <= found.keys()
+    assert {"bleu_interval", "p_value", "ter", "signature", "chrf"} <= found.keys()
     with pytest.raises(InputError, match="--baseline compares translations"):
-        evaluate.main(hypotheses=out, reference=one, baseline=old, task="parsing")
-    with pytest.raises(InputError, match="are for translations"):
-        evaluate.main(hypotheses=out, reference=one, lowercase=True, task="parsing")
+        evaluate.main(hypotheses=out, reference=one, baseline=old, task="classification")
+    options = {"task_options": {"lowercase": True}, "task": "parsing"}
+    with pytest.raises(InputError, match="unknown option 'lowercase' of the task parsing"):
+        evaluate.main(hypotheses=out, reference=one, **options)

@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 from conftest import small_config
 
-from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
+from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.run.run import Run
+from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 from tf_transformer.tasks.masked_language_modeling import MASKED_LANGUAGE_MODELING
@@ -99,7 +100,7 @@ def tokenizer():
 def predictor_of(task, tokenizer, **options):
     config = Config(
         model=ModelConfig(**({"num_layers": 2, "d_model": 8, "d_ff": 8, "num_heads": 2} | options)),
-        data=DataConfig(labels=("x", "y")),
+        task=ClassificationOptions(labels=("x", "y")) if task is CLASSIFICATION else "translation",
     )
     codec = Codec(tokenizer)
     model = task.build_model(config, codec, "float32")

@@ -151,8 +151,9 @@ def set_scores(monkeypatch, *scores):
     """Replaces the validation chrF of successive intervals, by which the best are chosen here."""
     remaining = iter(scores)
 
-    def score(self, predictions, references):
-        return {"chrf": float(next(remaining))}
+    def score(self, inputs, predictions, references):
+        (metric,) = self.requested or [self.metric("chrf")]
+        return {metric.name: float(next(remaining))}
 
     monkeypatch.setattr(Translation, "score", score)
 
@@ -185,10 +186,53 @@ def test_examples_are_scored_every_so_many_intervals(tmp_path, monkeypatch):
     assert [line.get("val_chrf") for line in lines] == [None, 1, None, 2, None]
 
 
+class SourceLength:
+    """A metric in one file that reads the inputs: the error of the length of predictions."""
+
+    name = "length_error"
+    lower_is_better = True
+
+    def score(self, inputs, predictions, references):
+        pairs = zip(inputs, predictions, strict=True)
+        return {"length_error": float(sum(abs(len(x) - len(y)) for x, y in pairs))}
+
+
+SOURCE_LENGTH = SourceLength()
+
+
+def test_a_metric_of_a_user_that_reads_the_source_is_logged_and_chooses(tmp_path):
+    config = small_config(steps=6, metric="training.test_trainer:SOURCE_LENGTH")
+    result = trainer.train(Run.at(tmp_path, config))
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    errors = [line["val_length_error"] for line in lines]
+    assert result.best == min(errors)
+    assert {"val_bleu", "val_chrf"} <= lines[0].keys()
+    resumed = trainer.train(Run.at(tmp_path, small_config(steps=8, metric=config.train.metric)))
+    assert (resumed.updates, resumed.metric) == (8, "val_length_error")
+
+
+def test_of_a_metric_whose_lower_scores_are_better_the_lowest_is_best(
+    tmp_path, monkeypatch, capsys
+):
+    """Scores 9 5 6 | 7 8: the best ones are exported and averaged, patience counts from them."""
+    set_scores(monkeypatch, 9, 5, 6, 7, 8)
+    bests = []
+    options = {"metric": "ter", "patience": 3}
+    trainer.train(Run.at(tmp_path, small_config(steps=6, **options)), bests.append)
+    result = trainer.train(Run.at(tmp_path, small_config(steps=100, **options)), bests.append)
+    assert (result.best, result.best_update, result.stopped_early) == (5, 4, True)
+    assert (result.updates, result.metric) == (10, "val_ter")
+    assert bests == [2, 4, 4]
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["val_ter"] for line in lines] == [9, 5, 6, 7, 8]
+    assert [path.name for path in RunFolder(tmp_path).best.glob("*.index")] == ["step-4.index"]
+    assert "best weights: by val_ter, lower is better\n" in capsys.readouterr().out
+
+
 def test_without_scores_the_loss_decides(tmp_path):
     result = trainer.train(Run.at(tmp_path, small_config(valid_score_examples=0)))
     assert result.metric == "val_loss"
-    assert result.best == -result.metrics["val_loss"]
+    assert result.best == result.metrics["val_loss"]
     assert result.best_update == 4
 
 
@@ -204,7 +248,11 @@ def test_scores_that_tie_are_progress_while_the_loss_falls(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metric": "blue"}, r"must be one of loss, bleu, chrf, exact_match, or empty.*got 'blue'"),
+        (
+            {"metric": "blue"},
+            r"train.metric: unknown metric 'blue'; expected bleu, chrf, exact_match, ter, loss, ",
+        ),
+        ({"metric": "ter", "valid_score_examples": 0}, "needs train.valid_score_examples above 0"),
         ({"metric": "bleu", "valid_score_examples": 0}, "needs train.valid_score_examples above 0"),
     ],
 )

@@ -1,5 +1,6 @@
 """Reads the options of a command and reports its errors."""
 
+import argparse
 import dataclasses
 import inspect
 import os
@@ -18,7 +19,11 @@ from tf_transformer.config import DERIVED, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
+from tf_transformer.registry import OPTIONS, options_of
+from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.run.folder import RunFolder, require_groups
+
+DEFAULT_TASK = "translation"
 
 
 class _Parser(jsonargparse.ArgumentParser):
@@ -60,10 +65,17 @@ def read_options(
     The command line counts more than files, wherever --config stands. For a command that takes a
     run's configuration, the configuration of a run that has started is the first --config.
     """
-    parser = parser_of(main, program)
+    parser: jsonargparse.ArgumentParser = _Parser(prog=program)
     files: list[str] = []
+    task = DEFAULT_TASK
     try:
-        words, files = _config_first(words)
+        words, files = _without(words, "--config")
+        words, named = _without(words, "--task")
+        selected = _selected_task(main, words, files, named)
+        if selected not in OPTIONS:
+            for_commands()  # its module imports Keras
+        parser, task = parser_of(main, program, selected), selected
+        words = [word for file in files for word in ("--config", file)] + words
         options = parser.parse_args(words)
         if not files and (stored := _stored_config(options)):
             files = [stored]
@@ -72,24 +84,32 @@ def read_options(
         values = parser.instantiate(options).as_dict()
     except (jsonargparse.ArgumentError, InputError) as error:
         print(
-            f"error: {_explain(error, main, parser, files)}\nSee {parser.prog} --help.",
+            f"error: {_explain(error, main, parser, files, task)}\nSee {parser.prog} --help.",
             file=sys.stderr,
         )
         sys.exit(2)
     values.pop("config")
-    return values
+    return values | _task_values(main, values.pop("task", None), task, named)
 
 
-def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargparse.ArgumentParser:
+def parser_of(
+    main: Callable[..., None], program: str | None = None, task: str = DEFAULT_TASK
+) -> jsonargparse.ArgumentParser:
     """The parser of a command: options are named, typed and documented as parameters of `main`.
 
-    A dataclass parameter `model` gives --model.d_model and so on. **decode_options give an option
-    for each field of `DecodeConfig`, like --beam_size, None by default. *run_dirs are words without
-    an option, at least one. --config reads options from a YAML file. Errors are
-    `jsonargparse.ArgumentError`.
+    A dataclass parameter `model` gives --model.d_model and so on; the parameter `task` gives the
+    options of the task. **decode_options give an option for each field of `DecodeConfig`, like
+    --beam_size, and for each option of the task, like --task.grammar; all are None by default.
+    *run_dirs are words without an option, at least one. --config reads options from a YAML file.
+    Errors are `jsonargparse.ArgumentError`.
     """
-    # The rules of `RunFolder.save_config`: jsonargparse's own read text like 1e3 as a number.
-    jsonargparse.set_loader("yaml", yaml.safe_load, exceptions=(yaml.YAMLError,))
+
+    def load(text: str) -> Any:
+        # The rules of `RunFolder.save_config`: jsonargparse's own read text like 1e3 as a number.
+        value = yaml.safe_load(text)
+        return present_options(value, task) if isinstance(value, dict) else value
+
+    jsonargparse.set_loader("yaml", load, exceptions=(yaml.YAMLError,))
     summary = inspect.getdoc(main) or ""
     parser = _Parser(
         prog=program,
@@ -104,16 +124,20 @@ def parser_of(main: Callable[..., None], program: str | None = None) -> jsonargp
         )
     parser.add_function_arguments(_without_stars(main), as_group=False, sub_configs=True)
     if _takes_decode_options(main):
-        parser.add_class_arguments(_optional(DecodeConfig))
-    types = types_of(main)
+        parser.add_class_arguments(_optional(DecodeConfig, "the search"))
+    if _has_task(main):
+        parser.add_class_arguments(_task_options(main, task), "task", skip={"name"})
+    types = types_of(main, task)
     parser.set_defaults({name: value for name, value in DERIVED.items() if name in types})
     for action in parser._actions:  # argparse has no public list of them
         if types.get(action.dest) is bool:  # --resume alone means --resume true
             action.nargs, action.const = "?", True
+        if action.dest == "task":
+            action.metavar, action.help = "NAME", _help(main, "task") or argparse.SUPPRESS
     return parser
 
 
-def types_of(main: Callable[..., None]) -> dict[str, Any]:
+def types_of(main: Callable[..., None], task: str = DEFAULT_TASK) -> dict[str, Any]:
     """The types of a command's options by name, like {"train.steps": int}."""
     types: dict[str, Any] = {"config": str, "help": bool}
     for name, hint in get_type_hints(main).items():
@@ -121,6 +145,9 @@ def types_of(main: Callable[..., None]) -> dict[str, Any]:
             types |= {f"{name}.{each}": kind for each, kind in get_type_hints(hint).items()}
         if name != _repeated(main):
             types[name] = hint
+    if _has_task(main):
+        hints = get_type_hints(options_of(task))
+        types |= {f"task.{name}": hint for name, hint in hints.items() if name != "name"}
     return types | (get_type_hints(DecodeConfig) if _takes_decode_options(main) else {})
 
 
@@ -131,13 +158,13 @@ def _repeated(main: Callable[..., None]) -> str:
 
 
 def _help(main: Callable[..., None], name: str) -> str:
-    """The description of a parameter in the docstring."""
+    """The description of a parameter in the docstring; "" without one."""
     documented = docstring_parser.parse(inspect.getdoc(main) or "").params
-    return next(each.description or "" for each in documented if each.arg_name == name)
+    return next((each.description or "" for each in documented if each.arg_name == name), "")
 
 
 def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
-    """A function with the parameters of `main`, but without *names and **decode_options.
+    """A function with the parameters of `main`, but without *names, **decode_options and the task.
 
     For the latter, jsonargparse would import all that `main` calls, and so TensorFlow.
     """
@@ -146,7 +173,11 @@ def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
 
     signature = inspect.signature(main, eval_str=True)
     stars = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    named = [each for each in signature.parameters.values() if each.kind not in stars]
+    named = [
+        each
+        for each in signature.parameters.values()
+        if each.kind not in stars and each.name != "task"
+    ]
     function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     function.__doc__, function.__module__ = main.__doc__, main.__module__
     return function
@@ -156,16 +187,78 @@ def _takes_decode_options(main: Callable[..., None]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(main).parameters.values())
 
 
-def _config_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words with --config moved to the front, and the files it names."""
-    files, rest, remaining = [], [], iter(words)
+def _takes_task(main: Callable[..., None]) -> bool:
+    """Whether the command has the option --task, the name of a task."""
+    return "task" in inspect.signature(main).parameters
+
+
+def _has_task(main: Callable[..., None]) -> bool:
+    """Whether the command has options of a task."""
+    return _takes_task(main) or _takes_decode_options(main)
+
+
+def _task_options(main: Callable[..., None], task: str) -> type:
+    """The class of the task's options; each is None by default where a run has its own."""
+    options = options_of(task)
+    return _optional(options, "the task") if _takes_decode_options(main) else options
+
+
+def _selected_task(
+    main: Callable[..., None], words: Sequence[str], files: Sequence[str], named: Sequence[str]
+) -> str:
+    """The task whose options a command has: the one named last, or the one of the run.
+
+    Args:
+        main: the command.
+        words: of the command line.
+        files: YAML files that --config names.
+        named: values of --task.
+
+    Raises:
+        InputError: for a task that cannot be named here.
+    """
+    if named and not _takes_task(main):
+        raise InputError("--task has no meaning here: the task is the one of the run.")
+    runs = [RunFolder(run_dir) for run_dir in _without(words, "--run_dir")[1] if _has_task(main)]
+    if not _takes_decode_options(main):  # training: the run's file counts once it has started
+        runs = [run for run in runs if run.has_checkpoint and not files]
+    stored = [str(run.config) for run in runs if run.config.is_file()]
+    tasks = [DEFAULT_TASK, *map(_task_in, stored), *map(_task_in, files), *named]
+    return [task for task in tasks if task][-1]
+
+
+def _task_in(file: str) -> str:
+    """The name of the task in a YAML file; "" where there is none, or an error to come."""
+    try:
+        with open(file, encoding="utf-8") as text:
+            return task_named(yaml.safe_load(text))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return ""
+
+
+def _task_values(
+    main: Callable[..., None], options: Any, task: str, named: Sequence[str]
+) -> dict[str, Any]:
+    """The arguments of a command that come from the options of the task.
+
+    A command that takes `DecodeConfig` gets the given options as `task_options`.
+    """
+    if not _takes_decode_options(main):
+        return {"task": dataclasses.replace(options, name=task)} if _takes_task(main) else {}
+    given = {name: x for name, x in dataclasses.asdict(options).items() if x is not None}
+    return ({"task_options": given} if given else {}) | ({"task": named[-1]} if named else {})
+
+
+def _without(words: Sequence[str], option: str) -> tuple[list[str], list[str]]:
+    """The words without an option, and the values of the option."""
+    values, rest, remaining = [], [], iter(words)
     for word in remaining:
-        option, equals, value = word.partition("=")
-        if option == "--config" and (file := value if equals else next(remaining, "")):
-            files.append(file)
+        name, equals, value = word.partition("=")
+        if name == option and (value := value if equals else next(remaining, "")):
+            values.append(value)
         else:
             rest.append(word)
-    return [word for file in files for word in ("--config", file)] + rest, files
+    return rest, values
 
 
 def _stored_config(options: jsonargparse.Namespace) -> str:
@@ -181,9 +274,10 @@ def _explain(
     main: Callable[..., None],
     parser: jsonargparse.ArgumentParser,
     files: list[str],
+    task: str,
 ) -> str:
     """The error in a user's words, with the name of the YAML file that makes it by itself."""
-    types = types_of(main)
+    types = types_of(main, task)
     needed = [word for a in parser._actions if a.required for word in (*a.option_strings[:1], "x")]
     for file in files:
         try:
@@ -197,11 +291,11 @@ def _explain(
     return as_typed(explained, types) if isinstance(error, InputError) else explained
 
 
-def _optional(config: type) -> type:
+def _optional(config: type, of: str) -> type:
     """A dataclass with the fields and the documentation of `config`, each None by default."""
     _, _, rest = (inspect.getdoc(config) or "").partition("\n")
     return dataclasses.make_dataclass(
         f"Optional{config.__name__}",
         [(name, hint | None, None) for name, hint in get_type_hints(config).items()],
-        namespace={"__doc__": f"Options of the search; null: as configured in the run.\n{rest}"},
+        namespace={"__doc__": f"Options of {of}; null: as configured in the run.\n{rest}"},
     )

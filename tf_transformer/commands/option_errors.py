@@ -6,9 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, get_origin
 
 from tf_transformer.config import in_words
+from tf_transformer.run.earlier_options import MOVED
 
 Types = Mapping[str, Any]
 """the types of a command's options by name, like {"train.steps": int}"""
+
+# Names of earlier versions: options of one task stood among the options of all.
+_NEW_NAMES = {f"{group}.{name}": f"task.{name}" for group, names in MOVED.items() for name in names}
+_NEW_NAMES |= {name: f"task.{name}" for name in (*MOVED["decode"], "label_separator")}
+_NEW_NAMES |= {name: f"task.{name}" for name in ("lowercase", "normalize", "resamples")}
+_NEW_NAMES |= {"tokenize": "task.bleu_tokenize", "ter": "metric ter"}
 
 
 def explain(message: str, options: Types, file: str = "") -> str:
@@ -91,13 +98,17 @@ def as_typed(message: str, options: Types) -> str:
 
     def option(name: re.Match[str]) -> str:
         typed = [each for each in (name[0], name[0].removeprefix("decode.")) if each in options]
+        if name[0].startswith("task."):  # whichever task that is
+            return f"--{name[0]}"
         return f"--{typed[0]}" if typed else name[0]
 
-    return re.sub(r"(?<![\w./-])(?:model|data|train|decode)\.\w+", option, message)
+    return re.sub(r"(?<![\w./-])(?:model|data|train|decode|task)\.\w+", option, message)
 
 
 def _unknown(option: str, known: set[str]) -> str:
     if not option.startswith("--") and "." not in option and f"--{option}" not in known:
         return f"unexpected {option!r}; options start with --."
+    if new := _NEW_NAMES.get(option.removeprefix("--")):
+        return f"{option} has become {'--' * option.startswith('--')}{new}."
     near = difflib.get_close_matches(option, known, n=1)
     return f"unknown option {option}" + (f"; did you mean {near[0]}?" if near else ".")

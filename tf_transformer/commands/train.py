@@ -6,7 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from tf_transformer.commands.input_files import check_files
-from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config import (
+    Config,
+    DataConfig,
+    DecodeConfig,
+    ModelConfig,
+    TaskOptions,
+    TrainConfig,
+)
 from tf_transformer.data.corpora import check
 from tf_transformer.data.folder import in_folder
 from tf_transformer.machine.heap import keep_freed_memory
@@ -23,7 +30,7 @@ def main(
     data: DataConfig = DataConfig(),
     train: TrainConfig = TrainConfig(),
     decode: DecodeConfig = DecodeConfig(),
-    task: str = "translation",
+    task: TaskOptions | str = "translation",
 ) -> None:
     """Trains a run, or goes on with it when its folder holds checkpoints.
 
@@ -37,9 +44,11 @@ def main(
         data: where the examples come from; the generated corpus by default.
         train: how the model is trained.
         decode: how the trained model makes predictions by default.
-        task: translation, or module:attribute of another task.
+        task: the task, like translation, or module:attribute of a task of your own; --help shows
+            the options of this task.
     """
-    run = Run.at(run_dir, Config(model, data, train, decode, task))
+    config = Config(model, data, train, decode, task)  # type: ignore[arg-type]
+    run = Run.at(run_dir, config)
     if not run.folder.has_checkpoint:
         _check_inputs(run)
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
@@ -62,7 +71,7 @@ def _check_inputs(run: Run) -> None:
     """Raises an `InputError` for files that a new training cannot read."""
     data = run.config.data
     files = in_folder(data)
-    check_files(run.config.task, files.train_file, files.valid_file)
+    check_files(run.config.task.name, files.train_file, files.valid_file)
     check(data)
     run.origin  # noqa: B018  raises for train.init_from
 
@@ -72,7 +81,7 @@ def summary(result: "Result", config: Config) -> str:
     end = f", stopped early: {config.train.patience} scores no better" * result.stopped_early
     lines = [f"trained {result.updates:,} updates{end}, {result.seconds / 60:.1f} minutes"]
     if result.best_update:
-        best = f"best {result.metric} {abs(result.best):.4g}"
+        best = f"best {result.metric} {result.best:.4g}"
         lines.append(f"{best} at update {result.best_update:,}")
     if result.skipped:
         lines.append(f"{result.skipped:,} updates skipped: gradients were not finite")

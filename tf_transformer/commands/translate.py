@@ -116,6 +116,7 @@ def _outputs(first: Output, *optional: Output) -> list[Output]:
 def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
     """The options that a translation depends on, as a user gives them."""
     options = asdict(config.decode) | given
+    options |= {f"task.{name}": getattr(config.task, name) for name in config.task.of_search}
     return {f"--{name}": value for name, value in options.items() if name not in SPEED}
 
 

@@ -136,7 +136,7 @@ class RunModel:
             "temperature": self._temperature,
         }
         config = VariableConfig(**vars(predictor.config) | options)
-        return type(predictor)(predictor.model, predictor.codec, config)
+        return predictor.like(predictor.model, config)
 
 
 def controls_of(config: DecodeConfig) -> dict[str, Control]:

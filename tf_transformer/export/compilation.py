@@ -37,7 +37,7 @@ def is_faster_compiled(run: Run, dtype: DType) -> bool:
     texts = run.folder.load_samples()
     work = {
         "run_dir": str(run.folder.path),
-        "decode_options": asdict(run.config.decode),
+        "decode_options": asdict(run.config.decode) | {"task_options": asdict(run.config.task)},
         **{"texts": texts, "dtype": dtype},
     }
     plain, compiled = (_measure(work | {"jit_compile": each}) for each in (False, True))

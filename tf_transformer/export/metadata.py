@@ -36,12 +36,12 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
     Returns:
         facts by section, as JSON can hold them, with those that the task adds.
     """
-    config, task = run.config, tasks.get(run.config.task)
+    config, task = run.config, tasks.for_run(run.config)
     model = predictor.model
     facts: dict[str, Any] = {
         "tf_transformer": tf_transformer.__version__,
         "exported": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "task": config.task,
+        "task": config.task.name,
         "model": asdict(config.model)
         | {"parameters": model.count_params(), "dtype": model.compute_dtype},
         "tokenizer": vocabularies(predictor.codec)
@@ -49,8 +49,10 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
             "segmentation": config.data.segmentation,
             "normalization": config.data.normalization,
         },
-        "training": training(run, task.metrics),
-        "decoding": asdict(predictor.config) | {"max_source_length": predictor.max_source_length},
+        "training": training(run, [x.name for x in task.metrics]),
+        "decoding": asdict(predictor.config)
+        | getattr(predictor, "own_options", {})
+        | {"max_source_length": predictor.max_source_length},
         "packages": {name.replace("_", "-"): version(name) for name in PACKAGES},
     }
     for section, content in task.metadata(config).items():

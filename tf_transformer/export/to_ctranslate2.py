@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 SEARCH_OPTIONS = (
     *("beam_size", "length_penalty", "max_extra_length", "max_length_ratio", "max_length"),
     *("min_length", "min_length_ratio", "no_repeat_ngram_size", "excluded_tokens"),
-    *("avoid_unknown", "distinct", "copy_without_letters"),
+    *("avoid_unknown", "distinct"),
 )
 # Fields without an equal in CTranslate2's search, and the values that turn them off. CTranslate2's
 # coverage penalty uses one head of one layer, its repetition penalty divides logits where ours
@@ -152,7 +152,7 @@ def search_options(translator: "Translator") -> dict[str, Any]:
     """The content of search.json."""
     options = {name: getattr(translator.config, name) for name in SEARCH_OPTIONS}
     lengths = {"max_source_length": translator.max_source_length}
-    return options | lengths | {"positions": positions(translator)}
+    return options | dict(translator.own_options) | lengths | {"positions": positions(translator)}
 
 
 def specification(model: Transformer, count: int, dtype: np.dtype) -> "TransformerSpec":

@@ -32,7 +32,7 @@ def write(run: Run, to: str | os.PathLike, dtype: DType) -> str:
         RuntimeError: when the weights in the folder differ from those of the run.
     """
     config, small = run.config, RunFolder(to)
-    model = run.model(tasks.get(config.task).build_model)
+    model = run.model(tasks.for_run(config).build_model)
     small.path.mkdir(parents=True, exist_ok=True)
     small.save_config(replace(config, decode=replace(config.decode, average=1)))
     small.save_samples(run.folder.load_samples())

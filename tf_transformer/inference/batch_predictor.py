@@ -3,7 +3,8 @@
 import functools
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import keras
@@ -25,6 +26,7 @@ from tf_transformer.inference.predictor import (
     as_texts,
     no_progress,
 )
+from tf_transformer.layers.stack import Stack
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.text.codec import Codec
@@ -87,10 +89,12 @@ class BatchPredictor(ABC):
     Attributes:
         symbols: ids that are words of their own.
         no_prefixes: why a prediction has no given start; "": it may have one.
+        own_options: further arguments of a subclass, by name.
     """
 
     symbols: Container[int] = SPECIAL_IDS
     no_prefixes: ClassVar[str] = ""
+    own_options: Mapping[str, bool] = MappingProxyType({})
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
@@ -132,7 +136,11 @@ class BatchPredictor(ABC):
         model.build()
         for weight, value in zip(model.weights, self.model.weights, strict=True):
             weight.assign(tf.cast(value.value, weight.dtype))
-        return type(self)(model, self.codec, self.config)
+        return self.like(model, self.config)
+
+    def like(self, model: keras.Model, config: DecodeConfig) -> Self:
+        """A predictor of this kind, with another model of the same vocabulary or another search."""
+        return type(self)(model, self.codec, config, **self.own_options)
 
     def __call__(
         self,
@@ -280,6 +288,12 @@ def rows_in(ids: tf.RaggedTensor) -> list[np.ndarray]:
     """The rows of ids (B, None)."""
     values, splits = ids.flat_values.numpy(), ids.row_splits.numpy().tolist()
     return [values[start:end] for start, end in itertools.pairwise(splits)]
+
+
+def by_position(stack: Stack, attention: Sequence) -> list[tf.Tensor]:
+    """`StackOutput.attention` as (B, H, T, T) for each layer; none with linear attention."""
+    pairs = zip(stack.layers, attention, strict=True)
+    return [layer.self_attention.by_position(weights) for layer, weights in pairs if len(weights)]
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:

@@ -16,6 +16,7 @@ from tf_transformer.inference.batch_predictor import (
     BatchAttention,
     BatchPredictor,
     Traced,
+    by_position,
     pad,
     rows_in,
 )
@@ -104,7 +105,7 @@ class EncoderPredictor(BatchPredictor):
         encoder = self.model.encoder
         for indices in self._batches(list(map(len, rows))):
             ids = pad([rows[i] for i in indices])
-            weights = encoder.stack.by_position(encoder.run(ids).attention)
+            weights = by_position(encoder.stack, encoder.run(ids).attention)
             yield indices, [BatchAttention("encoder", ids, ids, weights)]
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Constituency parsing: sentences in, trees out."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -65,6 +65,7 @@ class Parser(TextPredictor):
         model: the built model.
         codec: its tokenizer, with the actions of trees.
         config: how to search.
+        grammar: whether the search finds valid trees only; without it, output is repaired.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -78,21 +79,30 @@ class Parser(TextPredictor):
     no_prefixes = "trees have no prefixes: leave out --prefixes."  # half a tree is none
     output = "tree"
 
-    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
+    def __init__(
+        self, model: keras.Model, codec: Codec, config: DecodeConfig, grammar: bool = True
+    ):
+        self.own_options = {"grammar": grammar}
         self.actions = Actions.of(codec["target"])
         self.symbols = {*SPECIAL_IDS, *self.actions.symbols}
         super().__init__(model, codec, config)
 
     @classmethod
     def from_run(
-        cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
+        cls,
+        run_dir: str | os.PathLike,
+        dtype: str = "float32",
+        task_options: Mapping[str, Any] | None = None,
+        **decode_options: Any,
     ) -> "Parser":
         """Loads a run; see `Translator.from_run`."""
-        run = Run.load(run_dir, **decode_options)
-        return cls(run.model(build_model), run.codec, run.config.decode).with_dtype(dtype)
+        run = Run.load(run_dir, task_options, **decode_options)
+        task: Any = run.config.task
+        model = run.model(build_model)
+        return cls(model, run.codec, run.config.decode, task.grammar).with_dtype(dtype)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
-        grammar = TreeGrammar(self.actions) if config.grammar else None
+        grammar = TreeGrammar(self.actions) if self.own_options["grammar"] else None
         return Search(self.model, config, self.excluded_ids, static_shapes, grammar)
 
     def _pairs(

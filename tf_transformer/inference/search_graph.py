@@ -58,6 +58,7 @@ class SearchGraph(TextGraph):
         jit_compile: whether XLA compiles the search of the signatures, for a few shapes that all
             batches are padded to.
         output: name of the predicted text in the signatures.
+        copies: whether a text without letters is its own prediction, with the score 0.
 
     Attributes:
         shortest_source: the fewest tokens of a text, with the end token, that is searched.
@@ -75,9 +76,11 @@ class SearchGraph(TextGraph):
         max_source_length: int,
         jit_compile: bool,
         output: str = "prediction",
+        copies: bool = False,
     ):
         super().__init__(search.model, codec, search.config, max_source_length)
         self._output = output
+        self._copies = copies
         self._jit_compile = jit_compile
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long, and
@@ -97,7 +100,7 @@ class SearchGraph(TextGraph):
         lengths = lengths_of(ids)
         searched = lengths >= self.shortest_source
         copies = tf.fill(tf.shape(text), "")
-        if self.config.copy_without_letters:
+        if self._copies:
             copied = without_letters(text)
             if prefix is not None:
                 copied &= tf.equal(prefix, "")

@@ -15,6 +15,7 @@ from tf_transformer.inference.batch_predictor import (
     STRINGS,
     BatchAttention,
     Traced,
+    by_position,
     pad,
     rows_in,
 )
@@ -132,7 +133,7 @@ class TextGenerator(TextPredictor):
         for indices in self._batches(list(map(len, rows))):
             ids = pad([rows[i] for i in indices])
             read = read_ids(ids)
-            weights = self.model.decoder.by_position(self.model.run(read).attention)
+            weights = by_position(self.model.decoder, self.model.run(read).attention)
             yield indices, [BatchAttention("decoder", ids, read, weights)]
 
     def score_texts(

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import keras
@@ -17,6 +16,7 @@ from tf_transformer.inference.batch_predictor import (
     BatchAttention,
     BatchPredictor,
     Traced,
+    by_position,
     pad,
     rows_in,
 )
@@ -53,7 +53,7 @@ class TextPredictor(BatchPredictor):
     Attributes:
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
-        copies: whether `config.copy_without_letters` has an effect.
+        copies: whether a text without letters is its own prediction, with the score 0.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -61,11 +61,9 @@ class TextPredictor(BatchPredictor):
 
     graph_type: ClassVar[type[SearchGraph]] = SearchGraph
     output: ClassVar[str] = "prediction"
-    copies: ClassVar[bool] = False
+    copies: bool = False
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
-        if not self.copies:
-            config = replace(config, copy_without_letters=False)
         super().__init__(model, codec, config)
         for name in ("top_k",) if config.sampling else ("beam_size",):
             if (value := getattr(config, name)) > codec.size("target"):
@@ -98,7 +96,9 @@ class TextPredictor(BatchPredictor):
     def graph(self, jit_compile: bool) -> SearchGraph:
         """The graph that `save` writes."""
         search = self.search(self.config, static_shapes=jit_compile)
-        return self.graph_type(search, self.codec, self.max_source_length, jit_compile, self.output)
+        return self.graph_type(
+            search, self.codec, self.max_source_length, jit_compile, self.output, self.copies
+        )
 
     def _n_best(
         self, texts: list[str], prefixes: list[str] | None, progress: Progress
@@ -178,8 +178,8 @@ class TextPredictor(BatchPredictor):
             found = self.model.run((source, read))
             kinds = [BatchAttention("cross", target, source, found.cross_attention)]
             if hasattr(found, "encoder_attention"):  # a recurrent model has no self-attention
-                encoder = self.model.encoder.by_position(found.encoder_attention)
-                decoder = self.model.decoder.by_position(found.decoder_attention)
+                encoder = by_position(self.model.encoder, found.encoder_attention)
+                decoder = by_position(self.model.decoder, found.decoder_attention)
                 kinds = [
                     BatchAttention("encoder", source, source, encoder),
                     BatchAttention("decoder", target, read, decoder),

@@ -1,7 +1,7 @@
 """Translations: strings in, strings out, and alignments of their words."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,8 @@ class Translator(TextPredictor):
         model: the built Transformer, or a model with the same interface.
         codec: its tokenizers.
         config: how to search.
+        copy_without_letters: whether a text without letters is its own translation, with the
+            score 0.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -68,9 +70,16 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
-    copies = True
 
-    def __init__(self, model: Transformer | RecurrentModel, codec: Codec, config: DecodeConfig):
+    def __init__(
+        self,
+        model: Transformer | RecurrentModel,
+        codec: Codec,
+        config: DecodeConfig,
+        copy_without_letters: bool = False,
+    ):
+        self.copies = copy_without_letters
+        self.own_options = {"copy_without_letters": copy_without_letters}
         super().__init__(model, codec, config)
         ids = tf.TensorSpec((None, None), tf.int32)
         self._attention = tf.function(
@@ -83,20 +92,27 @@ class Translator(TextPredictor):
 
     @classmethod
     def from_run(
-        cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
+        cls,
+        run_dir: str | os.PathLike,
+        dtype: str = "float32",
+        task_options: Mapping[str, Any] | None = None,
+        **decode_options: Any,
     ) -> "Translator":
         """Loads a run's codec and the weights that `DecodeConfig.average` names.
 
         Args:
             run_dir: the run's folder.
             dtype: of weights and computation, float32 or bfloat16.
-            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
+            task_options: options of the run's task that replace the run's own; None keeps them.
+            **decode_options: fields of `DecodeConfig`, likewise.
 
         Raises:
             InputError: when the folder is not a run's folder, or an option is out of range.
         """
-        run = Run.load(run_dir, **decode_options)
-        return cls(run.model(build_model), run.codec, run.config.decode).with_dtype(dtype)
+        run = Run.load(run_dir, task_options, **decode_options)
+        model, task = run.model(build_model), run.config.task
+        copies = getattr(task, "copy_without_letters", False)  # a task of a user has other options
+        return cls(model, run.codec, run.config.decode, copies).with_dtype(dtype)
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:

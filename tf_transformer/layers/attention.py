@@ -9,9 +9,7 @@ from keras import KerasTensor, ops
 from tf_transformer.kernels.attention import Dropout as DropoutFunction
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.flatten import flatten_positions
-from tf_transformer.layers.heads import concatenate_heads, split_heads
-from tf_transformer.layers.initializers import ConcatenatedInitializer
+from tf_transformer.layers.heads import HeadProjection, concatenate_heads
 from tf_transformer.layers.outputs import Attended
 from tf_transformer.layers.stored import KeyValue, Stored
 
@@ -54,42 +52,26 @@ class MultiHeadAttention(ConfiguredLayer):
 
     def __init__(self, config: Config = None, **options: Any):
         super().__init__(config, **options)
-        config, groups = self.config, self.config.num_key_value_heads
-        # Number of heads and size of a head. Fewer heads of keys and values are shared by queries.
-        self._queries = [(config.num_heads, config.key_dim)]
-        self._keys_values = [(groups, config.key_dim), (groups, config.value_dim)]
-        # Glorot's fans are those of each (D, H·K) matrix alone.
         self._fill = [keras.initializers.GlorotUniform() for _ in range(3)]
-        self.dropout = Dropout(config.attention_dropout_rate, dtype=self.dtype_policy)
+        self.dropout = Dropout(self.config.attention_dropout_rate, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape=None):
-        sizes, fill = [*self._queries, *self._keys_values], self._fill
+        config, fill = self.config, self._fill
+        queries = (config.num_heads, config.key_dim)
+        keys_values = [(config.num_key_value_heads, k) for k in (config.key_dim, config.value_dim)]
+        options = {"use_bias": config.attention_bias, "dtype": self.dtype_policy}
         self.is_self_attention = value_shape is None
         if self.is_self_attention:
-            self.projection = self._projection("query_key_value", query_shape, sizes, fill)
+            self.projection = HeadProjection([queries, *keys_values], fill, **options)
+            self.projection.build(query_shape)
         else:
-            self.query_projection = self._projection("query", query_shape, sizes[:1], fill[:1])
-            self.key_value_projection = self._projection(
-                "key_value", value_shape, sizes[1:], fill[1:]
-            )
-        heads = self.config.num_heads * self.config.value_dim
-        self.output_projection = self._projection(
-            *("output", (*query_shape[:-1], heads), [(1, query_shape[-1])]),
-            [keras.initializers.GlorotUniform()],
-        )
-
-    def _projection(self, name: str, input_shape, sizes: list, fill: list) -> keras.layers.Dense:
-        """One product for matrices (D, H·K) with the same input."""
-        columns = [heads * size for heads, size in sizes]
-        dense = keras.layers.Dense(
-            sum(columns),
-            use_bias=self.config.attention_bias,
-            kernel_initializer=ConcatenatedInitializer(columns, fill) if fill[1:] else fill[0],
-            dtype=self.dtype_policy,
-            name=name,
-        )
-        dense.build(input_shape)
-        return dense
+            self.query_projection = HeadProjection([queries], fill[:1], **options)
+            self.query_projection.build(query_shape)
+            self.key_value_projection = HeadProjection(keys_values, fill[1:], **options)
+            self.key_value_projection.build(value_shape)
+        self.output_projection = keras.layers.Dense(query_shape[-1], **options)
+        heads = config.num_heads * config.value_dim
+        self.output_projection.build((*query_shape[:-1], heads))
 
     def call(
         self,
@@ -100,13 +82,7 @@ class MultiHeadAttention(ConfiguredLayer):
     ) -> KerasTensor:
         return self.run(query, value, attention_mask, training).output
 
-    def run(
-        self,
-        query: KerasTensor,
-        value: KerasTensor | None = None,
-        attention_mask: KerasTensor | None = None,
-        training: bool | None = None,
-    ) -> Attended:
+    def run(self, query, value=None, attention_mask=None, training: bool | None = None) -> Attended:
         """A call that returns the attention weights and the keys and values, too."""
         if (value is None) != self.is_self_attention:
             built, called = ("self", "cross") if self.is_self_attention else ("cross", "self")
@@ -122,19 +98,16 @@ class MultiHeadAttention(ConfiguredLayer):
 
     def project(self, x: KerasTensor) -> tuple[KerasTensor, KeyValue]:
         """Self-attention's queries (B, H, T, K), keys and values (B, G, T, K) of (B, T, D)."""
-        rows = self.projection(flatten_positions(x))
-        query, *new = split_heads(rows, ops.shape(x)[1], [*self._queries, *self._keys_values])
-        return query, KeyValue(*new)
+        query, key, value = self.projection.heads(x)
+        return query, KeyValue(key, value)
 
     def queries(self, x: KerasTensor) -> KerasTensor:
         """Cross-attention's queries: (B, T, D) to (B, H, T, K)."""
-        rows = self.query_projection(flatten_positions(x))
-        return split_heads(rows, ops.shape(x)[1], self._queries)[0]
+        return self.query_projection.heads(x)[0]
 
     def keys_values(self, value: KerasTensor) -> KeyValue:
         """Cross-attention's keys and values: (B, S, D) to (B, G, S, K) each."""
-        rows = self.key_value_projection(flatten_positions(value))
-        return KeyValue(*split_heads(rows, ops.shape(value)[1], self._keys_values))
+        return KeyValue(*self.key_value_projection.heads(value))
 
     def attend(
         self,
@@ -158,9 +131,5 @@ class MultiHeadAttention(ConfiguredLayer):
 
     def dropout_function(self, training: bool | None) -> DropoutFunction | None:
         """Dropout on attention weights; None when it is off."""
-        if not (training and self.dropout.rate):
-            return None
-        return functools.partial(self.dropout.__call__, training=training)
-
-    def compute_output_shape(self, query_shape, value_shape=None):
-        return query_shape
+        call = functools.partial(self.dropout.__call__, training=training)
+        return call if training and self.dropout.rate else None

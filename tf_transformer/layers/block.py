@@ -10,6 +10,7 @@ from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.outputs import BlockOutput
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.residual import Residual
+from tf_transformer.layers.sides import DecoderSide, EncoderSide
 from tf_transformer.layers.stored import Stored
 from tf_transformer.layers.variants import FEED_FORWARD, SELF_ATTENTION
 
@@ -17,11 +18,7 @@ from tf_transformer.layers.variants import FEED_FORWARD, SELF_ATTENTION
 class Block(ConfiguredLayer):
     """Self-attention, cross-attention if there is a memory, and feed-forward, each in a residual.
 
-    Args:
-        config: the configuration of the stack, or its fields by name; `attention` names the class
-            of self-attention.
-        has_cross_attention: whether there is a memory to attend to.
-        **options: see `ConfiguredLayer`.
+    Args: those of `ConfiguredLayer`, and `has_cross_attention`, whether there is a memory.
     """
 
     is_causal: ClassVar[bool]  # whether no position attends to later ones
@@ -49,30 +46,37 @@ class Block(ConfiguredLayer):
         self.attention_residual.build(x_shape)
         self.feed_forward_residual.build(x_shape)
 
-    def run_whole(
-        self, x: KerasTensor, memory: KerasTensor | None = None, *masks: Any, **options: Any
+    def run(
+        self,
+        x: KerasTensor,
+        memory: KerasTensor | None = None,
+        attention_mask: KerasTensor | None = None,
+        cross_attention_mask: KerasTensor | None = None,
+        positions: Positions | None = None,
+        training: bool | None = None,
     ) -> BlockOutput:
-        """`run` on whole sequences, with the encoder's output (B, S, D') as it is."""
+        """A call with the attention weights; `positions` are for relative encodings."""
         if self.has_cross_attention != (memory is not None):
             has, got = ("no ", "a ") if memory is not None else ("", "no ")
             raise ValueError(f"{self.name} has {has}cross-attention and got {got}memory.")
         stored = None if memory is None else self.cross_attention.keys_values(memory)
-        return self.run(x, stored, *masks, **options)
+        masks = attention_mask, cross_attention_mask
+        return self.step(x, stored, *masks, positions, training=training)
 
-    def run(
+    def step(
         self,
         x: KerasTensor,
-        memory: Stored | None = None,
-        attention_mask: KerasTensor | None = None,
-        cross_attention_mask: KerasTensor | None = None,
-        positions: Positions | None = None,
+        memory: Stored | None,
+        attention_mask: KerasTensor | None,
+        cross_attention_mask: KerasTensor | None,
+        positions: Positions | None,
         earlier: Stored | None = None,
         training: bool | None = None,
     ) -> BlockOutput:
         """The layer on x (B, T, D), after earlier positions if there are some.
 
         `memory` holds this layer's keys and values of the encoder's output, `earlier` those of
-        self-attention; `positions` are for an encoding that acts on scores.
+        self-attention; `attention_mask` shows earlier positions, too.
         """
         attended = self.self_attention.self_attend(
             self.attention_residual.before(x), attention_mask, positions, earlier, training
@@ -92,56 +96,23 @@ class Block(ConfiguredLayer):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class EncoderLayer(Block):
+class EncoderLayer(EncoderSide, Block):
     """Self-attention, then feed-forward, each in a residual connection (paper section 3.1).
 
-    Args: those of `Block` without `has_cross_attention`.
-
-    Call arguments:
-        x: float tensor (B, S, D).
-        attention_mask: bool tensor that broadcasts to (B, H, S, S), True = may attend.
-        training: whether dropout is on.
-
-    Returns:
-        float tensor (B, S, D). `run_whole` returns `BlockOutput`, with the attention weights.
+    Args: those of `Block` without `has_cross_attention`. Calls: see `EncoderSide`.
 
     Example:
         >>> EncoderLayer(num_heads=2, key_dim=4, d_ff=16)(np.ones((3, 5, 8), "float32")).shape
         TensorShape([3, 5, 8])
     """
 
-    is_causal = False
-
-    def build(self, x_shape):
-        self._build(x_shape)
-
-    def compute_output_shape(self, x_shape):
-        return x_shape
-
-    def call(
-        self,
-        x: KerasTensor,
-        attention_mask: KerasTensor | None = None,
-        training: bool | None = None,
-    ) -> KerasTensor:
-        return self.run_whole(x, None, attention_mask, training=training).output
-
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class DecoderLayer(Block):
+class DecoderLayer(DecoderSide, Block):
     """Masked self-attention, cross-attention to the memory, feed-forward (paper section 3.1).
 
-    Args: those of `Block`. Without cross-attention it is the layer of a decoder-only model.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-        memory: float tensor (B, S, D'), the encoder's output; None without cross-attention.
-        attention_mask: bool tensor that broadcasts to (B, H, T, T), causal with `attention` full.
-        cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
-        training: whether dropout is on.
-
-    Returns:
-        float tensor (B, T, D). `run_whole` returns `BlockOutput`, with the attention weights.
+    Args: those of `Block`. Without cross-attention it is the layer of a decoder-only model. Calls:
+        see `DecoderSide`.
 
     Example:
         >>> layer = DecoderLayer(num_heads=2, key_dim=4, d_ff=16)
@@ -150,27 +121,8 @@ class DecoderLayer(Block):
         TensorShape([3, 5, 8])
     """
 
-    is_causal = True
-
     def __init__(self, config: Config = None, has_cross_attention: bool = True, **options: Any):
         super().__init__(config, has_cross_attention, **options)
-
-    def build(self, x_shape, memory_shape=None):
-        self._build(x_shape, memory_shape)
-
-    def compute_output_shape(self, x_shape, memory_shape=None):
-        return x_shape
-
-    def call(
-        self,
-        x: KerasTensor,
-        memory: KerasTensor | None = None,
-        attention_mask: KerasTensor | None = None,
-        cross_attention_mask: KerasTensor | None = None,
-        training: bool | None = None,
-    ) -> KerasTensor:
-        masks = attention_mask, cross_attention_mask
-        return self.run_whole(x, memory, *masks, training=training).output
 
     def get_config(self):
         return super().get_config() | {"has_cross_attention": self.has_cross_attention}

@@ -62,7 +62,5 @@ class TokenEmbedding(keras.layers.Layer):
         return (*ids_shape, self.d_model)
 
     def get_config(self):
-        return super().get_config() | {
-            "vocabulary_size": self.vocabulary_size,
-            "d_model": self.d_model,
-        }
+        sizes = {"vocabulary_size": self.vocabulary_size, "d_model": self.d_model}
+        return super().get_config() | sizes

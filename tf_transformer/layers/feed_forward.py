@@ -44,9 +44,7 @@ class FeedForward(ConfiguredLayer):
 
     def build(self, input_shape):
         self.hidden.build(input_shape)
-        self.output_projection = keras.layers.Dense(
-            input_shape[-1], dtype=self.dtype_policy, name="output"
-        )
+        self.output_projection = keras.layers.Dense(input_shape[-1], dtype=self.dtype_policy)
         self.output_projection.build((*input_shape[:-1], self.config.d_ff))
 
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:
@@ -57,6 +55,3 @@ class FeedForward(ConfiguredLayer):
     def activate(self, hidden: KerasTensor) -> KerasTensor:
         """The hidden layer (R, F) of the products; here `hidden` itself has applied max(0, h)."""
         return hidden
-
-    def compute_output_shape(self, input_shape):
-        return input_shape

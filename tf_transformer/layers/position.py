@@ -37,13 +37,8 @@ def sinusoids(positions: KerasTensor, d_model: int) -> KerasTensor:
 class SinusoidalPosition(PositionEncoding):
     """Adds sinusoidal encodings to a sequence (paper section 3.5).
 
-    They are computed for each position, so a model trained on 50 positions works at 5,000.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-
-    Returns:
-        float tensor (B, T, D).
+    They are computed for each position, so a model trained on 50 positions works at 5,000. Calls:
+    see `PositionEncoding`.
     """
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:

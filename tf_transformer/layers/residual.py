@@ -52,6 +52,3 @@ class Residual(ConfiguredLayer):
         x = x + self.dropout(output, training=training)
         # Differs from the paper: pre-norm is an option, off by default.
         return x if self.config.norm_first else self.norm(x)
-
-    def compute_output_shape(self, x_shape, output_shape=None):
-        return x_shape

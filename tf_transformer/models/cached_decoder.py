@@ -215,7 +215,7 @@ class CachedDecoder:
         for layer, stored, before in zip(
             decoder.layers, self._memories(memory), step.earlier, strict=True
         ):
-            outputs.append(layer.run(x, stored, *masks, positions, before))
+            outputs.append(layer.step(x, stored, *masks, positions, before))
             x = outputs[-1].output
         output = decoder.finish(x, outputs)
         if self._options.coverage_penalty:

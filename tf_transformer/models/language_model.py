@@ -1,7 +1,6 @@
 """A decoder-only language model: ids to the logits of each next id (Radford et al. 2018)."""
 
 from dataclasses import asdict
-from typing import NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -14,15 +13,9 @@ from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.stack import Decoder
 from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
+from tf_transformer.models.outputs import LanguageModelOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens
-
-
-class LanguageModelOutput(NamedTuple):
-    """The results of a forward pass; the list has one entry per layer."""
-
-    states: KerasTensor  # (B, T, D), from which logits are made
-    attention: list  # (B, H, T, T), rows sum to 1; or as `model.attention` says
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")

@@ -1,5 +1,6 @@
 """From states to logits: the last step of models that predict tokens (paper section 3.4)."""
 
+import keras
 from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig
@@ -25,6 +26,27 @@ class PredictsTokens:
         A loss takes them instead of logits, which need the most memory of a training.
         """
         return self.output_embedding.factors(states)
+
+
+def tied_embeddings(
+    config: ModelConfig, target_size: int, source_size: int, dtype: keras.DTypePolicy
+) -> tuple[TokenEmbedding, TokenEmbedding, TokenEmbedding]:
+    """The embeddings of target, source and output, some of which are one (paper section 3.4).
+
+    Raises:
+        ValueError: as `require_sizes`.
+    """
+    require_sizes(config, target_size, source_size)
+
+    def make(name: str, size: int, d_model: int) -> TokenEmbedding:
+        return TokenEmbedding(size, d_model, dtype=dtype, name=f"{name}_embedding")
+
+    target = source = output = make("target", target_size, config.decoder.d_model)
+    if config.tie_embeddings != "all":
+        source = make("source", source_size, config.encoder.d_model)
+    if config.tie_embeddings == "none":
+        output = make("output", target_size, config.decoder.d_model)
+    return target, source, output
 
 
 def require_sizes(config: ModelConfig, target_size: int, source_size: int) -> None:

@@ -13,26 +13,18 @@ from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.errors import InputError
 from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.recurrent import (
     BahdanauDecoder,
     DecoderState,
     LuongDecoder,
     RecurrentDecoder,
 )
+from tf_transformer.models.outputs import RecurrentOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
-from tf_transformer.models.predicts_tokens import PredictsTokens, require_sizes
+from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embeddings
 from tf_transformer.text.special_ids import PAD_ID
 
 DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
-
-
-class RecurrentOutput(NamedTuple):
-    """The results of a forward pass."""
-
-    states: KerasTensor  # (B, T, D), the decoder's output, from which logits are made
-    memory: KerasTensor  # (B, S, D'), the encoder's output
-    cross_attention: list[KerasTensor]  # one (B, 1, T, S): row t is for the token that t predicts
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -78,7 +70,6 @@ class RecurrentModel(PredictsTokens, keras.Model):
         self.config = config = as_config(config)
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
-        require_sizes(config, vocabulary_size, self.source_vocabulary_size)
         encoder, decoder, policy = config.encoder, config.decoder, self.dtype_policy
         if config.architecture not in DECODERS or encoder.d_model % 2:
             raise ValueError(
@@ -95,23 +86,10 @@ class RecurrentModel(PredictsTokens, keras.Model):
         self.decoder = DECODERS[config.architecture](
             decoder.num_layers, decoder.d_model, dtype=policy, name="decoder"
         )
-        sizes = (self.source_vocabulary_size, encoder.d_model)
-        target_sizes = (vocabulary_size, decoder.d_model)
-        self.target_embedding = self._embedding("target_embedding", *target_sizes)
-        self.source_embedding = (
-            self.target_embedding
-            if config.tie_embeddings == "all"
-            else self._embedding("source_embedding", *sizes)
-        )
-        self.output_embedding = (
-            self._embedding("output_embedding", *target_sizes)
-            if config.tie_embeddings == "none"
-            else self.target_embedding
+        self.target_embedding, self.source_embedding, self.output_embedding = tied_embeddings(
+            config, vocabulary_size, self.source_vocabulary_size, policy
         )
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
-
-    def _embedding(self, name: str, vocabulary_size: int, d_model: int) -> TokenEmbedding:
-        return TokenEmbedding(vocabulary_size, d_model, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape=None):
         """Makes all weights; they do not depend on the shapes of inputs."""

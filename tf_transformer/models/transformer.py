@@ -1,7 +1,6 @@
 """The Transformer (paper section 3): source ids and target ids to logits."""
 
 from dataclasses import asdict
-from typing import NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -10,23 +9,13 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.decoding.hypotheses import StepOptions
 from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.stack import Decoder, Encoder
 from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
+from tf_transformer.models.outputs import TransformerOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
-from tf_transformer.models.predicts_tokens import PredictsTokens, require_sizes
-
-
-class TransformerOutput(NamedTuple):
-    """The results of a forward pass; lists have one entry per layer."""
-
-    states: KerasTensor  # (B, T, D), the decoder's output, from which logits are made
-    memory: KerasTensor  # (B, S, D'), the encoder's output
-    encoder_attention: list  # (B, H, S, S), rows sum to 1, or as the class of attention says
-    decoder_attention: list  # (B, H, T, T), or as the class of attention says
-    cross_attention: list[KerasTensor]  # (B, H, T, S); row t is for the token that t predicts
+from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embeddings
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -74,25 +63,15 @@ class Transformer(PredictsTokens, keras.Model):
         self.config = config = as_config(config)
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
-        require_sizes(config, vocabulary_size, self.source_vocabulary_size)
         policy = {"dtype": self.dtype_policy}
         of_source = make_position(config.encoder, False, name="source_position", **policy)
         of_target = make_position(config.decoder, True, name="target_position", **policy)
         # Checkpoints hold the weights in the order of these attributes.
         self.encoder = Encoder(config.encoder, of_source.on_scores(), name="encoder", **policy)
         self.decoder = Decoder(config.decoder, of_target.on_scores(), name="decoder", **policy)
-        self.target_embedding = self.source_embedding = self.output_embedding = TokenEmbedding(
-            vocabulary_size, config.decoder.d_model, name="target_embedding", **policy
+        self.target_embedding, self.source_embedding, self.output_embedding = tied_embeddings(
+            config, vocabulary_size, self.source_vocabulary_size, self.dtype_policy
         )
-        if config.tie_embeddings != "all":
-            self.source_embedding = TokenEmbedding(
-                *(self.source_vocabulary_size, config.encoder.d_model),
-                **{"name": "source_embedding", **policy},
-            )
-        if config.tie_embeddings == "none":
-            self.output_embedding = TokenEmbedding(
-                vocabulary_size, config.decoder.d_model, name="output_embedding", **policy
-            )
         self.source_position, self.target_position = of_source, of_target
         self.source_dropout = Dropout(config.dropout_rate, **policy)
         self.target_dropout = Dropout(config.dropout_rate, **policy)
@@ -122,10 +101,7 @@ class Transformer(PredictsTokens, keras.Model):
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> TransformerOutput:
-        """A call without the logits, which `logits` makes of `states`.
-
-        Rows must begin with their tokens.
-        """
+        """A call without the logits, for rows that begin with their tokens."""
         source, target = inputs
         require_tokens_first(target, self.vocabulary_size)
         encoded = self._encode(source, training)

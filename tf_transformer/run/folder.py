@@ -12,11 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any, get_type_hints
 
-from tf_transformer.config import DERIVED, Config, DecodeConfig
+from tf_transformer.config import DERIVED, Config, replaced
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import one_line, write_whole
+from tf_transformer.registry import options_of
+from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.text.codec import FILE, codec_files
 
+_CUT_SHORT = (
+    "the file is cut short, because its last option, the name of the task, is missing. Copy it "
+    "again from where it is whole."
+)
 _MARK = b"a training has started here and has no checkpoint yet: "
 
 
@@ -113,26 +119,28 @@ class RunFolder:
         """Writes a configuration, in full."""
         import yaml  # needed here and in `load_config` only: see test_run_folder.py
 
-        write_whole(self.config, yaml.safe_dump(asdict(config), sort_keys=False))
+        options = asdict(config)
+        name = options["task"].pop("name")  # comes last, as the mark of a whole file
+        options["task"]["name"] = name
+        write_whole(self.config, yaml.safe_dump(options, sort_keys=False))
 
-    def load_config(self, **decode_options: Any) -> Config:
-        """Reads the configuration, and replaces options of the search.
+    def load_config(
+        self, task_options: Mapping[str, Any] | None = None, **decode_options: Any
+    ) -> Config:
+        """Reads the configuration, and replaces options of the task and of the search.
 
         Args:
-            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
+            task_options: options of the run's task that replace the run's own; None keeps them.
+            **decode_options: fields of `DecodeConfig`, likewise.
 
         Raises:
             InputError: when there is none, it is cut short, or an option is unknown or has a bad
                 value.
         """
         config = self._load_config()
-        options = {name: value for name, value in decode_options.items() if value is not None}
-        if unknown := options.keys() - set(DecodeConfig.__match_args__):
-            raise InputError(
-                f"unknown option {min(unknown)!r} of the search; expected some of "
-                f"{', '.join(DecodeConfig.__match_args__)}."
-            )
-        return replace(config, decode=replace(config.decode, **options))
+        task = replaced(config.task, task_options or {}, f"the task {config.task.name}")
+        decode = replaced(config.decode, decode_options, "the search")
+        return replace(config, task=task, decode=decode)
 
     def _load_config(self) -> Config:
         if not self.config.is_file():
@@ -142,12 +150,12 @@ class RunFolder:
             )
         try:
             content = self.config.read_bytes()
+            names_task = re.search(rb"^(task:.*[^:\s]|  name:)", content, re.MULTILINE)
+            if b"\ntask:" in content and not names_task:
+                raise InputError(_CUT_SHORT)  # options of an unknown task follow
             config = _parse(content)
-            if not re.search(rb"^task:", content, re.MULTILINE):
-                raise InputError(
-                    "the file is cut short, because its last option, task, is missing. Copy it "
-                    "again from where it is whole."
-                )
+            if not names_task:
+                raise InputError(_CUT_SHORT)
             return config
         except InputError as error:
             raise InputError(f"{self.config}: {error}") from error
@@ -221,16 +229,19 @@ def _parse(content: bytes) -> Config:
     import yaml
 
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
-    parser.add_class_arguments(Config)
+    parser.add_class_arguments(Config, skip={"task"})
     parser.set_defaults(DERIVED)
     try:
         # By the rules that `save_config` writes by: jsonargparse's own differ for text like 1e3.
         options = yaml.safe_load(content.decode("utf-8"))
         if not isinstance(options, dict):
             raise InputError(f"expected options like 'train: {{steps: 100}}', got {options!r}.")
-        options = parser.parse_object(options)
+        name = task_named(options) or "translation"
+        parser.add_class_arguments(options_of(name), "task", skip={"name"})
+        options = parser.parse_object(present_options(options, name))
         require_groups(vars(options), Config)
-        return Config(**parser.instantiate(options).as_dict())
+        groups = parser.instantiate(options).as_dict()
+        return Config(**groups | {"task": replace(groups["task"], name=name)})
     except (jsonargparse.ArgumentError, yaml.YAMLError, UnicodeDecodeError) as error:
         quotes = " Write it in quotes: YAML does not read it as text." * ("'str'" in str(error))
         raise InputError(f"{error}{quotes}") from error

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,18 +42,24 @@ class Run:
     config: Config
 
     @classmethod
-    def load(cls, run_dir: str | os.PathLike, **decode_options: Any) -> "Run":
+    def load(
+        cls,
+        run_dir: str | os.PathLike,
+        task_options: Mapping[str, Any] | None = None,
+        **decode_options: Any,
+    ) -> "Run":
         """An existing run.
 
         Args:
             run_dir: the run's folder.
-            **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
+            task_options: options of the run's task that replace the run's own; None keeps them.
+            **decode_options: fields of `DecodeConfig`, likewise.
 
         Raises:
             InputError: when the folder is not a run's folder, or an option is out of range.
         """
         folder = RunFolder(run_dir)
-        return cls(folder, folder.load_config(**decode_options))
+        return cls(folder, folder.load_config(task_options, **decode_options))
 
     @classmethod
     def at(cls, run_dir: str | os.PathLike, config: Config) -> "Run":
@@ -120,7 +126,7 @@ class Run:
         config, folder = self.config, self.folder.weights(self.config.decode.average)
         weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]
         return {
-            "model": _hash(json.dumps([config.task, asdict(config.model)]).encode()),
+            "model": _hash(json.dumps([config.task.name, asdict(config.model)]).encode()),
             "tokenizer": _hash(*(x.read_bytes() for x in codec_files(self.folder.path).values())),
             "checkpoint": _hash(*weights),
         }

@@ -1,8 +1,7 @@
-"""The registry of tasks."""
+"""Tasks by name, and the predictor of a run."""
 
-import importlib
-
-from tf_transformer.errors import InputError
+from tf_transformer.config import Config
+from tf_transformer.registry import TASKS, register_task
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Evaluation, Prediction, Predictor, Splits, Task, TestSet
 
@@ -13,36 +12,17 @@ __all__ = [
     "Splits",
     "Task",
     "TestSet",
+    "for_run",
     "get",
     "load_predictor",
     "register",
 ]
 
-_tasks: dict[str, Task | str] = {}
-
-
-def register(name: str, task: Task | str) -> None:
-    """Makes a task known by a name, for `Config.task` and `--task`.
-
-    Args:
-        name: the name.
-        task: the task, or "module:attribute", which is imported when the task is needed.
-    """
-    _tasks[name] = task
-
-
-register("translation", "tf_transformer.tasks.translation:TRANSLATION")
-register("language_modeling", "tf_transformer.tasks.language_modeling:LANGUAGE_MODELING")
-register("parsing", "tf_transformer.tasks.parsing:PARSING")
-register(
-    "masked_language_modeling",
-    "tf_transformer.tasks.masked_language_modeling:MASKED_LANGUAGE_MODELING",
-)
-register("classification", "tf_transformer.tasks.classification:CLASSIFICATION")
+register = register_task
 
 
 def get(name: str) -> Task:
-    """The task of this name.
+    """The task of this name, with its default options.
 
     Args:
         name: a registered name, or "module:attribute" of a task that is not registered.
@@ -54,18 +34,16 @@ def get(name: str) -> Task:
         >>> get("translation").fields
         ('source', 'target')
     """
-    task = _tasks.get(name, name)
-    if not isinstance(task, str):
-        return task
-    module, _, attribute = task.partition(":")
-    if not attribute:
-        raise InputError(
-            f"unknown task {name!r}; expected {', '.join(sorted(_tasks))}, or module:attribute."
-        )
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise InputError(f"task {name!r} cannot be imported: {error}.") from error
+    return TASKS.get(name)
+
+
+def for_run(config: Config) -> Task:
+    """The task of a configuration, with its options.
+
+    Raises:
+        InputError: as `get`, and for options that cannot be used here.
+    """
+    return get(config.task.name).with_options(config.task)
 
 
 def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
@@ -83,6 +61,6 @@ def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
         >>> [prediction.text for prediction in predict([""])]
         ['']
     """
-    task = get(run.config.task)
+    task = for_run(run.config)
     model = run.model(task.build_model)
     return task.predictor(model, run.codec, run.config.decode).with_dtype(dtype)

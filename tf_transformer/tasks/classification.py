@@ -1,16 +1,15 @@
 """Classification of texts or of pairs of texts, with one or several labels."""
 
-import copy
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Self, cast
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import keras
 import numpy as np
 from keras import KerasTensor
 
-from tf_transformer.config import Config, DataConfig, DecodeConfig
+from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers.tables import stream_table
@@ -20,11 +19,45 @@ from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.losses.consistency import CrossEntropy, require_cross_entropy
 from tf_transformer.losses.cross_entropy import TokenLosses, decision_losses, label_losses
 from tf_transformer.models.encoder_only import Classifier
+from tf_transformer.task_options import ClassificationOptions
+from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
-from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
 from tf_transformer.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """A score of labels, which comes with the others.
+
+    Attributes:
+        name: f1_macro, f1_micro or accuracy.
+        separator: of the labels of a text; empty: each text has exactly one.
+        labels: all labels that a decision is made for; empty: the labels of the texts.
+    """
+
+    name: str
+    separator: str = ""
+    labels: tuple[str, ...] = ()
+
+    lower_is_better = False
+
+    def score(
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        """Scores the labels of texts.
+
+        Returns:
+            accuracy: share of right labels; with several per text, of right decisions, one for each
+            text and label. f1_macro: mean of the F1 of labels that a prediction or a reference has;
+            f1_micro: F1 of all decisions. Both are 1 where neither has any. examples: the number of
+            texts.
+        """
+        labels, names = [*predictions, *references[0]], self.labels
+        if not names:
+            names = tuple(sorted({x for label in labels for x in names_in(label, self.separator)}))
+        return _scores(predictions, references[0], names, self.separator)
 
 
 class Classification(Task):
@@ -35,49 +68,54 @@ class Classification(Task):
             label as numbers.
         labels: the numbers, see `label_losses` and `decision_losses`.
         metrics: means of F1 over the labels and over all decisions, accuracy; 0 to 1.
-        separator: of the labels of given outputs; empty: each text has exactly one.
+        model_labels: the labels of the model that is tested; none for given outputs.
     """
 
+    Options = ClassificationOptions
     fields: tuple[str, ...] = ("text", "label", "numbers")
     labels: str = "labels"
-    metrics: tuple[str, ...] = ("f1_macro", "f1_micro", "accuracy")
-    separator: str = ""
+    model_labels: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        names, separator = ("f1_macro", "f1_micro", "accuracy"), self.options.label_separator
+        return tuple(LabelScore(name, separator, self.model_labels) for name in names)
 
     def complete(self, config: Config) -> Config:
-        """Fills `data.labels` with the labels of the training file, in alphabetical order.
+        """Fills `task.labels` with the labels of the training file, in alphabetical order.
 
         Raises:
             InputError: when there is no training file, or it has fewer than two labels;
                 for `train.consistency`.
         """
         require_cross_entropy(config.train)
-        data = config.data
-        if not data.train_file:
+        file, options = config.data.train_file, _options(config)
+        if not file:
             raise InputError(
-                "give data.train_file, a file of tab-separated columns; data.text_columns and "
-                "data.label_column name those of texts and labels."
+                "give data.train_file, a file of tab-separated columns; task.text_columns and "
+                "task.label_column name the columns of texts and of labels."
             )
-        if data.labels:
-            if len({*map(comparable, data.labels)}) < len(data.labels):
-                raise InputError(f"data.labels must be different, got {', '.join(data.labels)}.")
+        if options.labels:
+            if len({*map(comparable, options.labels)}) < len(options.labels):
+                raise InputError(f"task.labels must be different, got {', '.join(options.labels)}.")
             return config
-        found: set[str] = set()
-        path = in_folder(data).train_file
-        for (label,) in stream_table(path, [data.label_column], ["label"], tuple):
-            found.update(names_in(label, data.label_separator))
-        if len(found) < 2:
+        names: set[str] = set()
+        path = in_folder(config.data).train_file
+        for (label,) in stream_table(path, [options.label_column], ["label"], tuple):
+            names.update(names_in(label, options.label_separator))
+        if len(names) < 2:
             raise InputError(
-                f"{path} has {len(found)} label in column {data.label_column!r}; "
+                f"{path} has {len(names)} label in column {options.label_column!r}; "
                 "expected at least two different labels."
             )
-        return replace(config, data=replace(data, labels=tuple(sorted(found))))
+        return replace(config, task=replace(options, labels=tuple(sorted(names))))
 
     def load_splits(self, config: Config) -> Splits:
         """The rows of `data.train_file` and `data.valid_file`."""
-        data = in_folder(config.data)
-        train = _rows(data.train_file, data)
+        data, options = in_folder(config.data), _options(config)
+        train = _rows(data.train_file, options)
         if data.valid_file:
-            return Splits(train, _rows(data.valid_file, data).read())
+            return Splits(train, _rows(data.valid_file, options).read())
         return Splits(*train.hold_out(data.held_out, config.train.seed))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
@@ -86,7 +124,7 @@ class Classification(Task):
             raise InputError(
                 "give --reference, a file with the columns of the training file, and no --source."
             )
-        return self.test_set(_rows(reference, config.data).read())
+        return self.test_set(_rows(reference, _options(config)).read())
 
     def test_set(self, examples: Examples) -> TestSet:
         return TestSet(examples["text"], examples["label"])
@@ -108,10 +146,10 @@ class Classification(Task):
         }
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
-        data = config.data
+        options = _options(config)
         model = Classifier(
-            *(codec.size("text"), data.labels, config.model, data.label_separator),
-            texts=len(data.text_columns),
+            *(codec.size("text"), options.labels, config.model, options.label_separator),
+            texts=len(options.text_columns),
             dtype=dtype,
         )
         model.build()
@@ -132,49 +170,20 @@ class Classification(Task):
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> LabelPredictor:
         return LabelPredictor(model, codec, decode)
 
-    def with_options(self, options: ScoreOptions) -> Self:
-        """This task with a separator of labels.
-
-        Raises:
-            InputError: for other options.
-        """
-        super().with_options(replace(options, label_separator=""))
-        task = copy.copy(self)
-        task.separator = options.label_separator
-        return task
-
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
     ) -> Evaluation:
-        """Scores predictions with the labels and the separator of the model; see `score`."""
-        predictor = cast(LabelPredictor, predictor)
-        predictions = [found.text for found in predictor(test.inputs, progress=progress)]
-        names, separator = predictor.model.labels, predictor.model.separator
-        return Evaluation(predictions, _scores(predictions, test.references, names, separator))
-
-    def score(
-        self, predictions: Sequence[str], references: Sequence[str]
-    ) -> dict[str, float | str]:
-        """Scores the labels of texts.
-
-        Returns:
-            accuracy: share of right labels; with several per text, of right decisions, one for each
-            text and label. f1_macro: mean of the F1 of labels that a prediction or a reference has;
-            f1_micro: F1 of all decisions. Both are 1 where neither has any. examples: the number of
-            texts.
-        """
-        labels = [*predictions, *references]
-        names = sorted({name for label in labels for name in names_in(label, self.separator)})
-        return _scores(predictions, references, names, self.separator)
-
-    def default_metric(self, references: Sequence[str]) -> str:
-        return "f1_macro"
+        """Scores predictions with the labels and the separator of the model; see `LabelScore`."""
+        model = cast(LabelPredictor, predictor).model
+        task = self.with_options(replace(self.options, label_separator=model.separator))
+        task.model_labels = tuple(model.labels)
+        return super(Classification, task).evaluate(predictor, test, progress)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
         """The labels, in the order of the probabilities."""
-        data = config.data
-        labels = {"labels": list(data.labels), "separator": data.label_separator}
-        return {"classification": labels | {"texts": len(data.text_columns)}}
+        options = _options(config)
+        labels = {"labels": list(options.labels), "separator": options.label_separator}
+        return {"classification": labels | {"texts": len(options.text_columns)}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
         return (
@@ -186,26 +195,30 @@ class Classification(Task):
 CLASSIFICATION = Classification()
 
 
-def _rows(path: str, data: DataConfig) -> ExampleStream:
+def _options(config: Config) -> ClassificationOptions:
+    return cast(ClassificationOptions, config.task)
+
+
+def _rows(path: str, options: ClassificationOptions) -> ExampleStream:
     """The examples of a table."""
 
     def convert(row: Texts) -> Texts:
         *texts, label = row
-        for text, column in zip(texts, data.text_columns, strict=True):
+        for text, column in zip(texts, options.text_columns, strict=True):
             if not text.strip():
                 raise InputError(f"column {column!r} has no text. Fill it, or remove the line.")
-        if not comparable(label) and not data.label_separator:
-            raise InputError(f"column {data.label_column!r} has no label.")
-        targets = targets_of(label, data.labels, data.label_separator)
-        if data.label_separator:
+        if not comparable(label) and not options.label_separator:
+            raise InputError(f"column {options.label_column!r} has no label.")
+        targets = targets_of(label, options.labels, options.label_separator)
+        if options.label_separator:
             numbers = " ".join(str(target + 1) for target in targets)
         else:
             numbers = str(targets.index(1) + 1)
         return "\t".join(texts), label, numbers
 
-    columns = (*data.text_columns, data.label_column)
+    columns = (*options.text_columns, options.label_column)
     stream = stream_table(path, columns, CLASSIFICATION.fields, convert)
-    labels = f"{data.labels} {data.label_separator!r}"
+    labels = f"{options.labels} {options.label_separator!r}"
     return replace(stream, identify=lambda: f"{stream.identity} {labels}")
 
 

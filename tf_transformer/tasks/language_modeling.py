@@ -18,6 +18,7 @@ from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.inference.text_generator import TextGenerator, TextScore, build_language_model
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
+from tf_transformer.task_options import LanguageModelingOptions
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID
@@ -35,9 +36,9 @@ class LanguageModeling(Task):
         metrics: none: the validation loss chooses the best weights.
     """
 
+    Options = LanguageModelingOptions
     fields: tuple[str, ...] = ("text",)
     labels: str = "text"
-    metrics: tuple[str, ...] = ()
 
     def complete(self, config: Config) -> Config:
         """Contexts are at most as long as in training, and validation is the loss alone."""
@@ -138,17 +139,6 @@ class LanguageModeling(Task):
         scores = [next(found) if scored else TextScore(0.0, 0) for scored in has_text]
         lines = [f"{score.log_probability:.6f}\t{score.tokens}" for score in scores]
         return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
-
-    def score(
-        self, predictions: Sequence[str], references: Sequence[str]
-    ) -> dict[str, float | str]:
-        raise InputError(
-            "a language model is tested by the probability of a text, not by its predictions: "
-            "give --reference without --hypotheses."
-        )
-
-    def default_metric(self, references: Sequence[str]) -> str:
-        return "loss"
 
     def describe(self, scores: Mapping[str, Any]) -> str:
         return (

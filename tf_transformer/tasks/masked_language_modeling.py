@@ -18,7 +18,9 @@ from tf_transformer.losses.consistency import CrossEntropy, require_cross_entrop
 from tf_transformer.losses.cross_entropy import TokenLosses, token_losses
 from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.models.word_masking import at_masks
+from tf_transformer.task_options import MaskedLanguageModelingOptions
 from tf_transformer.tasks.language_modeling import perplexity
+from tf_transformer.tasks.metrics import Metric, OfModel
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 
@@ -34,9 +36,10 @@ class MaskedLanguageModeling(Task):
         metrics: share of masked ids whose own id was the likeliest, 0 to 1.
     """
 
+    Options = MaskedLanguageModelingOptions
     fields: tuple[str, ...] = ("text",)
     labels: str = "text"
-    metrics: tuple[str, ...] = ("masked_accuracy",)
+    metrics: tuple[Metric, ...] = (OfModel("masked_accuracy"),)
 
     def complete(self, config: Config) -> Config:
         require_cross_entropy(config.train)
@@ -117,15 +120,6 @@ class MaskedLanguageModeling(Task):
             "sentences": len(found),
         }
         return Evaluation([x.text for x in found], scores)
-
-    def score(
-        self, predictions: Sequence[str], references: Sequence[str]
-    ) -> dict[str, float | str]:
-        """Not possible: restored texts have no probabilities."""
-        raise InputError(
-            "a masked language model is tested with --run_dir and --reference; given outputs have "
-            "no probabilities."
-        )
 
     def default_metric(self, references: Sequence[str]) -> str:
         """The validation loss, which is over all validation texts."""

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import keras
 from keras import KerasTensor
@@ -21,12 +22,31 @@ from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import Actions, linearization_of, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
+from tf_transformer.task_options import ParsingOptions
+from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.tokenizer import Tokenizer
 
 _LABEL = re.compile(r"\((\S+) (?=\()")  # in a tree as one line
+
+
+@dataclass(frozen=True)
+class BracketScore:
+    """A score of labelled brackets, which comes with the others; see `score_trees`.
+
+    Attributes:
+        name: f1, precision, recall or complete_match.
+    """
+
+    name: str
+    lower_is_better = False
+
+    def score(
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        return dict(score_trees(predictions, references[0]))
 
 
 class Parsing(Task):
@@ -38,9 +58,12 @@ class Parsing(Task):
         metrics: scores of labelled brackets, 0 to 100.
     """
 
+    Options = ParsingOptions
     fields: tuple[str, ...] = ("sentence", "tree")
     labels: str = "tree"
-    metrics: tuple[str, ...] = ("f1", "precision", "recall", "complete_match")
+    metrics: tuple[Metric, ...] = tuple(
+        map(BracketScore, ("f1", "precision", "recall", "complete_match"))
+    )
 
     def load_splits(self, config: Config) -> Splits:
         """Trees of bracket files; see `tree_files` for the files that an option names."""
@@ -66,7 +89,7 @@ class Parsing(Task):
     def test_set(self, examples: Examples) -> TestSet:
         return TestSet(examples["sentence"], examples["tree"])
 
-    def read_outputs(self, hypotheses: str, reference: str) -> TestSet:
+    def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
         """Trees of two bracket files; a file with a line per reference may have empty ones.
 
         Raises:
@@ -79,13 +102,13 @@ class Parsing(Task):
         for number, line in enumerate(lines, 1):
             if line.strip():
                 parse(line, f"{hypotheses}, tree {number:,}")
-        return TestSet(lines, references)
+        return lines, [references]
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
         """Pieces of the sentences' words, and one piece for each action."""
         tokenizer = Tokenizer.train(
             (sentence for sentence, _ in stream),
-            symbols=symbols(_labels(stream), config.data.linearization),
+            symbols=symbols(_labels(stream), _linearization(config)),
             **config.data.tokenizer_options,
         )
         return Codec(tokenizer)
@@ -93,11 +116,11 @@ class Parsing(Task):
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
         """The labels of the training trees and the linearization must be those of that run."""
         tokenizer = super().reuse_codec(codec, stream, config)["tree"]
-        found, expected = linearization_of(tokenizer), config.data.linearization
+        found, expected = linearization_of(tokenizer), _linearization(config)
         if found != expected:
             raise InputError(
-                f"the run of train.init_from has data.linearization {found}, this one {expected}: "
-                f"add --data.linearization {found}."
+                f"the run of train.init_from has task.linearization {found}, this one {expected}: "
+                f"add --task.linearization {found}."
             )
         labels = sorted(_labels(stream) - set(Actions.of(tokenizer).labels))
         if labels:
@@ -132,20 +155,11 @@ class Parsing(Task):
         return objective.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Parser:
-        return Parser(model, codec, decode)
-
-    def score(
-        self, predictions: Sequence[str], references: Sequence[str]
-    ) -> dict[str, float | str]:
-        """Labelled bracket scores; see `score_trees`."""
-        return dict(score_trees(predictions, references))
-
-    def default_metric(self, references: Sequence[str]) -> str:
-        return "f1"
+        return Parser(model, codec, decode, self.options.grammar)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
         """The linearization."""
-        return {"parsing": {"linearization": config.data.linearization}}
+        return {"parsing": {"linearization": _linearization(config)}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
         return (
@@ -156,6 +170,10 @@ class Parsing(Task):
 
 
 PARSING = Parsing()
+
+
+def _linearization(config: Config) -> str:
+    return cast(ParsingOptions, config.task).linearization
 
 
 def _labels(stream: ExampleStream) -> set[str]:

@@ -4,23 +4,25 @@ A task defines the examples, how their texts become ids, the model, its loss, an
 are made and scored. `tasks/translation.py` is one; `tests/tasks/reversal.py` is a small one.
 """
 
+import copy
+import functools
 import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import keras
 from keras import KerasTensor
 
-from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Prediction, Predictor, Progress, no_progress
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
-from tf_transformer.tasks.translation_scores import ScoreOptions
+from tf_transformer.tasks.metrics import LOSS, OF_VALIDATION, Metric, References, find, score_all
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -73,21 +75,68 @@ class Task(ABC):
     """The purpose of a model: its data, loss, predictions and scores.
 
     Attributes:
+        Options: the class of the task's own options, a subclass of `TaskOptions`.
+        options: their values: those of `for_run`, else the defaults.
         fields: names of an example's texts, like ("source", "target").
         labels: the name, among those that `encode` gives, of the ids that the model learns to
             predict. `losses` counts these ids, without padding.
-        metrics: names, among those that `score` gives, of the scores by which the best weights can
-            be chosen. Higher is better.
+        metrics: the scores of every test; one of them can choose the best weights.
+        metrics_on_request: further ones, which are computed only when they are asked for.
+        requested: the metrics that are asked for, see `with_metrics`.
         only_text: whether all ids of a batch, whose names are the fields, are pieces of text, which
             BPE-dropout may divide.
         separable: whether each field may have a vocabulary of its own.
     """
 
+    Options: type[TaskOptions] = TaskOptions
     fields: tuple[str, ...]
     labels: str
-    metrics: tuple[str, ...]
+    requested: tuple[Metric, ...] = ()
     only_text: bool = False
     separable: bool = False
+
+    @functools.cached_property
+    def options(self) -> Any:
+        return self.Options()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return ()
+
+    @property
+    def metrics_on_request(self) -> tuple[Metric, ...]:
+        return ()
+
+    def with_options(self, options: TaskOptions) -> Self:
+        """This task with options.
+
+        Args:
+            options: of the class `Options`.
+
+        Raises:
+            InputError: for options that cannot be used here.
+        """
+        task = copy.copy(self)
+        task.options = options
+        return task
+
+    def with_metrics(self, *names: str) -> Self:
+        """This task with metrics that are asked for by name, see `metric`.
+
+        Raises:
+            InputError: for a metric that does not exist.
+        """
+        task = copy.copy(self)
+        task.requested = tuple(map(self.metric, names))
+        return task
+
+    def metric(self, name: str) -> Metric:
+        """The metric of this name: one of the task, of validation, or a registered one.
+
+        Raises:
+            InputError: for a metric that does not exist.
+        """
+        return find(name, [*self.metrics, *self.metrics_on_request, *OF_VALIDATION])
 
     def complete(self, config: Config) -> Config:
         """The configuration with the options that follow from the data.
@@ -132,37 +181,24 @@ class Task(ABC):
         """Texts and outputs whose attention training shows; by default inputs and references."""
         return examples
 
-    def read_outputs(self, hypotheses: str, reference: str) -> TestSet:
-        """Given outputs in place of inputs, and their references; by default line by line.
+    def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
+        """Given outputs, and lists of their references; by default one list, line by line.
 
         Raises:
             InputError: for files that cannot be read or do not belong together.
         """
         outputs, references = read_texts(hypotheses, reference)
-        return TestSet(outputs, references)
+        return outputs, [references]
 
-    def with_options(self, options: ScoreOptions) -> "Task":
-        """This task with options of its scores; by default it has none.
-
-        Raises:
-            InputError: for options that the task does not have, or that cannot be used here.
-        """
-        if options != ScoreOptions():
-            raise InputError(
-                "--tokenize, --lowercase, --ter, --resamples, --normalize and train.bleu_tokenize "
-                "are for translations."
-            )
-        return self
-
-    def score_outputs(self, hypotheses: str, reference: str, baseline: str) -> dict[str, Any]:
-        """Scores of given outputs; by default those of `score`.
+    def compare(
+        self, predictions: Sequence[str], references: References, baseline: Sequence[str]
+    ) -> dict[str, Any]:
+        """Scores of another system's outputs beside given ones; by default not possible.
 
         Raises:
-            InputError: as `read_outputs` and `score`, and for a baseline.
+            InputError: for a task without such scores.
         """
-        if baseline:
-            raise InputError("--baseline compares translations; this task has none.")
-        return self.score(*self.read_outputs(hypotheses, reference))
+        raise InputError("--baseline compares translations; this task has none.")
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
         """A new codec, learned from the training examples.
@@ -257,26 +293,38 @@ class Task(ABC):
         Raises:
             InputError: as `score`.
         """
-        predictions = [found.text for found in predictor(test.inputs, progress=progress)]
-        return Evaluation(predictions, self.score(predictions, test.references))
+        predictions = [best.text for best in predictor(test.inputs, progress=progress)]
+        references = [test.references, *test.more_references]
+        return Evaluation(predictions, self.score(test.inputs, predictions, references))
 
-    @abstractmethod
     def score(
-        self, predictions: Sequence[str], references: Sequence[str]
-    ) -> dict[str, float | str]:
-        """Scores by name, as JSON can hold them; floats are logged in training, too.
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        """The scores of `metrics` and of `requested` by name, as JSON can hold them.
+
+        Floats are logged in training, too. See `Metric.score`.
 
         Raises:
-            InputError: when there is nothing to score, or the numbers of texts differ.
+            InputError: when there is nothing to score, the numbers of texts differ, or the task
+                has no metric of given outputs.
         """
+        scored = (*self.metrics, *self.requested)
+        if not scored:
+            raise InputError(
+                "this task is tested by the probabilities of a model, not by its predictions. Give "
+                "--run_dir and --reference, without --hypotheses."
+            )
+        return score_all(scored, inputs, predictions, references)
 
-    @abstractmethod
     def default_metric(self, references: Sequence[str]) -> str:
-        """The metric by which the best weights are chosen when `train.metric` is empty.
+        """The metric that chooses the best weights when `train.metric` is empty.
+
+        By default the first of `metrics`, or the loss of validation.
 
         Args:
             references: of the validation examples that are scored.
         """
+        return (*self.metrics, LOSS)[0].name
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
         """Facts by section for the metadata of exports, as JSON can hold them; by default none."""

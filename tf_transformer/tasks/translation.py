@@ -1,29 +1,25 @@
 """Translation: pairs of sentences, the Transformer, BLEU."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import keras
 from keras import KerasTensor
 
-from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig
+from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, TaskOptions
 from tf_transformer.data import corpora
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.generated import generated_splits
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
-from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.inference.translator import Translator, build_model
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
-from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
-from tf_transformer.tasks.translation_scores import (
-    ScoreOptions,
-    bleu_of,
-    score_translations,
-)
+from tf_transformer.task_options import TranslationOptions
+from tf_transformer.tasks.metrics import Metric, References
+from tf_transformer.tasks.task import Splits, Task, TestSet
+from tf_transformer.tasks.translation_scores import Bleu, ChrF, ExactMatch, Ter
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import is_blank
 from tf_transformer.text.sequences import shift_right
@@ -36,15 +32,22 @@ class Translation(Task):
         fields: source and target sentence.
         labels: the target is predicted.
         metrics: BLEU and chrF, 0 to 100; percentage of exact matches.
-        options: how translations are scored.
+        metrics_on_request: the translation edit rate, which takes seconds.
     """
 
+    Options = TranslationOptions
     fields: tuple[str, ...] = ("source", "target")
     labels: str = "target"
-    metrics: tuple[str, ...] = ("bleu", "chrf", "exact_match")
     only_text: bool = True
     separable: bool = True
-    options: ScoreOptions = ScoreOptions()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return Bleu(self.options), ChrF(self.options), ExactMatch(self.options)
+
+    @property
+    def metrics_on_request(self) -> tuple[Metric, ...]:
+        return (Ter(self.options),)
 
     def complete(self, config: Config) -> Config:
         """With the languages of a TFDS corpus; all corpora must go in one direction."""
@@ -104,59 +107,27 @@ class Translation(Task):
         return objective.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
-        return Translator(model, codec, decode)
+        return Translator(model, codec, decode, self.options.copy_without_letters)
 
-    def with_options(self, options: ScoreOptions) -> Self:
-        """This task with other options of its scores.
+    def with_options(self, options: TaskOptions) -> Self:
+        """This task with options.
 
         Raises:
-            InputError: for a separator of labels, or a tokenizer that cannot be used here.
+            InputError: for a tokenizer that cannot be used here.
         """
-        if options.label_separator:
-            raise InputError("--label_separator is for classification.")
-        bleu_of(options)
-        task = copy.copy(self)
-        task.options = options
-        return task
+        Bleu(cast(TranslationOptions, options)).scorer()
+        return super().with_options(options)
 
-    def evaluate(
-        self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
-    ) -> Evaluation:
-        """Translates a test set and scores it against all its references."""
-        predictions = [best.text for best in predictor(test.inputs, progress=progress)]
-        return Evaluation(
-            predictions, self.score(predictions, test.references, *test.more_references)
-        )
+    def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
+        """Translations, and lists of references from files with commas between their names."""
+        outputs, *references = read_texts(hypotheses, *split_paths(reference))
+        return outputs, references
 
-    def score(
-        self,
-        predictions: Sequence[str],
-        references: Sequence[str],
-        *more_references: Sequence[str],
+    def compare(
+        self, predictions: Sequence[str], references: References, baseline: Sequence[str]
     ) -> dict[str, Any]:
-        """Scores detokenised translations against one reference each, or against several.
-
-        BLEU is cased, with sacreBLEU's own 13a tokenisation, unless `options` differ; its signature
-        states them. See `score_translations`.
-
-        Example:
-            >>> TRANSLATION.score(["Ein Haus ."], ["Ein Haus ."])["exact_match"]
-            100.0
-        """
-        return score_translations(predictions, [references, *more_references], self.options)
-
-    def score_outputs(self, hypotheses: str, reference: str, baseline: str) -> dict[str, Any]:
-        """Scores of a file of translations; see `score_translations`.
-
-        Args:
-            hypotheses: file of translations.
-            reference: files of references, with commas between them.
-            baseline: file of another system's translations; empty: none.
-        """
-        paths = [hypotheses, *split_paths(reference), *filter(None, [baseline])]
-        texts = read_texts(*paths)
-        given = texts.pop() if baseline else None
-        return score_translations(texts[0], texts[1:], self.options, given)
+        """The BLEU of a baseline, and whether the difference is significant."""
+        return Bleu(self.options).compare(predictions, references, baseline)
 
     def default_metric(self, references: Sequence[str]) -> str:
         """BLEU, or chrF when most references have fewer than four words: BLEU is 0 for these.
@@ -167,15 +138,15 @@ class Translation(Task):
             >>> TRANSLATION.default_metric(["einundzwanzig", "zwölfte Juni"])
             'chrf'
         """
-        divides = self.options.tokenize not in ("13a", "intl", "none")
-        tokenize = bleu_of(self.options).tokenizer if divides else str
+        divides = self.options.bleu_tokenize not in ("13a", "intl", "none")
+        tokenize = Bleu(self.options).scorer().tokenizer if divides else str
         short = sum(len(tokenize(reference).split()) < 4 for reference in references)
         return "chrf" if 2 * short > len(references) else "bleu"
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
         """The languages, and the recipe of BLEU."""
-        options = ScoreOptions(config.train.bleu_tokenize)
-        signature = self.with_options(options).score(["."], ["."])["signature"]
+        bleu = Bleu(cast(TranslationOptions, config.task))
+        signature = bleu.score([], ["."], [["."]])["signature"]
         return {"languages": languages(config.data), "training": {"bleu_signature": signature}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Scores of translations by sacreBLEU: BLEU, chrF and TER, with confidence intervals.
+"""Metrics of translations by sacreBLEU: BLEU, chrF and TER; and exact matches.
 
 A difference between two systems is tested by paired bootstrap resampling (Koehn 2004).
 """
@@ -12,134 +12,195 @@ from typing import Any
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
-from tf_transformer.config import BleuTokenizer
 from tf_transformer.errors import InputError
+from tf_transformer.task_options import TranslationOptions
+from tf_transformer.tasks.metrics import References
 from tf_transformer.text.normalization import comparable, is_blank
 
-FEWEST_RESAMPLES = 40  # a limit of 95 percent leaves out one sample of 40 on either side
 # Scripts without spaces between words, as names of characters begin.
 _WITHOUT_SPACES = "CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"
 _LONG_WORD = 6  # letters that a word of these scripts rarely has
 
 
 @dataclass(frozen=True)
-class ScoreOptions:
-    """How given outputs are scored: translations, but for the last option.
+class Bleu:
+    """BLEU, 0 to 100, cased and detokenised unless the options differ.
 
     Attributes:
-        tokenize: sacreBLEU's tokenisation for BLEU; none: the text is tokenised, with spaces
-            between the tokens.
-        lowercase: whether upper and lower case are equal, in all scores.
-        ter: whether the translation edit rate is computed, which takes seconds.
-        resamples: samples of the bootstrap; 0: no confidence interval and no test.
-        normalize: whether the Unicode form and the spaces of all texts are normalised first. With
-            the tokenisation none, spaces stay as they are.
-        label_separator: for classification, what separates the labels of a text; empty: each has
-            one.
-
-    Raises:
-        InputError: for too few samples.
-    """
-
-    tokenize: BleuTokenizer = "13a"
-    lowercase: bool = False
-    ter: bool = False
-    resamples: int = 0
-    normalize: bool = True
-    label_separator: str = ""
-
-    def __post_init__(self):
-        if self.resamples and self.resamples < FEWEST_RESAMPLES:
-            raise InputError(
-                f"resamples must be 0 or at least {FEWEST_RESAMPLES}, because an interval of 95% "
-                f"leaves out one sample of {FEWEST_RESAMPLES} on either side; got {self.resamples}."
-            )
-
-    def normalized(self, text: str) -> str:
-        """The text as it is scored."""
-        if not self.normalize:
-            return text
-        return unicodedata.normalize("NFC", text) if self.tokenize == "none" else comparable(text)
-
-
-def score_translations(
-    hypotheses: Sequence[str],
-    references: Sequence[Sequence[str]],
-    options: ScoreOptions = ScoreOptions(),
-    baseline: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """Scores of translations against one or more references for each.
-
-    Args:
-        hypotheses: translations.
-        references: lists of references; each has an item for every translation. A blank item is a
-            missing reference, unless the translation and all its references are blank.
-        options: how to score.
-        baseline: translations of another system, to compare with.
-
-    Returns:
-        bleu and chrf: sacreBLEU's, 0 to 100; signature: the recipe of bleu; exact_match: percentage
-        of translations equal to one of their references; sentences: their number; ter, if it is
-        asked for. With resamples: bleu_interval, the limits of 95 percent. With a baseline:
-        baseline_bleu, and with resamples p_value, the probability of such a difference in BLEU
-        between equal systems.
-
-    Raises:
-        InputError: when there is nothing to score, the numbers of texts differ, a translation has
-            no reference, or the tokenizer cannot be used.
+        options: how texts are scored.
 
     Example:
-        >>> found = score_translations(["a b c d"], [["a b c d"], ["e"]])
-        >>> found["bleu"], found["exact_match"]
-        (100.0, 100.0)
+        >>> Bleu(TranslationOptions()).score([], ["a b c d"], [["a b c d"], ["e"]])["bleu"]
+        100.0
     """
-    _check_numbers(hypotheses, references, baseline)
-    raw = hypotheses, *references
-    hypotheses, *references = ([options.normalized(text) for text in texts] for texts in raw)
-    given = _given(hypotheses, references)
-    _warn(raw, (hypotheses, *references), options)
-    bleu, chrf = bleu_of(options), sacrebleu.CHRF(lowercase=options.lowercase)
-    bleu_score = bleu.corpus_score(hypotheses, given, n_bootstrap=options.resamples or 1)
-    matches = _matches(hypotheses, given, options.lowercase)
-    scores: dict[str, Any] = {
-        "bleu": _percent(bleu_score.score),
-        "signature": str(bleu.get_signature()),
-        "chrf": _percent(chrf.corpus_score(hypotheses, given).score),
-        "exact_match": 100.0 * matches / len(hypotheses),
-        "sentences": len(hypotheses),
-    }
-    if options.ter:
-        ter = sacrebleu.TER(case_sensitive=not options.lowercase)
-        scores["ter"] = ter.corpus_score(hypotheses, given).score
-    if options.resamples:
-        limits = bleu_score._mean - bleu_score._ci, bleu_score._mean + bleu_score._ci
-        scores["bleu_interval"] = list(map(_percent, limits))
-    if baseline is not None:
-        baseline = list(map(options.normalized, baseline))
-        scores |= _compared(hypotheses, given, baseline, bleu, options.resamples)
-    return scores
+
+    options: TranslationOptions
+
+    name = "bleu"
+    lower_is_better = False
+
+    def score(
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        """Scores translations against one or more references for each.
+
+        A blank reference is a missing one, unless the translation and all its references are blank.
+
+        Returns:
+            bleu: sacreBLEU's; signature: its recipe; with resamples bleu_interval: the limits of
+            95 percent.
+
+        Raises:
+            InputError: when there is nothing to score, the numbers of texts differ, a translation
+                has no reference, or the tokenizer cannot be used.
+        """
+        texts = Texts.of(predictions, references, self.options)
+        _warn(predictions, references, texts, self.options)
+        bleu, resamples = self.scorer(), self.options.resamples
+        score = bleu.corpus_score(texts.hypotheses, texts.references, n_bootstrap=resamples or 1)
+        scores = {"bleu": _percent(score.score), "signature": str(bleu.get_signature())}
+        if resamples:
+            limits = score._mean - score._ci, score._mean + score._ci
+            scores["bleu_interval"] = list(map(_percent, limits))
+        return scores
+
+    def compare(
+        self, predictions: Sequence[str], references: References, baseline: Sequence[str]
+    ) -> dict[str, float]:
+        """The score of another system's translations, and the test of the difference.
+
+        Returns:
+            baseline_bleu; with resamples p_value: the probability of such a difference in BLEU
+            between equal systems.
+
+        Raises:
+            InputError: as `score`, and when the numbers of translations differ.
+        """
+        texts = Texts.of(predictions, references, self.options)
+        _require_as_many("a translation of the baseline", baseline, predictions)
+        baseline = [normalized(text, self.options) for text in baseline]
+        bleu, resamples = self.scorer(), self.options.resamples
+        score = bleu.corpus_score(baseline, texts.references).score
+        scores = {"baseline_bleu": _percent(score)}
+        if resamples:
+            systems: Any = [("baseline", baseline), ("system", texts.hypotheses)]
+            test = PairedTest(systems, {"BLEU": bleu}, texts.references, "bs", resamples)
+            _, results = test()
+            of_system: Any = results["BLEU"][1]
+            is_equal = of_system.score == score  # sacreBLEU may give these the smallest value
+            scores["p_value"] = 1.0 if is_equal else of_system.p_value
+        return scores
+
+    def scorer(self) -> sacrebleu.BLEU:
+        """SacreBLEU's scorer.
+
+        Raises:
+            InputError: for a tokenizer that needs a package or a download that is not there.
+        """
+        tokenize, lowercase = self.options.bleu_tokenize, self.options.lowercase
+        try:
+            return sacrebleu.BLEU(lowercase, force=tokenize == "none", tokenize=tokenize)
+        except (ImportError, RuntimeError, OSError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"sacreBLEU's tokenizer {tokenize} cannot be used: {reason}"
+            ) from error
 
 
-def _matches(hypotheses, references, lowercase: bool) -> int:
-    """The number of translations that equal one of their references."""
-    rows: Any = zip(hypotheses, *references, strict=True)
-    if lowercase:
-        rows = ([text if text is None else text.lower() for text in row] for row in rows)
-    return sum(text in others for text, *others in rows)
+@dataclass(frozen=True)
+class ChrF:
+    """The F-score of characters, 0 to 100; see `Bleu`."""
+
+    options: TranslationOptions
+
+    name = "chrf"
+    lower_is_better = False
+
+    def score(
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        texts = Texts.of(predictions, references, self.options)
+        chrf = sacrebleu.CHRF(lowercase=self.options.lowercase)
+        return {"chrf": _percent(chrf.corpus_score(texts.hypotheses, texts.references).score)}
 
 
-def bleu_of(options: ScoreOptions) -> sacrebleu.BLEU:
-    """The metric.
+@dataclass(frozen=True)
+class Ter:
+    """The translation edit rate: edits per 100 words of the reference; see `Bleu`."""
 
-    Raises:
-        InputError: for a tokenizer that needs a package or a download that is not there.
+    options: TranslationOptions
+
+    name = "ter"
+    lower_is_better = True
+
+    def score(
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        texts = Texts.of(predictions, references, self.options)
+        ter = sacrebleu.TER(case_sensitive=not self.options.lowercase)
+        return {"ter": ter.corpus_score(texts.hypotheses, texts.references).score}
+
+
+@dataclass(frozen=True)
+class ExactMatch:
+    """The percentage of translations equal to one of their references; see `Bleu`."""
+
+    options: TranslationOptions
+
+    name = "exact_match"
+    lower_is_better = False
+
+    def score(
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        texts = Texts.of(predictions, references, self.options)
+        rows: Any = zip(texts.hypotheses, *texts.references, strict=True)
+        if self.options.lowercase:
+            rows = ([text if text is None else text.lower() for text in row] for row in rows)
+        matches = sum(text in others for text, *others in rows)
+        count = len(texts.hypotheses)
+        return {"exact_match": 100.0 * matches / count, "sentences": count}
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts as they are scored.
+
+    Attributes:
+        hypotheses: normalized translations.
+        references: lists of normalized references, None for a missing one, as sacreBLEU takes them.
     """
-    tokenize = options.tokenize
-    try:
-        return sacrebleu.BLEU(options.lowercase, force=tokenize == "none", tokenize=tokenize)
-    except (ImportError, RuntimeError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"sacreBLEU's tokenizer {tokenize} cannot be used: {reason}") from error
+
+    hypotheses: list[str]
+    references: list[Any]
+
+    @classmethod
+    def of(
+        cls, hypotheses: Sequence[str], references: References, options: TranslationOptions
+    ) -> "Texts":
+        """Normalizes texts.
+
+        Raises:
+            InputError: when there is nothing to score, the numbers of texts differ, or a
+                translation has no reference.
+        """
+        if any(isinstance(texts, str) for texts in (hypotheses, references, *references)):
+            raise InputError("expected lists of translations and lists of references, got a text.")
+        if not references or (not hypotheses and not any(references)):
+            raise InputError("expected at least one translation and its reference, got none.")
+        for texts in references:
+            _require_as_many("a reference", texts, hypotheses)
+        lists = [[normalized(text, options) for text in texts] for texts in references]
+        outputs = [normalized(text, options) for text in hypotheses]
+        return cls(outputs, _given(outputs, lists))
+
+
+def normalized(text: str, options: TranslationOptions) -> str:
+    """The text as it is scored."""
+    if not options.normalize:
+        return text
+    tokenised = options.bleu_tokenize == "none"
+    return unicodedata.normalize("NFC", text) if tokenised else comparable(text)
 
 
 def _percent(score: float) -> float:
@@ -147,32 +208,11 @@ def _percent(score: float) -> float:
     return float(min(max(score, 0.0), 100.0))
 
 
-def _compared(hypotheses, references, baseline, bleu, resamples: int) -> dict[str, float]:
-    """The score of a baseline, and the test of the difference."""
-    score = bleu.corpus_score(baseline, references).score
-    scores = {"baseline_bleu": _percent(score)}
-    if resamples:
-        systems = [("baseline", baseline), ("system", hypotheses)]
-        test = PairedTest(systems, {"BLEU": bleu}, references, "bs", resamples)
-        _, results = test()
-        of_system: Any = results["BLEU"][1]
-        is_equal = of_system.score == score  # sacreBLEU may give these the smallest value
-        scores["p_value"] = 1.0 if is_equal else of_system.p_value
-    return scores
-
-
-def _check_numbers(hypotheses, references, baseline) -> None:
-    if any(isinstance(texts, str) for texts in (hypotheses, references, baseline, *references)):
-        raise InputError("expected lists of translations and lists of references, got a text.")
-    if not references or (not hypotheses and not any(references)):
-        raise InputError("expected at least one translation and its reference, got none.")
-    others = {"a reference": references, "a translation of the baseline": [baseline]}
-    for name, lists in others.items():
-        for texts in lists:
-            if texts is not None and len(texts) != len(hypotheses):
-                raise InputError(
-                    f"expected {name} for each of {len(hypotheses)} translations, got {len(texts)}."
-                )
+def _require_as_many(name: str, texts: Sequence[str], hypotheses: Sequence[str]) -> None:
+    if len(texts) != len(hypotheses):
+        raise InputError(
+            f"expected {name} for each of {len(hypotheses)} translations, got {len(texts)}."
+        )
 
 
 def _given(hypotheses, references) -> list[Any]:
@@ -191,30 +231,33 @@ def _given(hypotheses, references) -> list[Any]:
 
 
 def _warn(
-    raw: Sequence[Sequence[str]], normalized: Sequence[Sequence[str]], options: ScoreOptions
+    hypotheses: Sequence[str], references: References, texts: Texts, options: TranslationOptions
 ) -> None:
     """Warns of forms of Unicode that differ, and of a tokenizer that needs spaces.
 
     Args:
-        raw: translations and lists of references as they were given.
-        normalized: the same as they are scored.
+        hypotheses: translations as they were given.
+        references: lists of references as they were given.
+        texts: the same as they are scored.
         options: how they are scored.
     """
-    rows = zip(zip(*raw, strict=True), zip(*normalized, strict=True), strict=True)
+    scored = texts.hypotheses, *([text or "" for text in column] for column in texts.references)
+    raw = zip(hypotheses, *references, strict=True)
+    rows = zip(raw, zip(*scored, strict=True), strict=True)
     differ = sum(_shared(after) > _shared(before) for before, after in rows if before != after)
-    if differ:
+    if differ and options.normalize:
         print(
-            f"warning: in {differ:,} of {len(raw[0]):,} lines, words of the translation and of the "
-            "reference differ by their Unicode form or their spaces only. Both are normalized "
-            "before they are scored; --normalize false scores them as they are.",
+            f"warning: in {differ:,} of {len(hypotheses):,} lines, words of the translation and of "
+            "the reference differ by their Unicode form or their spaces only. Both are normalized "
+            "before they are scored; --task.normalize false scores them as they are.",
             file=sys.stderr,
         )
-    texts = [text for text in normalized[1] if text.strip()]
-    if options.tokenize == "13a" and sum(map(_lacks_spaces, texts)) * 2 > len(texts):
+    given = [text for text in scored[1] if text.strip()]
+    if options.bleu_tokenize == "13a" and sum(map(_lacks_spaces, given)) * 2 > len(given):
         print(
             "warning: most references have no spaces, which BLEU needs with the tokenizer 13a. Use "
             "zh for Chinese, ja-mecab for Japanese, char or flores200 for other languages, by "
-            "--tokenize or train.bleu_tokenize.",
+            "--task.bleu_tokenize.",
             file=sys.stderr,
         )
 

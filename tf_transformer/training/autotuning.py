@@ -150,7 +150,7 @@ def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
     facts = [
         *sorted(line for line in lines if line.startswith(("model name", "flags"))),
         *(available_cores(), tf.__version__, keras.__version__, tf_transformer.__version__, shape),
-        *(config.task, asdict(config.model), config.train.threads, config.train.accumulate),
+        *(config.task.name, asdict(config.model), config.train.threads, config.train.accumulate),
         config.train.consistency,
         *sorted(item for item in os.environ.items() if item[0].startswith(SETTINGS)),
     ]
@@ -177,7 +177,7 @@ def time_updates(run_dir: str, shape: Shape, **execution_options: Any) -> tuple[
     run, execution = Run.load(run_dir), Execution(**execution_options)
     config, codec = run.config, run.codec
     execution.use_threads(config.train.threads)
-    updater = make_updater(config, tasks.get(config.task), codec, execution)
+    updater = make_updater(config, tasks.for_run(config), codec, execution)
     draw = np.random.default_rng(1)
     batch = {
         name: draw.integers(UNK_ID + 1, min(codec.sizes), each) for name, each in shape.items()

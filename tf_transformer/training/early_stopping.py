@@ -7,23 +7,30 @@ import tensorflow as tf
 
 from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.tasks.metrics import LOSS, OF_VALIDATION
 from tf_transformer.tasks.task import Task
 
-LOSS = "loss"  # the validation loss; lower is better
 
+def requested_metrics(train: TrainConfig, task: Task) -> list[str]:
+    """The names of metrics that are computed for `train.metric` alone.
 
-def check_metric(train: TrainConfig, task: Task) -> None:
-    """Raises an `InputError` when `train.metric` is no score of the task, or is not computed."""
-    if train.metric not in ("", LOSS, *task.metrics):
-        raise InputError(
-            f"train.metric must be one of {', '.join([LOSS, *task.metrics])}, or empty for the "
-            f"choice of the task; got {train.metric!r}."
-        )
-    if train.metric in task.metrics and not train.valid_score_examples:
+    Raises:
+        InputError: when `train.metric` does not exist, or is not computed.
+    """
+    if not train.metric:
+        return []
+    try:
+        metric = task.metric(train.metric)
+    except InputError as error:
+        raise InputError(f"train.metric: {error}") from error
+    if metric in OF_VALIDATION:
+        return []
+    if not train.valid_score_examples:
         raise InputError(
             f"train.metric={train.metric} needs train.valid_score_examples above 0; without scores "
-            f"only {LOSS} can choose the best weights."
+            f"only {' or '.join(each.name for each in OF_VALIDATION)} can choose the best weights."
         )
+    return [] if metric in task.metrics else [train.metric]
 
 
 def choose_metric(
@@ -39,8 +46,8 @@ def choose_metric(
             wrote it, which had one for each task: the first.
     """
     if train.metric or not train.valid_score_examples:
-        return train.metric or LOSS
-    return (*task.metrics, LOSS)[0] if goes_on else task.default_metric(references)
+        return train.metric or LOSS.name
+    return (*task.metrics, LOSS)[0].name if goes_on else task.default_metric(references)
 
 
 class EarlyStopping(tf.Module):
@@ -50,14 +57,14 @@ class EarlyStopping(tf.Module):
         metric: the name of the score.
 
     Attributes:
-        best: the best score; higher is better.
+        best: the gain of the best score, see `tasks.metrics.gain`; higher is better.
         best_loss: the validation loss of the update with the best score.
         best_update: the number of updates when it was reached.
         scores_since: scores since then.
         metric_name: the metric; a checkpoint replaces it, so that a run keeps its metric.
     """
 
-    def __init__(self, metric: str = LOSS):
+    def __init__(self, metric: str = LOSS.name):
         super().__init__()
         self.best = tf.Variable(-math.inf, dtype=tf.float64, trainable=False)
         self.best_loss = tf.Variable(math.inf, dtype=tf.float64, trainable=False)
@@ -74,7 +81,7 @@ class EarlyStopping(tf.Module):
         """Records a score.
 
         Args:
-            score: higher is better; NaN never is.
+            score: the gain of a score; higher is better, NaN never is.
             loss: the validation loss; of equal scores, that with the lower loss is better.
             updates: number of updates made.
 

@@ -89,13 +89,13 @@ def _require_options_of(task: Task, config: Config) -> None:
     data = config.data
     if data.bpe_dropout and not task.only_text:
         raise InputError(
-            f"data.bpe_dropout is for translation. Expected 0 for {config.task}, got "
+            f"data.bpe_dropout is for translation. Expected 0 for {config.task.name}, got "
             f"{data.bpe_dropout}."
         )
     if data.vocabularies != "shared" and not task.separable:
         raise InputError(
             f"data.vocabularies {data.vocabularies} is for translation. Expected shared for "
-            f"{config.task}, which has one vocabulary."
+            f"{config.task.name}, which has one vocabulary."
         )
 
 
@@ -125,7 +125,8 @@ def require_trainable(run: Run) -> None:
 
 
 def _require_same_options(folder: RunFolder, config: Config) -> None:
-    may_change = MAY_CHANGE | (NAMES if folder.text.is_file() else set())
+    may_change = MAY_CHANGE | {f"task.{name}" for name in config.task.of_search}
+    may_change |= NAMES if folder.text.is_file() else set()
     if config.data.tfds and not folder.text.is_file():  # languages of a corpus were not stored then
         _require_same_direction(folder, config.data)
         may_change |= LANGUAGES
@@ -221,7 +222,7 @@ def _encoder(config: Config, task: Task, codec: Codec) -> Encoder:
     return Encoder(
         functools.partial(task.encode_examples, codec=codec, max_length=config.data.max_length),
         max(codec.sizes),
-        identity=f"{config.task} {codec.identity}",
+        identity=f"{config.task.name} {codec.identity}",
     )
 
 

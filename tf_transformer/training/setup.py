@@ -81,8 +81,8 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> None:
             f"train.init_from={folder} cannot start this run: {listed}. A run "
             "that starts with another's weights has its vocabulary and its sizes."
         )
-    other = tasks.get(source.task).build_model(source, origin.codec, "float32")
-    if source.task == config.task and _shapes(other) == _shapes(model):
+    other = tasks.for_run(source).build_model(source, origin.codec, "float32")
+    if source.task.name == config.task.name and _shapes(other) == _shapes(model):
         load_weights(origin.folder, model, source.decode.average)
         return
     load_weights(origin.folder, other, source.decode.average)

@@ -19,17 +19,16 @@ from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
+from tf_transformer.tasks.metrics import Metric, gain
 from tf_transformer.tasks.task import Task
-from tf_transformer.tasks.translation_scores import ScoreOptions
 from tf_transformer.training import strategy as workers
 from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import (
-    LOSS,
     EarlyStopping,
-    check_metric,
     choose_metric,
+    requested_metrics,
 )
 from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
@@ -53,7 +52,7 @@ class Result:
         skipped: number of updates skipped because their gradients were not finite.
         metrics: of the last validation interval, by name.
         metric: name of the score that chose the best weights, like val_bleu.
-        best: the best score; of val_loss, minus the loss.
+        best: the best score.
         best_update: the update at which it was reached.
         stopped_early: whether training ended because scores did not improve.
         seconds: since this start.
@@ -91,10 +90,11 @@ def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Res
         InterruptionError: when a signal stopped the training.
     """
     require_threads()
-    task = tasks.get(run.config.task).with_options(ScoreOptions(run.config.train.bleu_tokenize))
-    check_metric(run.config.train, task)
+    task = tasks.for_run(run.config)
+    requested = requested_metrics(run.config.train, task)
     run = _completed(run, task)
     options = run.config.train
+    task = task.with_options(run.config.task).with_metrics(*requested)
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     strategy = _meet(options) if workers.is_multi_worker(options.strategy) else None
@@ -125,15 +125,14 @@ def _train(
     )
     checkpoints = Checkpoints(folder, updater, early_stopping, config.train.keep_checkpoints)
     checkpoints.resume()
-    validation = Validation(
-        task, updater, data, config.decode.greedy, strategy, early_stopping.metric
-    )
+    metric = task.metric(early_stopping.metric)
+    validation = Validation(task, updater, data, config.decode.greedy, strategy, metric)
     divergence = DivergenceCheck(
         updater, checkpoints, data.codec.size(task.labels), config.train.max_skipped
     )
     trainer = _Trainer(
         *(config, strategy, data, updater, validation, divergence),
-        *(early_stopping, checkpoints, on_best),
+        *(metric, early_stopping, checkpoints, on_best),
     )
     if workers.is_chief(strategy):
         folder.save_config(config)  # `MAY_CHANGE` is the new one, now that the run can be resumed
@@ -161,7 +160,7 @@ def _completed(run: Run, task: Task) -> Run:
         rules = stored.data.normalization
         config = replace(config, data=replace(config.data, normalization=rules))
     for name, (before, after) in run.config.differences(config).items():
-        tqdm.write(f"{config.task} sets {name} to {reprlib.repr(after)}, not {before!r}")
+        tqdm.write(f"{config.task.name} sets {name} to {reprlib.repr(after)}, not {before!r}")
     return replace(run, config=config)
 
 
@@ -200,6 +199,7 @@ class _Trainer:
     updater: Updater
     validation: Validation
     divergence: DivergenceCheck
+    metric: Metric
     early_stopping: EarlyStopping
     checkpoints: Checkpoints
     on_best: Callable[[int], None]
@@ -236,7 +236,7 @@ class _Trainer:
             skipped=self.updater.position - self.updater.updates,
             metrics=metrics,
             metric=self._metric,
-            best=float(self.early_stopping.best.numpy()),
+            best=gain(self.metric, float(self.early_stopping.best.numpy())),
             best_update=int(self.early_stopping.best_update.numpy()),
             stopped_early=self.updater.position < steps,
             seconds=time.perf_counter() - start,
@@ -257,7 +257,7 @@ class _Trainer:
     @property
     def _metric(self) -> str:
         """The name, in the log, of the score that chooses the best weights."""
-        return f"val_{self.early_stopping.metric}"
+        return f"val_{self.metric.name}"
 
     def _batches(self, position: int) -> AbstractContextManager[Iterator]:
         """Every replica's shards of the batches from an update on."""
@@ -316,10 +316,8 @@ class _Trainer:
         if problem:
             raise self.divergence.error(problem)
         score = metrics.get(self._metric)
-        if score is not None and self.early_stopping.metric == LOSS:
-            score = -score
         is_best = score is not None and self.early_stopping.update(
-            score, metrics["val_loss"], self.updater.updates
+            gain(self.metric, score), metrics["val_loss"], self.updater.updates
         )
         self._save(self.checkpoints.save_interval, is_best)
         if is_best and self._is_chief:
@@ -343,4 +341,5 @@ class _Trainer:
             + f"\nupdates: {steps:,}"
             + f", going on from {done:,}" * bool(done)
             + f"\nbest weights: by {self._metric}"
+            + ", lower is better" * self.metric.lower_is_better
         )

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.tasks.metrics import OF_VALIDATION, Metric
 from tf_transformer.tasks.task import Predictor, Task
-from tf_transformer.training.early_stopping import LOSS
 from tf_transformer.training.preparation import TrainingData
 from tf_transformer.training.samples import Samples, samples_of
 from tf_transformer.training.shards import shard_batches
@@ -32,7 +32,7 @@ class Validation:
         data: the validation examples.
         decode: the search of scored predictions.
         strategy: of the training.
-        metric: the score that all workers need.
+        metric: chooses the best weights; all workers need its score.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Validation:
         data: TrainingData,
         decode: DecodeConfig,
         strategy: tf.distribute.Strategy,
-        metric: str,
+        metric: Metric,
     ):
         self._task = task
         self._updater = updater
@@ -72,9 +72,10 @@ class Validation:
             predictions, found = self._task.evaluate(self._predict, self._data.scored)
             samples = samples_of(self._task, self._predict, self._data.scored, predictions)
         scores = {name: score for name, score in found.items() if isinstance(score, float)}
-        if self._metric != LOSS:
-            own = scores[self._metric] if is_chief(self._strategy) else 0.0
-            (scores[self._metric],) = broadcast(self._strategy, [own])
+        if self._metric not in OF_VALIDATION:
+            name = self._metric.name
+            own = scores[name] if is_chief(self._strategy) else 0.0
+            (scores[name],) = broadcast(self._strategy, [own])
         return Scored(_named(scores), samples)
 
 

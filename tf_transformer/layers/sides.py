@@ -1,0 +1,66 @@
+"""How layers and stacks of either side are called."""
+
+from typing import Any, ClassVar
+
+from keras import KerasTensor
+
+
+class EncoderSide:
+    """An encoder layer, or an encoder.
+
+    Call arguments:
+        x: float tensor (B, S, D).
+        attention_mask: bool tensor that broadcasts to (B, H, S, S), True = may attend.
+        training: whether dropout is on.
+
+    Returns:
+        float tensor (B, S, D). `run` returns the attention weights, too.
+    """
+
+    is_causal: ClassVar = False
+    run: Any
+    _build: Any
+
+    def build(self, x_shape):
+        self._build(x_shape)
+
+    def call(
+        self,
+        x: KerasTensor,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> KerasTensor:
+        return self.run(x, None, attention_mask, training=training).output
+
+
+class DecoderSide:
+    """A decoder layer, or a decoder.
+
+    Call arguments:
+        x: float tensor (B, T, D).
+        memory: float tensor (B, S, D'), the encoder's output; None without cross-attention.
+        attention_mask: bool tensor that broadcasts to (B, H, T, T); causal with `attention` full.
+        cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
+        training: whether dropout is on.
+
+    Returns:
+        float tensor (B, T, D). `run` returns the attention weights, too.
+    """
+
+    is_causal: ClassVar = True
+    run: Any
+    _build: Any
+
+    def build(self, x_shape, memory_shape=None):
+        self._build(x_shape, memory_shape)
+
+    def call(
+        self,
+        x: KerasTensor,
+        memory: KerasTensor | None = None,
+        attention_mask: KerasTensor | None = None,
+        cross_attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> KerasTensor:
+        masks = attention_mask, cross_attention_mask
+        return self.run(x, memory, *masks, training=training).output

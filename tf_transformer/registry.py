@@ -1,0 +1,106 @@
+"""Tasks and metrics by name. An item is imported when it is needed."""
+
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tf_transformer.errors import InputError
+
+
+class Registry:
+    """Items by name; an item may be "module:attribute", which `get` imports.
+
+    Args:
+        kind: what the items are, for errors.
+        items: the first items by name.
+
+    Example:
+        >>> Registry("function", {"square root": "math:sqrt"}).get("square root")(9)
+        3.0
+    """
+
+    def __init__(self, kind: str, items: Mapping[str, Any] | None = None):
+        self._kind = kind
+        self._items = dict(items or {})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def register(self, name: str, item: Any) -> None:
+        """Makes an item known by a name.
+
+        Args:
+            name: the name.
+            item: the item, or "module:attribute".
+        """
+        self._items[name] = item
+
+    def get(self, name: str) -> Any:
+        """The item of this name.
+
+        Args:
+            name: a registered name, or "module:attribute" of an item that is not registered.
+
+        Raises:
+            InputError: for an unknown name, or a module or attribute that does not exist.
+        """
+        item = self._items.get(name, name)
+        if not isinstance(item, str):
+            return item
+        module, _, attribute = item.partition(":")
+        if not (module and attribute):
+            raise InputError(
+                f"unknown {self._kind} {name!r}; expected {', '.join(sorted(self._items))}, or "
+                "module:attribute."
+            )
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            raise InputError(f"{self._kind} {name!r} cannot be imported: {error}.") from error
+
+
+TASKS = Registry(
+    "task",
+    {
+        "translation": "tf_transformer.tasks.translation:TRANSLATION",
+        "language_modeling": "tf_transformer.tasks.language_modeling:LANGUAGE_MODELING",
+        "parsing": "tf_transformer.tasks.parsing:PARSING",
+        "masked_language_modeling": (
+            "tf_transformer.tasks.masked_language_modeling:MASKED_LANGUAGE_MODELING"
+        ),
+        "classification": "tf_transformer.tasks.classification:CLASSIFICATION",
+    },
+)
+# The classes of options that are found without importing the task, and so TensorFlow.
+OPTIONS = {
+    "translation": "tf_transformer.task_options:TranslationOptions",
+    "language_modeling": "tf_transformer.task_options:LanguageModelingOptions",
+    "parsing": "tf_transformer.task_options:ParsingOptions",
+    "masked_language_modeling": "tf_transformer.task_options:MaskedLanguageModelingOptions",
+    "classification": "tf_transformer.task_options:ClassificationOptions",
+}
+
+
+def register_task(name: str, task: Any) -> None:
+    """Makes a task known by a name, for `Config.task` and `--task`.
+
+    Args:
+        name: the name.
+        task: the task, or "module:attribute", which is imported when the task is needed.
+    """
+    TASKS.register(name, task)
+    OPTIONS.pop(name, None)
+
+
+def options_of(name: str) -> Any:
+    """The class of the options of a task, a subclass of `TaskOptions`.
+
+    Args:
+        name: as `Registry.get` takes it.
+
+    Raises:
+        InputError: for a task that does not exist.
+    """
+    if name in OPTIONS:
+        return Registry("options of the task").get(OPTIONS[name])
+    return TASKS.get(name).Options

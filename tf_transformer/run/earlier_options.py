@@ -1,0 +1,67 @@
+"""Options of YAML files of earlier versions, as this version names them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tf_transformer.config import TaskOptions
+from tf_transformer.errors import InputError
+from tf_transformer.registry import options_of
+
+# Options of one task that stood in groups of all tasks; each is now an option of the task.
+MOVED = {
+    "data": ("linearization", "text_columns", "label_column", "label_separator", "labels"),
+    "train": ("bleu_tokenize",),
+    "decode": ("copy_without_letters", "grammar"),
+}
+
+
+def task_named(options: Any) -> str:
+    """The name of the task in the options of a file; "" when it names none.
+
+    Raises:
+        InputError: when the name is not text.
+
+    Example:
+        >>> task_named({"task": "parsing"}), task_named({"task": {"name": "parsing"}})
+        ('parsing', 'parsing')
+    """
+    task = options.get("task", "") if isinstance(options, Mapping) else ""
+    name = task.get("name", "") if isinstance(task, Mapping) else task
+    if not isinstance(name, str):
+        raise InputError(f"task must be the name of a task, got {name!r}. Write it in quotes.")
+    return name
+
+
+def present_options(options: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """The options of a file, with those of the task in the group `task`, without its name.
+
+    The options that another task had do not count.
+
+    Args:
+        options: of the file.
+        task: the name of the task.
+
+    Raises:
+        InputError: for a task that does not exist.
+
+    Example:
+        >>> present_options({"task": "parsing", "decode": {"beam_size": 2, "grammar": False}},
+        ...                 "parsing")
+        {'decode': {'beam_size': 2}, 'task': {'grammar': False}}
+    """
+    groups: dict[str, Any] = dict(options)
+    moved: dict[str, Any] = {}
+    for group, names in MOVED.items():
+        if isinstance(group_options := groups.get(group), Mapping):
+            groups[group] = {k: v for k, v in group_options.items() if k not in names}
+            moved |= {name: group_options[name] for name in names if name in group_options}
+    given = groups.pop("task", {})
+    own = {name: value for name, value in moved.items() if name in own_options(options_of(task))}
+    if isinstance(given, Mapping):
+        own |= {name: value for name, value in given.items() if name != "name"}
+    return groups | ({"task": own} if own else {})
+
+
+def own_options(options: type[TaskOptions]) -> list[str]:
+    """The names of a task's own options, without the name of the task."""
+    return [name for name in options.__match_args__ if name != "name"]

@@ -1,0 +1,71 @@
+"""COMET (Rei et al. 2022): a neural metric of translations that reads the source, too."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tf_transformer.errors import InputError
+from tf_transformer.tasks.metrics import References
+from tf_transformer.text.normalization import is_blank
+
+
+@dataclass(frozen=True)
+class Comet:
+    """The mean COMET score of translations; about 0 to 1.
+
+    Needs the extra `comet`. The model is downloaded at its first use, about 2 GB. A translation
+    with several references is scored with its first one.
+
+    Attributes:
+        model: name of the model on Hugging Face.
+        batch_size: translations at a time.
+        gpus: number of GPUs; 0: the CPU.
+    """
+
+    model: str = "Unbabel/wmt22-comet-da"
+    batch_size: int = 8
+    gpus: int = 0
+
+    name = "comet"
+    lower_is_better = False
+
+    def score(
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        """`comet`, and `comet_model`, which belongs beside it.
+
+        Raises:
+            InputError: without the extra, without sources, or for a line without a reference.
+        """
+        if len(inputs) != len(predictions) or not predictions:
+            raise InputError(
+                "COMET reads a source for each translation, and at least one; it got "
+                f"{len(inputs)} sources and {len(predictions)} translations. Give --source."
+            )
+        rows = zip(inputs, predictions, map(_first, zip(*references, strict=True)), strict=True)
+        data = [{"src": source, "mt": output, "ref": given} for source, output, given in rows]
+        found = _load(self.model).predict(data, batch_size=self.batch_size, gpus=self.gpus)
+        return {"comet": float(found.system_score), "comet_model": self.model}
+
+
+COMET = Comet()
+
+
+def _first(references: Sequence[str]) -> str:
+    for reference in references:
+        if not is_blank(reference):
+            return reference
+    raise InputError("COMET needs a reference for each translation, but a line has none.")
+
+
+@functools.cache  # validation scores many times
+def _load(name: str) -> Any:
+    try:
+        from comet import download_model, load_from_checkpoint
+    except ImportError as error:
+        raise InputError(
+            f"the metric comet needs the package unbabel-comet ({error}): "
+            "pip install 'tf_transformer[comet]'"
+        ) from error
+    return load_from_checkpoint(download_model(name))
