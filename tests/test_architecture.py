@@ -155,9 +155,10 @@ def test_only_programs_read_the_command_line():
 
 # Files that read other things than a user's text: their own JSON, YAML, models and pages.
 READS_NO_TEXT = {
-    *("text/tokenizer.py", "run/folder.py", "training/autotuning.py", "export/compilation.py"),
-    *("export/warm_up.py", "export/manifest.py", "export/server_ops.py", "data/store.py"),
-    *("inference/saved_translator.py", "visualization/attention_page.py", "demo/app.py"),
+    *("text/tokenizer.py", "run/folder.py", "run/run.py", "training/autotuning.py"),
+    *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
+    *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
+    *("visualization/attention_page.py", "demo/app.py"),
     *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
     *(
         "commands/standard_streams.py",
