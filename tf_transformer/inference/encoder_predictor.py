@@ -18,7 +18,6 @@ from tf_transformer.inference.batch_predictor import (
     Traced,
     by_position,
     pad,
-    rows_in,
 )
 from tf_transformer.inference.encoder_graph import EncoderGraph
 from tf_transformer.inference.predictor import Progress, no_progress
@@ -77,7 +76,7 @@ class EncoderPredictor(BatchPredictor):
     def encode(self, columns: Sequence[Sequence[str]]) -> tuple[list[np.ndarray], list[bool]]:
         """Rows of ids, an end token after each text, and whether each row was cut."""
         ids, cut = self._encode(*map(as_strings, columns))
-        return rows_in(ids), cut.numpy().tolist()
+        return ids.lists(), cut.numpy().tolist()
 
     def arrays(
         self, rows: Sequence[np.ndarray], progress: Progress = no_progress

@@ -18,7 +18,6 @@ from tf_transformer.inference.batch_predictor import (
     Traced,
     by_position,
     pad,
-    rows_in,
 )
 from tf_transformer.inference.predictor import (
     PairScore,
@@ -104,9 +103,10 @@ class TextPredictor(BatchPredictor):
         self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
         inputs = self._read(texts, prefixes)
-        ids, lengths, cut = rows_in(inputs.ids), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
+        ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
-        prefix_ids = rows_in(inputs.prefix) if _has_ids(inputs.prefix) else None
+        prefix = inputs.prefix
+        prefix_ids = None if prefix is None or not len(prefix.values) else prefix.lists()
         result = [
             predictions_of([copy], [0.0], is_cut, at_limit=False)
             for copy, is_cut in zip(inputs.copies.numpy(), cut, strict=True)
@@ -245,7 +245,7 @@ class TextPredictor(BatchPredictor):
     ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of texts and of given predictions, and whether one of both was cut."""
         *ids, cut = self._read_pairs(as_strings(texts), as_strings(predictions))
-        sources, targets = map(rows_in, ids)
+        sources, targets = (rows.lists() for rows in ids)
         return sources, targets, cut.numpy().tolist()
 
     def _pair_batches(
@@ -254,10 +254,6 @@ class TextPredictor(BatchPredictor):
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
             yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
-
-
-def _has_ids(ids: tf.RaggedTensor | None) -> bool:
-    return ids is not None and bool(len(ids.flat_values))
 
 
 def read_ids(target: np.ndarray) -> np.ndarray:
