@@ -159,13 +159,13 @@ class Classification(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of the label, or of the decisions for each label."""
         losses = decision_losses if model.separator else label_losses
         logits = model.logits(batch["text"], training=training)
-        return losses(batch["labels"], logits, objective.label_smoothing)
+        return losses(batch["labels"], logits, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> LabelPredictor:
         return LabelPredictor(model, codec, decode)

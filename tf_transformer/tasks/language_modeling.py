@@ -111,13 +111,13 @@ class LanguageModeling(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of every token, given those before it."""
         labels = batch["text"]
         inputs = ops.concatenate([batch["before"], labels[:, :-1]], axis=1)
-        return objective.losses(model, inputs, labels, training)
+        return loss.losses(model, inputs, labels, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> TextGenerator:
         return TextGenerator(model, codec, decode)

@@ -81,7 +81,7 @@ class MaskedLanguageModeling(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of the masked ids; every call in training masks anew."""
@@ -90,7 +90,7 @@ class MaskedLanguageModeling(Task):
         if training:
             labels, states = at_masks(labels, states)
         rows, matrix = model.factors(states)
-        return token_losses(labels, rows, matrix, objective.label_smoothing)
+        return token_losses(labels, rows, matrix, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> MaskedPredictor:
         return MaskedPredictor(model, codec, decode)

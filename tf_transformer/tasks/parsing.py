@@ -147,12 +147,12 @@ class Parsing(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Label-smoothed cross-entropy of the actions."""
         source, target = batch["sentence"], batch["tree"]
-        return objective.losses(model, (source, shift_right(target)), target, training)
+        return loss.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Parser:
         return Parser(model, codec, decode, self.options.grammar)

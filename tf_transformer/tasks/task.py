@@ -264,7 +264,7 @@ class Task(ABC):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """The summed losses of a batch.
@@ -272,7 +272,7 @@ class Task(ABC):
         Args:
             model: the model.
             batch: int32 tensors (B, L) by name, padded with 0 at the end.
-            objective: gives the losses of labels from a model and its inputs.
+            loss: gives the losses of labels from a model and its inputs.
             training: whether dropout is on.
         """
 
