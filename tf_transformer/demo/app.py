@@ -99,11 +99,11 @@ class Demo:
                 "lines": [
                     [
                         {
-                            "text": one_line(found.text),
-                            "score": found.score,
-                            "truncated": found.truncated,
+                            "text": one_line(prediction.text),
+                            "score": prediction.score,
+                            "truncated": prediction.truncated,
                         }
-                        for found in line
+                        for prediction in line
                     ]
                     for line in lines
                 ],

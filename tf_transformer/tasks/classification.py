@@ -230,13 +230,13 @@ def _scores(
             "expected at least one prediction and a reference for each, got "
             f"{len(predictions)} and {len(references)}."
         )
-    found, right = (
+    predicted, right = (
         np.array([targets_of(label, names, separator) for label in labels], bool)
         for labels in (predictions, references)
     )
-    is_right = found == right if separator and names else (found == right).all(axis=1)
-    twice_hits = 2.0 * (found & right).sum(axis=0)
-    counts = found.sum(axis=0) + right.sum(axis=0, dtype=float)
+    is_right = predicted == right if separator and names else (predicted == right).all(axis=1)
+    twice_hits = 2.0 * (predicted & right).sum(axis=0)
+    counts = predicted.sum(axis=0) + right.sum(axis=0, dtype=float)
     occurs = counts > 0
     return {
         "accuracy": float(is_right.mean()),

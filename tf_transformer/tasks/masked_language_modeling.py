@@ -109,17 +109,17 @@ class MaskedLanguageModeling(Task):
             InputError: when no word is masked.
         """
         predictor = cast(MaskedPredictor, predictor)
-        found = predictor.restore(test.inputs, progress)
-        masked = sum(x.masked for x in found)
+        restored = predictor.restore(test.inputs, progress)
+        masked = sum(x.masked for x in restored)
         if not masked:
-            raise InputError(f"no word of {len(found)} lines is masked; give more text.")
+            raise InputError(f"no word of {len(restored)} lines is masked; give more text.")
         scores: dict[str, Any] = {
-            "masked_perplexity": perplexity(-sum(x.log_probability for x in found) / masked),
-            "masked_accuracy": sum(x.correct for x in found) / masked,
+            "masked_perplexity": perplexity(-sum(x.log_probability for x in restored) / masked),
+            "masked_accuracy": sum(x.correct for x in restored) / masked,
             "masked": masked,
-            "sentences": len(found),
+            "sentences": len(restored),
         }
-        return Evaluation([x.text for x in found], scores)
+        return Evaluation([x.text for x in restored], scores)
 
     def default_metric(self, references: Sequence[str]) -> str:
         """The validation loss, which is over all validation texts."""

@@ -221,12 +221,12 @@ class Task(ABC):
         Raises:
             InputError: when it does not fit; by default, when `data.vocabularies` differs.
         """
-        found = "shared" if codec.is_shared else "separate"
-        if found != config.data.vocabularies:
+        kind = "shared" if codec.is_shared else "separate"
+        if kind != config.data.vocabularies:
             raise InputError(
-                f"the run of train.init_from has data.vocabularies {found}, this one "
+                f"the run of train.init_from has data.vocabularies {kind}, this one "
                 f"{config.data.vocabularies}: its weights belong to its vocabularies. Give "
-                f"--data.vocabularies {found}, or another train.init_from."
+                f"--data.vocabularies {kind}, or another train.init_from."
             )
         return codec
 

@@ -119,9 +119,9 @@ def _fastest(executions: Sequence[Execution], run: Run, batches: BatchSampler) -
     if file:
         with contextlib.suppress(OSError):  # a folder that cannot be written
             write_whole(file, json.dumps({name: cost for name, cost in costs.items() if cost}))
-    found = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
+    listed = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
     tqdm.write(
-        f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {found}. "
+        f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {listed}. "
         f"Chosen for {updates:,} updates: {chosen}; see --train.jit_compile, --train.micro_batches."
     )
     return chosen

@@ -66,12 +66,12 @@ class Validation:
 
     def scores(self) -> Scored:
         """The task's scores of predictions; on other workers than the chief the metric."""
-        found: dict[str, float | str] = {}
+        by_name: dict[str, float | str] = {}
         samples = Samples()
         if is_chief(self._strategy):
-            predictions, found = self._task.evaluate(self._predict, self._data.scored)
+            predictions, by_name = self._task.evaluate(self._predict, self._data.scored)
             samples = samples_of(self._task, self._predict, self._data.scored, predictions)
-        scores = {name: score for name, score in found.items() if isinstance(score, float)}
+        scores = {name: score for name, score in by_name.items() if isinstance(score, float)}
         if self._metric not in OF_VALIDATION:
             name = self._metric.name
             own = scores[name] if is_chief(self._strategy) else 0.0
