@@ -13,7 +13,7 @@ from tf_transformer.losses.consistency import CrossEntropy, SimCut, WordDropout
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.training.shards import shard_batches
+from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.strategy import make_strategy
 from tf_transformer.training.update import Updater, make_optimizer
 
@@ -78,7 +78,7 @@ def trained(
 
 
 def sharded(strategy, batches, size=1):
-    return shard_batches(strategy, ("source", "target"), lambda: iter(batches), size)
+    return replica_batches(strategy, ("source", "target"), lambda: iter(batches), size)
 
 
 one_device = functools.cache(trained)  # the reference of comparisons

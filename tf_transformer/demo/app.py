@@ -16,7 +16,7 @@ from starlette.routing import Route
 from tf_transformer.demo.batches import Batches, FullError
 from tf_transformer.demo.models import DemoModel, Options
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import one_line
+from tf_transformer.files.writing import one_line
 from tf_transformer.text.normalization import well_formed
 from tf_transformer.text.sentences import has_several_sentences
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tf_transformer.config import Quantization
-from tf_transformer.files.reading import one_line
+from tf_transformer.files.writing import one_line
 from tf_transformer.inference.translator import Translator
 
 # Largest relative difference of a given translation's score. In float32 only the order of sums

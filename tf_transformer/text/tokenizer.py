@@ -24,7 +24,7 @@ from typing import Any
 import sentencepiece
 
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 from tf_transformer.text.normalization import (
     NMT_NFC,
     clean,

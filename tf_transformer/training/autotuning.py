@@ -30,7 +30,7 @@ from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.shard_sampler import BatchIndices
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.programs import run_program
 from tf_transformer.machine.threads import available_cores

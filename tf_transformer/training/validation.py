@@ -10,8 +10,8 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.tasks.metrics import OF_VALIDATION, Metric
 from tf_transformer.tasks.task import Predictor, Task
 from tf_transformer.training.preparation import TrainingData
+from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.samples import Samples, samples_of
-from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.strategy import broadcast, is_chief
 from tf_transformer.training.update import Updater
 
@@ -59,7 +59,7 @@ class Validation:
     def losses(self) -> dict[str, float]:
         """Loss, perplexity and accuracy on all examples; each replica computes its shard."""
         sampler = self._data.valid
-        with shard_batches(self._strategy, sampler.names, sampler.one_epoch) as batches:
+        with replica_batches(self._strategy, sampler.names, sampler.one_epoch) as batches:
             for _ in range(len(sampler)):
                 self._updater.validate(batches)
         return _named(self._updater.read_metrics())
