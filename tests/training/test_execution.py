@@ -91,7 +91,7 @@ def choose(tmp_path, monkeypatch):
         monkeypatch.setattr(autotuning, "_cost", lambda each, *_: costs[each])
         config = small_config(**({"steps": 50} | options))
         folder = RunFolder(tmp_path / run)
-        data = preparation.prepare(config, tasks.get(config.task), folder.path)
+        data = preparation.prepare(config, tasks.for_run(config), folder.path)
         return autotuning.choose_execution(config, data.train, folder)
 
     return choose

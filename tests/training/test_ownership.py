@@ -142,7 +142,7 @@ def text(tmp_path):
 
 def start(config, run_dir):
     """All of a start that comes before the first update, and a checkpoint after it."""
-    preparation.prepare(config, tasks.get(config.task), run_dir)
+    preparation.prepare(config, tasks.for_run(config), run_dir)
     run = RunFolder(run_dir)
     run.resume.mkdir(parents=True, exist_ok=True)
     (run.resume / "checkpoint").touch()
