@@ -176,8 +176,8 @@ def test_a_training_starts_with_it(run, tmp_path):
 
 def test_bpe_dropout_divides_each_side_by_its_own_merges(tmp_path):
     config = config_of(data={"bpe_dropout": 0.9, "vocabulary_size": 330})
-    data = prepare(Run.at(tmp_path, config), tasks.get(config.task))
-    splits = tasks.get(config.task).load_splits(config)
+    data = prepare(Run.at(tmp_path, config), tasks.for_run(config))
+    splits = tasks.for_run(config).load_splits(config)
     known = {
         field: set(map(normalize, texts)) for field, texts in splits.train.read().texts.items()
     }
@@ -207,5 +207,5 @@ def test_a_task_with_one_text_refuses_it(tmp_path):
     data = DataConfig(train_file=str(tmp_path / "text"), vocabularies="separate")
     config = Config(ModelConfig(tie_embeddings="none"), data, task="language_modeling")
     with pytest.raises(InputError, match=r"Expected shared for language_modeling, which has one"):
-        prepare(Run.at(tmp_path / "run", config), tasks.get(config.task))
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
     assert not (tmp_path / "run").exists()

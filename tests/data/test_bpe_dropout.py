@@ -142,21 +142,21 @@ def test_a_task_with_other_ids_than_text_refuses_it_before_it_learns_a_tokenizer
     data = DataConfig(train_file=config.data.train_source, vocabulary_size=330, bpe_dropout=0.1)
     config = Config(data=data, task="language_modeling")
     with pytest.raises(InputError, match=r"is for translation.*language_modeling, got 0\.1"):
-        prepare(Run.at(tmp_path / "run", config), tasks.get(config.task))
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
     assert not (tmp_path / "run/tokenizer.model").exists()
 
 
 def test_bytes_are_refused(tmp_path):
     config = config_of(tmp_path, bpe_dropout=0.1, vocabulary_size=BYTES)
     with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*is of bytes"):
-        prepare(Run.at(tmp_path / "run", config), tasks.get(config.task))
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
 
 
 def test_the_unigrams_of_another_run_are_refused(tmp_path):
     first = config_of(tmp_path, segmentation="unigram")
-    prepare(Run.at(tmp_path / "first", first), tasks.get(first.task))
+    prepare(Run.at(tmp_path / "first", first), tasks.for_run(first))
     config = dataclasses.replace(
         config_of(tmp_path, bpe_dropout=0.1), train=TrainConfig(init_from=str(tmp_path / "first"))
     )
     with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*is of unigrams"):
-        prepare(Run.at(tmp_path / "run", config), tasks.get(config.task))
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))

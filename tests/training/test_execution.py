@@ -92,7 +92,7 @@ def choose(tmp_path, monkeypatch):
         monkeypatch.setattr(autotuning, "_cost", lambda each, *_: costs[each])
         config = small_config(**({"steps": 50} | options))
         run = Run.at(tmp_path / run, config)
-        data = preparation.prepare(run, tasks.get(config.task))
+        data = preparation.prepare(run, tasks.for_run(config))
         return autotuning.choose_execution(run, data.train)
 
     return choose

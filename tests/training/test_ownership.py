@@ -143,7 +143,7 @@ def text(tmp_path):
 
 def start(config, run_dir):
     """All of a start that comes before the first update, and a checkpoint after it."""
-    preparation.prepare(Run.at(run_dir, config), tasks.get(config.task))
+    preparation.prepare(Run.at(run_dir, config), tasks.for_run(config))
     run = RunFolder(run_dir)
     run.resume.mkdir(parents=True, exist_ok=True)
     (run.resume / "checkpoint").touch()
