@@ -18,6 +18,7 @@ import pytest
 
 from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.errors import InputError
+from tf_transformer.run.run import Run
 
 ROOT = pathlib.Path(__file__).parents[2]
 # The lines of this project: progress, warnings, notices of `weights` and of translate.py.
@@ -514,8 +515,8 @@ def test_a_wrong_export_is_refused_and_removed(run, tmp_path, monkeypatch):
     """The SavedModel has another length limit than the translator."""
     from tf_transformer import tasks
 
-    translator = tasks.load_predictor(run, max_extra_length=9)
-    other, names = tasks.load_predictor(run, max_extra_length=1), []
+    translator = tasks.load_predictor(Run.load(run, max_extra_length=9))
+    other, names = tasks.load_predictor(Run.load(run, max_extra_length=1)), []
 
     def save(folder, **options):
         other.save(folder, **options)

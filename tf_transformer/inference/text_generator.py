@@ -17,7 +17,6 @@ from tf_transformer.inference.batch_predictor import (
     Traced,
     by_position,
     pad,
-    rows_in,
 )
 from tf_transformer.inference.generation import GenerationGraph, Windows
 from tf_transformer.inference.predictor import (
@@ -30,7 +29,7 @@ from tf_transformer.inference.predictor import (
 from tf_transformer.inference.search_graph import Inputs
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.special_ids import BOS_ID
@@ -89,7 +88,8 @@ class TextGenerator(TextPredictor):
         cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
     ) -> "TextGenerator":
         """Loads a run; see `Translator.from_run`."""
-        return cls(*load_model(run_dir, build_language_model, **decode_options)).with_dtype(dtype)
+        run = Run.load(run_dir, **decode_options)
+        return cls(run.model(build_language_model), run.codec, run.config.decode).with_dtype(dtype)
 
     def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
         """The prompts and their prefixes.
@@ -100,7 +100,7 @@ class TextGenerator(TextPredictor):
         inputs = super()._read(texts, prefixes)
         most = self.model.position.max_length
         if most and inputs.prefix is not None:
-            rows = zip(texts, rows_in(inputs.ids), rows_in(inputs.prefix), strict=True)
+            rows = zip(texts, inputs.ids.lists(), inputs.prefix.lists(), strict=True)
             for text, ids, prefix in rows:
                 if len(ids) + np.count_nonzero(prefix != BOS_ID) > most:
                     raise InputError(
@@ -155,7 +155,7 @@ class TextGenerator(TextPredictor):
 
     def _score_windows(self, windows: Windows, texts: int, progress: Progress) -> list[float]:
         """The summed log-probability of the windows of each text."""
-        ids = rows_in(windows.ids)
+        ids = windows.ids.lists()
         text, before, scored_from = (
             field.numpy() for field in (windows.text, windows.before, windows.scored_from)
         )
