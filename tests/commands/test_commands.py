@@ -142,7 +142,7 @@ def test_evaluate_scores_given_outputs_without_a_run(tmp_path, capsys):
         ({}, "give --run_dir, or --hypotheses and --reference"),
         ({"source": "a", "reference": "b"}, "give --run_dir, or --hypotheses and --reference"),
         ({"hypotheses": "a"}, "--hypotheses needs --reference"),
-        ({"hypotheses": "a", "reference": "b", "source": "c"}, "--source and --output have no"),
+        ({"hypotheses": "a", "reference": "b", "output": "c"}, "--corpus and --output have no"),
     ],
 )
 def test_evaluate_needs_a_run_or_two_files(options, message):
