@@ -16,7 +16,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.generated import TEST_PAIRS, generate_links, generated_splits
 from tf_transformer.inference.translator import Translator
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.text.word_alignment import GoldLinks, agreement
 
 
@@ -28,7 +28,7 @@ def main(run_dir: str, output: str = "") -> None:
         output: result file to write, for example research/results/alignments.json.
     """
     translator = Translator.from_run(run_dir)
-    data = RunFolder(run_dir).load_config().data
+    data = Run.load(run_dir).config.data
     test, gold = generated_splits(data)[2], gold_links(data)
     dates = [i for i, target in enumerate(test["target"]) if " " in target]
     rows: list[dict[str, Any]] = []

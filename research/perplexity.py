@@ -15,6 +15,7 @@ from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
 from tf_transformer.files.reading import read_texts
+from tf_transformer.run.run import Run
 
 
 def main(run_dirs: list[str], train_file: str, reference: str, output: str = "") -> None:
@@ -39,7 +40,7 @@ def scores(run_dir: str, reference: str) -> dict[str, Any]:
     from tf_transformer.config import Config
 
     task = tasks.get("language_modeling")
-    predictor = tasks.load_predictor(run_dir)
+    predictor = tasks.load_predictor(Run.load(run_dir))
     found = task.evaluate(predictor, task.load_test(Config(), "", reference)).scores
     names = ("perplexity", "word_perplexity", "bits_per_byte")
     return (

@@ -28,12 +28,12 @@ from tf_transformer.data.shard_sampler import ShardSampler
 from tf_transformer.data.tokens import Batch, IdRows, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import decode, read_lines
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.training import trainer
 from tf_transformer.training.execution import Execution
+from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.setup import initialize, make_updater
-from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.strategy import make_strategy
 
 WORDS = 8  # of an excerpt
@@ -147,8 +147,9 @@ def _pretrain(folder: pathlib.Path, model: ModelConfig, updates: int) -> dict[st
         DecodeConfig(average=1),
         task="masked_language_modeling",
     )
-    result = trainer.train(config, folder / "mlm")
-    row = RunFolder(folder / "mlm").load_metrics(result.updates)[-1]
+    run = Run.at(folder / "mlm", config)
+    result = trainer.train(run)
+    row = run.folder.load_metrics(result.updates)[-1]
     return {
         "masked_perplexity": round(row["val_perplexity"], 2),
         "masked_accuracy": round(row["val_accuracy"], 3),
@@ -187,7 +188,8 @@ class FineTuning:
         self.config = CLASSIFICATION.complete(Config(model, data, train, task="classification"))
         self.pool, valid = CLASSIFICATION.load_splits(self.config)
         self.test = CLASSIFICATION.test_set(valid)
-        self.codec = RunFolder(folder / "mlm").load_codec()
+        self.pretrained = Run.load(folder / "mlm")
+        self.codec = self.pretrained.codec
         self.strategy = make_strategy("one")
         with self.strategy.scope():
             self.updater = make_updater(self.config, CLASSIFICATION, self.codec, Execution())
@@ -208,7 +210,7 @@ class FineTuning:
             for epoch in itertools.count():
                 yield from (batch.padded() for batch in sampler.epoch((seed, epoch)))
 
-        with shard_batches(self.strategy, tuple(rows), batches) as elements:
+        with replica_batches(self.strategy, tuple(rows), batches) as elements:
             for _ in range(100 + count // 4):
                 self.updater.update(elements)
         found = CLASSIFICATION.evaluate(self.predictor, self.test).scores
@@ -219,7 +221,7 @@ class FineTuning:
         keras.utils.set_random_seed(seed)
         new = CLASSIFICATION.build_model(self.config, self.codec, "float32")
         if is_pretrained:
-            initialize(new, self.config)
+            initialize(new, self.config, self.pretrained)
         for variable, start in zip(self.updater.model.variables, new.variables, strict=True):
             variable.assign(start.numpy())
         for variable, value in zip(self.updater.optimizer.variables, self.optimizer, strict=True):

@@ -30,10 +30,11 @@ if keras.backend.backend() == "tensorflow":
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
     """The folder of a small run on the generated corpus, trained for a few updates."""
+    from tf_transformer.run.run import Run
     from tf_transformer.training import trainer
 
     folder = tmp_path_factory.mktemp("runs") / "small"
-    trainer.train(small_config(), folder)
+    trainer.train(Run.at(folder, small_config()))
     return folder
 
 
@@ -93,10 +94,10 @@ def weights_of(run, average=1):
     """The weights that the commands load, as arrays in the model's order."""
     import numpy as np
 
-    from tf_transformer.run.weights import load_model
+    from tf_transformer.run.run import Run
     from tf_transformer.tasks.translation import TRANSLATION
 
-    model = load_model(run, TRANSLATION.build_model, average=average).model
+    model = Run.load(run, average=average).model(TRANSLATION.build_model)
     return [np.asarray(weight) for weight in model.weights]
 
 

@@ -153,11 +153,40 @@ def test_only_programs_read_the_command_line():
         assert is_program or "sys.argv" not in path.read_text("utf-8"), path
 
 
+# The doors for a user's path of a run. Elsewhere a run, or its folder, is passed on.
+DOORS = {
+    "commands.command_line": {"RunFolder"},
+    "commands.plot": {"RunFolder"},
+    "commands.train": {"Run.at"},
+    **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
+    **{f"inference.{name}": {"Run.load"} for name in ("translator", "parser", "text_generator")},
+    "run.run": {"RunFolder", "Run.load"},
+    "export.to_run": {"RunFolder"},  # the new folder
+    # Programs that measure in a process of their own.
+    **{name: {"Run.load"} for name in ("training.autotuning", "export.compilation")},
+}
+
+
+def test_a_run_is_made_from_its_path_at_the_doors_only():
+    made = {}
+    for path in modules():
+        calls = {
+            ast.unparse(argument)
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.Call)
+            for argument in (node.func, *node.args)  # `map` calls its argument
+        }
+        if makers := calls & {"RunFolder", "Run", "Run.load", "Run.at"}:
+            made[dotted(path)] = makers
+    assert made == DOORS
+
+
 # Files that read other things than a user's text: their own JSON, YAML, models and pages.
 READS_NO_TEXT = {
-    *("text/tokenizer.py", "run/folder.py", "training/autotuning.py", "export/compilation.py"),
-    *("export/warm_up.py", "export/manifest.py", "export/server_ops.py", "data/store.py"),
-    *("inference/saved_translator.py", "visualization/attention_page.py", "demo/app.py"),
+    *("text/tokenizer.py", "run/folder.py", "run/run.py", "training/autotuning.py"),
+    *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
+    *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
+    *("visualization/attention_page.py", "demo/app.py"),
     *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
     *(
         "commands/standard_streams.py",
@@ -166,7 +195,7 @@ READS_NO_TEXT = {
         "machine/heap.py",
         "files/locks.py",
     ),
-    *("files/outputs.py", "files/start_record.py"),
+    *("files/outputs.py", "files/start_record.py", "files/writing.py"),
 }
 READER = {"files/text_lines.py", "files/reading.py"}
 # Names that stand elsewhere: a file that is given to the reader, or another method `open`.

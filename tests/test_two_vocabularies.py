@@ -18,6 +18,7 @@ from tf_transformer.inference.attention_record import read_json
 from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.inference.translator import Translator, build_model
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.run.weights import checkpoints_in
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import normalize
@@ -46,8 +47,8 @@ def config_of(model=None, data=None, **train):
 def run(tmp_path_factory):
     """A run that was interrupted after half of its updates."""
     folder = tmp_path_factory.mktemp("runs") / "separate"
-    trainer.train(config_of(steps=2), folder)
-    trainer.train(config_of(steps=4), folder)
+    trainer.train(Run.at(folder, config_of(steps=2)))
+    trainer.train(Run.at(folder, config_of(steps=4)))
     return folder
 
 
@@ -57,7 +58,7 @@ def translator(run):
 
 
 def test_a_resumed_training_equals_one_without_an_interruption(run, tmp_path):
-    trainer.train(config_of(steps=4), tmp_path / "run")
+    trainer.train(Run.at(tmp_path / "run", config_of(steps=4)))
     latest = (
         checkpoints_in(RunFolder(folder).checkpoints)[-1] for folder in (run, tmp_path / "run")
     )
@@ -68,7 +69,7 @@ def test_a_resumed_training_equals_one_without_an_interruption(run, tmp_path):
 def test_each_side_learns_from_its_own_text(run):
     assert {path.name for path in run.glob("tokenizer*")} == FILES
     assert {path.name for path in RunFolder(run).files()} > FILES
-    codec = RunFolder(run).load_codec()
+    codec = Run.load(run).codec
     pieces = {
         field: {piece for i in range(codec.size(field)) if (piece := codec[field].piece(i))}
         for field in ("source", "target")
@@ -120,7 +121,7 @@ def test_its_translations_are_aligned_and_shown(run, tmp_path):
         **{name: str(path) for name, path in files.items()},
         **{"alignment_unit": "pieces", "max_length": 5},
     )
-    codec = RunFolder(run).load_codec()
+    codec = Run.load(run).codec
     lines = [path.read_text("utf-8").split("\n")[:-1] for path in (output, links)]
     records = read_json(attention.read_text("utf-8"))
     for text, translation, row, record in zip(TEXTS, *lines, records, strict=True):
@@ -144,7 +145,7 @@ def test_a_saved_model_gives_the_runs_answers_in_a_session(run, tmp_path, capsys
     export.main(str(run), str(tmp_path / "1"), num_hypotheses=2, max_source_length=64)
     assert "sentences checked in a session" in capsys.readouterr().out
     facts = json.loads((tmp_path / "1" / METADATA).read_text("utf-8"))["tokenizer"]
-    codec = RunFolder(run).load_codec()
+    codec = Run.load(run).codec
     sizes = {field: facts[field]["vocabulary_size"] for field in codec.tokenizers}
     assert sizes == {field: codec.size(field) for field in ("source", "target")}
 
@@ -165,18 +166,18 @@ def test_ctranslate2_scores_as_the_run(translator, tmp_path):
 def test_a_training_starts_with_it(run, tmp_path):
     export.main(str(run), str(tmp_path / "small"), format="run")
     config = config_of(steps=1, init_from=str(tmp_path / "small"), learning_rate=1e-9)
-    trainer.train(config, tmp_path / "tuned")
+    trainer.train(Run.at(tmp_path / "tuned", config))
     assert Codec.load(tmp_path / "tuned").identity == Codec.load(run).identity
     shared = small_config(steps=1, init_from=str(run))
     with pytest.raises(InputError, match=r"data\.vocabularies separate, this one shared"):
-        trainer.train(shared, tmp_path / "other")
+        trainer.train(Run.at(tmp_path / "other", shared))
     assert not (tmp_path / "other").exists()
 
 
 def test_bpe_dropout_divides_each_side_by_its_own_merges(tmp_path):
     config = config_of(data={"bpe_dropout": 0.9, "vocabulary_size": 330})
-    data = prepare(config, tasks.get(config.task), tmp_path)
-    splits = tasks.get(config.task).load_splits(config)
+    data = prepare(Run.at(tmp_path, config), tasks.for_run(config))
+    splits = tasks.for_run(config).load_splits(config)
     known = {
         field: set(map(normalize, texts)) for field, texts in splits.train.read().texts.items()
     }
@@ -206,5 +207,5 @@ def test_a_task_with_one_text_refuses_it(tmp_path):
     data = DataConfig(train_file=str(tmp_path / "text"), vocabularies="separate")
     config = Config(ModelConfig(tie_embeddings="none"), data, task="language_modeling")
     with pytest.raises(InputError, match=r"Expected shared for language_modeling, which has one"):
-        prepare(config, tasks.get(config.task), tmp_path / "run")
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
     assert not (tmp_path / "run").exists()

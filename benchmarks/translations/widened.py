@@ -18,6 +18,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.config import PRESETS, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 
 
 def main(run_dir: str, to: str, preset: str = "base") -> None:
@@ -28,23 +29,23 @@ def main(run_dir: str, to: str, preset: str = "base") -> None:
         to: the folder to write.
         preset: sizes of the large model.
     """
-    from tf_transformer.inference.translator import Translator, build_model
+    from tf_transformer.inference.translator import build_model
     from tf_transformer.run import weights
 
-    small, large = RunFolder(run_dir), RunFolder(to)
-    config = small.load_config()
+    small, large = Run.load(run_dir), RunFolder(to)
+    config = small.config
     sizes = PRESETS[preset]
     names = ("num_layers", "d_model", "d_ff", "num_heads")
     model = replace(config.model, **{name: getattr(sizes, name) for name in names})
     config = replace(config, model=model, decode=replace(config.decode, average=1))
-    translator = Translator.from_run(run_dir)
-    wide = build_model(config, translator.codec, "float32")
-    widen(translator.model, wide)
+    model_of_run = small.model(build_model)
+    wide = build_model(config, small.codec, "float32")
+    widen(model_of_run, wide)
     large.path.mkdir(parents=True)
     large.save_config(config)
-    large.save_samples(small.load_samples())
-    translator.codec.save(to)
-    weights.save_weights(to, wide.weights, "float32", update=1)
+    large.save_samples(small.folder.load_samples())
+    small.codec.save(to)
+    weights.save_weights(large, wide.weights, "float32", update=1)
     print(f"{to}: {wide.count_params():,} parameters")
 
 

@@ -17,6 +17,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.trees import one_line, read_trees
 from tf_transformer.parsing.words import leaf
+from tf_transformer.run.run import Run
 
 LABELS = ("NP", "VP", "S", "X")  # of right-branching brackets; the best one is reported
 FINAL = {".", "?", "!", "''"}
@@ -92,7 +93,7 @@ def run_of(run_dir: str, grammar: bool) -> Callable[[Sequence[str]], list[str]]:
     """The parser of a run."""
     from tf_transformer.tasks import load_predictor
 
-    predictor = load_predictor(run_dir, task_options={"grammar": grammar})
+    predictor = load_predictor(Run.load(run_dir, task_options={"grammar": grammar}))
     return lambda texts: [found.text for found in predictor(texts)]
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from research import perplexity
 from tf_transformer import tasks
-from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.inference.text_generator import TextGenerator
 from tf_transformer.models.language_model import LanguageModel
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
@@ -27,11 +28,12 @@ def test_a_model_that_knows_nothing_needs_a_byte_for_a_byte(tmp_path, monkeypatc
     for weight in model.weights:
         weight.assign(0.01 * weight)
     generator = TextGenerator(model, Codec(Tokenizer.train([], BYTES)), DecodeConfig())
-    monkeypatch.setattr(tasks, "load_predictor", lambda run_dir: generator)
+    monkeypatch.setattr(tasks, "load_predictor", lambda run: generator)
+    RunFolder(tmp_path).save_config(Config(task="language_modeling"))
     (tmp_path / "text").write_text("one line\nanother\n")
     text, output = str(tmp_path / "text"), tmp_path / "found.json"
-    perplexity.main(["runs/x"], text, text, str(output))
+    perplexity.main([str(tmp_path)], text, text, str(output))
     ours, xz = json.loads(output.read_text())["measurements"]
     assert ours["bits_per_byte"] == pytest.approx(math.log2(BYTES), abs=0.02)
-    assert (ours["system"], xz["system"]) == ("runs/x", "xz")
+    assert (ours["system"], xz["system"]) == (str(tmp_path), "xz")
     assert "| xz | – |" in capsys.readouterr().out

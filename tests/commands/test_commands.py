@@ -18,6 +18,7 @@ import pytest
 
 from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.errors import InputError
+from tf_transformer.run.run import Run
 
 ROOT = pathlib.Path(__file__).parents[2]
 # The lines of this project: progress, warnings, notices of `weights` and of translate.py.
@@ -141,7 +142,7 @@ def test_evaluate_scores_given_outputs_without_a_run(tmp_path, capsys):
         ({}, "give --run_dir, or --hypotheses and --reference"),
         ({"source": "a", "reference": "b"}, "give --run_dir, or --hypotheses and --reference"),
         ({"hypotheses": "a"}, "--hypotheses needs --reference"),
-        ({"hypotheses": "a", "reference": "b", "source": "c"}, "--source and --output have no"),
+        ({"hypotheses": "a", "reference": "b", "output": "c"}, "--corpus and --output have no"),
     ],
 )
 def test_evaluate_needs_a_run_or_two_files(options, message):
@@ -515,8 +516,8 @@ def test_a_wrong_export_is_refused_and_removed(run, tmp_path, monkeypatch):
     """The SavedModel has another length limit than the translator."""
     from tf_transformer import tasks
 
-    translator = tasks.load_predictor(run, max_extra_length=9)
-    other, names = tasks.load_predictor(run, max_extra_length=1), []
+    translator = tasks.load_predictor(Run.load(run, max_extra_length=9))
+    other, names = tasks.load_predictor(Run.load(run, max_extra_length=1)), []
 
     def save(folder, **options):
         other.save(folder, **options)

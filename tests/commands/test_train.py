@@ -7,6 +7,7 @@ import pytest
 from tf_transformer.commands import train
 from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.training.trainer import Result
 
 SMALL = DataConfig(generated_pairs=60, held_out=20, vocabulary_size=320)
@@ -51,7 +52,7 @@ def test_the_best_weights_are_exported_once_and_a_failure_does_not_end_the_train
         return subprocess.CompletedProcess(command, status)
 
     monkeypatch.setattr(subprocess, "run", run)
-    train.export(str(tmp_path), 7)
+    train.export(RunFolder(tmp_path), 7)
     (command,) = commands
     expected = [
         "-m",
@@ -65,7 +66,7 @@ def test_the_best_weights_are_exported_once_and_a_failure_does_not_end_the_train
     assert command[1:] == [*expected, "--average", "best"]
     assert ("exporting update 7 failed, training goes on" in capsys.readouterr().err) == status
     (tmp_path / "export" / "7").mkdir(parents=True)
-    train.export(str(tmp_path), 7)
+    train.export(RunFolder(tmp_path), 7)
     assert len(commands) == 1
 
 

@@ -13,6 +13,7 @@ from tf_transformer.config import Config, DataConfig, TrainConfig
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
+from tf_transformer.run.run import Run
 from tf_transformer.text.special_ids import EOS_ID
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 from tf_transformer.training.preparation import prepare
@@ -141,21 +142,21 @@ def test_a_task_with_other_ids_than_text_refuses_it_before_it_learns_a_tokenizer
     data = DataConfig(train_file=config.data.train_source, vocabulary_size=330, bpe_dropout=0.1)
     config = Config(data=data, task="language_modeling")
     with pytest.raises(InputError, match=r"is for translation.*language_modeling, got 0\.1"):
-        prepare(config, tasks.get(config.task), tmp_path / "run")
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
     assert not (tmp_path / "run/tokenizer.model").exists()
 
 
 def test_bytes_are_refused(tmp_path):
     config = config_of(tmp_path, bpe_dropout=0.1, vocabulary_size=BYTES)
     with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*is of bytes"):
-        prepare(config, tasks.get(config.task), tmp_path / "run")
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
 
 
 def test_the_unigrams_of_another_run_are_refused(tmp_path):
     first = config_of(tmp_path, segmentation="unigram")
-    prepare(first, tasks.get(first.task), tmp_path / "first")
+    prepare(Run.at(tmp_path / "first", first), tasks.for_run(first))
     config = dataclasses.replace(
         config_of(tmp_path, bpe_dropout=0.1), train=TrainConfig(init_from=str(tmp_path / "first"))
     )
     with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*is of unigrams"):
-        prepare(config, tasks.get(config.task), tmp_path / "run")
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))

@@ -2,9 +2,11 @@
 
 import pytest
 
+from tf_transformer.run.run import Run
+
 
 @pytest.fixture(scope="session")
 def model(run):
     from tf_transformer.demo.models import RunModel
 
-    return RunModel(run)
+    return RunModel(Run.load(run))

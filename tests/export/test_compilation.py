@@ -4,16 +4,17 @@ import pytest
 
 from tf_transformer.errors import InputError
 from tf_transformer.export import compilation
+from tf_transformer.run.run import Run
 
 WORK = {"texts": ["two", "", "one hundred"], "dtype": "float32", "decode_options": {}}
 
 
 @pytest.mark.parametrize(("plain", "compiled"), [(1.0, 2.0), (2.0, 1.0)])
-def test_the_form_that_takes_less_time_is_chosen(monkeypatch, capsys, plain, compiled):
+def test_the_form_that_takes_less_time_is_chosen(run, monkeypatch, capsys, plain, compiled):
     monkeypatch.setattr(
         compilation, "_measure", lambda work: compiled if work["jit_compile"] else plain
     )
-    assert compilation.is_faster_compiled("runs/x", **WORK) == (compiled < plain)
+    assert compilation.is_faster_compiled(Run.load(run), "float32") == (compiled < plain)
     assert f"{plain:.3g} s, {compiled:.3g} s with XLA" in capsys.readouterr().out
 
 

@@ -1,14 +1,14 @@
 """Metadata of exports; tests/commands/test_commands.py reads the metadata of an export."""
 
 import importlib.metadata
-import types
 
 import keras
 import pytest
 import tensorflow as tf
 
-from tf_transformer.config import Config, DataConfig, DecodeConfig
+from tf_transformer.config import Config, DataConfig
 from tf_transformer.export import metadata
+from tf_transformer.run.run import Run
 from tf_transformer.tasks.translation import languages
 
 
@@ -33,8 +33,7 @@ def test_a_run_that_logged_fewer_scores_is_described(monkeypatch, tmp_path):
     monkeypatch.setattr(metadata, "updates_of", lambda *_: [10])
     log = '{"step": 5, "val_loss": 3.0, "val_bleu": 7.0}\n{"step": 10, "val_loss": 2.0}\n'
     (tmp_path / "metrics.jsonl").write_text(log)
-    predictor = types.SimpleNamespace(config=DecodeConfig())
-    facts = metadata.training(tmp_path, Config(), ("bleu", "chrf"), predictor)
+    facts = metadata.training(Run.at(tmp_path, Config()), ("bleu", "chrf"))
     assert (facts["validation_bleu"], facts["validation_bleu_update"]) == (7.0, 5)
     assert (facts["validation_chrf"], facts["validation_loss"]) == (None, 2.0)
 

@@ -9,6 +9,7 @@ from tf_transformer.commands import export
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.training import trainer
 
 
@@ -38,7 +39,7 @@ def test_it_is_half_as_large_in_bfloat16(run, tmp_path):
 def test_a_training_can_start_with_it(run, tmp_path):
     export.main(str(run), str(tmp_path / "small"), format="run")
     config = small_config(steps=1, init_from=str(tmp_path / "small"), learning_rate=1e-9)
-    trainer.train(config, tmp_path / "tuned")
+    trainer.train(Run.at(tmp_path / "tuned", config))
     for one, other in zip(weights_of(run, average=5), weights_of(tmp_path / "tuned"), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
 

@@ -11,6 +11,7 @@ from conftest import small_config, weights_of
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.machine.keras_settings import for_commands, own_settings
+from tf_transformer.run.run import Run
 from tf_transformer.training import trainer
 
 TEXTS = ["two hundred", "one"]
@@ -50,7 +51,7 @@ def test_a_run_translates_the_same(foreign_settings, run, expected):
 @pytest.mark.parametrize("foreign_settings", ["float16"], indirect=True)
 def test_a_run_trains_the_same(foreign_settings, run, tmp_path):
     """Weights and metrics, bit for bit."""
-    trainer.train(small_config(), tmp_path)
+    trainer.train(Run.at(tmp_path, small_config()))
     for one, other in zip(weights_of(run), weights_of(tmp_path), strict=True):
         np.testing.assert_array_equal(one, other)
     rows = [

@@ -10,6 +10,7 @@ from conftest import small_config, stored_weights, weights_of
 
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.run.weights import save_weights, updates_of
 from tf_transformer.tasks import load_predictor
 from tf_transformer.training import trainer
@@ -20,7 +21,7 @@ from tf_transformer.training.setup import initialize
 def averaging_run(tmp_path_factory):
     """A run that keeps a moving average of its weights, too."""
     folder = tmp_path_factory.mktemp("averaging") / "run"
-    trainer.train(small_config(average_decay=0.9), folder)
+    trainer.train(Run.at(folder, small_config(average_decay=0.9)))
     return folder
 
 
@@ -47,8 +48,8 @@ def test_fewer_checkpoints_than_asked_for_are_said(run, capsys):
 
 
 def test_updates_of_the_newest_checkpoints(run):
-    assert updates_of(run, 1) == [4]
-    assert updates_of(run, 9) == [2, 4]
+    assert updates_of(RunFolder(run), 1) == [4]
+    assert updates_of(RunFolder(run), 9) == [2, 4]
 
 
 def test_a_folder_without_checkpoints_is_an_error(run, tmp_path):
@@ -104,7 +105,7 @@ def test_a_weight_that_is_not_finite_names_its_checkpoint(
     copy = shutil.copytree(averaging_run, tmp_path / "run")
     write_with(copy / checkpoint, name, number, random.Random(str((number, checkpoint))))
     with pytest.raises(InputError, match=rf"{copy / checkpoint} has weights that are not finite"):
-        load_predictor(copy, average=average)
+        load_predictor(Run.load(copy, average=average))
 
 
 def test_training_goes_on_neither_with_nan_nor_with_a_broken_checkpoint(run, tmp_path):
@@ -124,7 +125,7 @@ def test_training_goes_on_neither_with_nan_nor_with_a_broken_checkpoint(run, tmp
             path.write_bytes(path.read_bytes()[:40])
         files = {p: p.read_bytes() for p in copy.rglob("step-*") if p.is_file()}
         with pytest.raises(InputError, match=reason) as error:
-            trainer.train(config, copy)
+            trainer.train(Run.at(copy, config))
         assert str(copy / "checkpoints") in str(error.value)
         assert files == {p: p.read_bytes() for p in copy.rglob("step-*") if p.is_file()}
 
@@ -132,22 +133,22 @@ def test_training_goes_on_neither_with_nan_nor_with_a_broken_checkpoint(run, tmp
 def test_a_run_does_not_start_with_nan(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "run")
     write_with(copy / "checkpoints" / "step-4", "weights", np.nan, random.Random(1))
-    model = load_predictor(run).model
+    model = load_predictor(Run.load(run)).model
     with pytest.raises(InputError, match="step-4 has weights that are not finite"):
-        initialize(model, small_config(init_from=str(copy)))
+        initialize(model, small_config(), Run.load(copy))
 
 
 def test_the_checkpoint_of_another_model_is_an_error(run, tmp_path):
     """Of another depth, with weights of other shapes; NumPy would broadcast some of them."""
     copy = shutil.copytree(run, tmp_path / "run")
-    weights = load_predictor(run).model.weights
+    weights = load_predictor(Run.load(run)).model.weights
     for others, reason in (
         (weights[:-1], f"it has {len(weights) - 1} weights, the model.* has {len(weights)}"),
         ([*weights[:-1], weights[0]], "its weights have other shapes"),
     ):
-        save_weights(copy, others, "float32", 9)
+        save_weights(RunFolder(copy), others, "float32", 9)
         with pytest.raises(InputError, match=f"ckpt-9 is broken or of another model: {reason}"):
-            load_predictor(copy, average=1)
+            load_predictor(Run.load(copy, average=1))
 
 
 def test_any_broken_file_of_a_run_is_read_or_is_an_input_error(run, tmp_path):
@@ -167,7 +168,7 @@ def test_any_broken_file_of_a_run_is_read_or_is_an_input_error(run, tmp_path):
         for broken in [None, *changed]:
             path.unlink() if broken is None else path.write_bytes(broken)
             try:
-                load_predictor(copy.path)
+                load_predictor(Run.load(copy.path))
                 (copy.load_samples(), copy.load_metrics(), copy.load_execution())
             except InputError as error:
                 messages.append(str(error))

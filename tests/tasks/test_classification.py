@@ -7,6 +7,7 @@ import json
 from fractions import Fraction
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,6 +21,7 @@ from tf_transformer.inference.batch_predictor import pad
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks import TestSet, load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
@@ -87,7 +89,8 @@ def of_pairs(folder, pretrained):
     columns = ClassificationOptions(text_columns=("1", "3"), label_column="2", label_separator=",")
     data = DataConfig(train_file=str(table), **SIZES)
     config = CLASSIFICATION.complete(Config(model=MODEL, data=data, task=columns))
-    codec = RunFolder(pretrained).load_codec()
+    codec = Run.load(pretrained).codec
+    keras.utils.set_random_seed(1)
     model = CLASSIFICATION.build_model(config, codec, "float32")
     model.head.kernel.assign(np.random.default_rng(1).normal(size=model.head.kernel.shape))
     predictor = CLASSIFICATION.predictor(model, codec, DecodeConfig(batch_size=7))
@@ -119,7 +122,7 @@ def test_translate_gives_a_label_for_each_line_and_its_log_probability(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     scores, n_best = folder / "scores", folder / "n_best"
     translate.main(str(classifier), scores_output=str(scores), n_best_output=str(n_best))
-    p = load_predictor(classifier).probabilities(lines)
+    p = load_predictor(Run.load(classifier)).probabilities(lines)
     labels = capsysbinary.readouterr().out.decode().split("\n")[:-1]
     assert labels == [("animal", "plant")[row.argmax()] for row in p]
     found = map(float, scores.read_text().split())
@@ -275,7 +278,9 @@ def test_an_export_gives_labels_and_probabilities(classifier, folder):
 
 @pytest.mark.parametrize("kind", ["pairs", "vectors"])
 def test_exports_of_pairs_and_of_vectors_equal_the_predictor(kind, of_pairs, pretrained, folder):
-    predictor = of_pairs[2] if kind == "pairs" else load_predictor(pretrained, batch_size=7)
+    predictor = (
+        of_pairs[2] if kind == "pairs" else load_predictor(Run.load(pretrained, batch_size=7))
+    )
     texts = ["", "a dog", "word " * 3000, "a dog\tthe oak", "\t", "a\tb\tc", "\ud800"] * 3
     predictor.save(folder / kind)
     ((name, case),) = predictor.signatures(texts).items()

@@ -15,6 +15,7 @@ from tf_transformer.inference.text_generator import TextGenerator, TextScore
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.tasks import TestSet
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING, perplexities
 from tf_transformer.text.codec import Codec
@@ -146,14 +147,14 @@ def run(tmp_path_factory):
 def test_options_that_the_task_changes_are_printed(run, capsys):
     """The run was made with the defaults, 1,024 and 200; then it resumes with its own options."""
     config = RunFolder(run).load_config()
-    trainer.train(config, run)
+    trainer.train(Run.at(run, config))
     assert " sets " not in capsys.readouterr().out
     given = dataclasses.replace(
         config,
         decode=DecodeConfig(beam_size=1),
         train=dataclasses.replace(config.train, valid_score_examples=9),
     )
-    trainer.train(given, run)
+    trainer.train(Run.at(run, given))
     printed = capsys.readouterr().out
     assert "language_modeling sets train.valid_score_examples to 0, not 9\n" in printed
     assert "language_modeling sets decode.max_source_length to 12, not 1024\n" in printed

@@ -18,6 +18,7 @@ from tf_transformer.inference.parser import Parser
 from tf_transformer.parsing.linearization import WORD, Actions, linearization_of
 from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import parse
+from tf_transformer.run.run import Run
 from tf_transformer.task_options import ParsingOptions
 from tf_transformer.tasks.parsing import PARSING
 from tf_transformer.text.special_ids import UNK_ID
@@ -102,7 +103,7 @@ def folder(tmp_path_factory):
     folder, draw = tmp_path_factory.mktemp("parsing"), np.random.default_rng(1)
     for name, count in (("train_1", 100), ("train_2", 100), ("test", 5)):
         (folder / f"{name}.mrg").write_text("".join(random_tree(draw) for _ in range(count)))
-    trainer.train(config_of(folder), folder / "run")
+    trainer.train(Run.at(folder / "run", config_of(folder)))
     return folder
 
 
@@ -116,7 +117,9 @@ def test_a_run_that_another_one_starts_has_its_labels_and_linearization(folder, 
         config = config_of(folder, linearization)
         data = dataclasses.replace(config.data, **data)
         training = dataclasses.replace(config.train, steps=1, init_from=str(folder / "run"))
-        trainer.train(dataclasses.replace(config, data=data, train=training), tmp_path / "run")
+        trainer.train(
+            Run.at(tmp_path / "run", dataclasses.replace(config, data=data, train=training))
+        )
 
     with pytest.raises(InputError, match="linearization lexical_in_order, this one in_order"):
         start(linearization="in_order")

@@ -12,6 +12,7 @@ from tf_transformer.commands.command_line import read_options
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.training import trainer
 
@@ -106,7 +107,7 @@ def test_an_option_of_the_task_is_read_saved_and_shown(reversal_run, tmp_path, c
         reversal.ReversalOptions(rotate="x")
     config = dataclasses.replace(RunFolder(reversal_run).load_config(), task=task)
     with pytest.raises(InputError, match=r"another configuration: task\.rotate was 0, now 1"):
-        trainer.train(config, reversal_run)
+        trainer.train(Run.at(reversal_run, config))
 
 
 def test_prediction_reverses_digits(reversal_run, tmp_path):
@@ -129,7 +130,7 @@ def test_the_export_reverses_digits(reversal_run, tmp_path):
 def test_another_task_cannot_go_on_with_the_run(reversal_run):
     config = dataclasses.replace(RunFolder(reversal_run).load_config(), task="translation")
     with pytest.raises(InputError, match=r"task was 'tasks.reversal:REVERSAL', now 'translation'"):
-        trainer.train(config, reversal_run)
+        trainer.train(Run.at(reversal_run, config))
 
 
 def test_a_predictor_without_alignments_is_an_error(reversal_run, tmp_path, monkeypatch):

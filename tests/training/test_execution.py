@@ -10,6 +10,7 @@ from conftest import small_config
 
 from tf_transformer import kernels, tasks
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.training import autotuning, execution, preparation
 from tf_transformer.training.execution import Execution, possible_executions
 
@@ -90,9 +91,9 @@ def choose(tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
         monkeypatch.setattr(autotuning, "_cost", lambda each, *_: costs[each])
         config = small_config(**({"steps": 50} | options))
-        folder = RunFolder(tmp_path / run)
-        data = preparation.prepare(config, tasks.get(config.task), folder.path)
-        return autotuning.choose_execution(config, data.train, folder)
+        run = Run.at(tmp_path / run, config)
+        data = preparation.prepare(run, tasks.for_run(config))
+        return autotuning.choose_execution(run, data.train)
 
     return choose
 
@@ -181,9 +182,9 @@ def test_a_run_that_goes_on_keeps_its_execution_unless_the_options_forbid_it(cho
 @pytest.mark.parametrize("execution", [PLAIN_2, Execution(True, 2, "plain")])
 def test_updates_are_measured_in_another_process(run, execution):
     shape = {"source": (3, 9), "target": (3, 7)}
-    first, others = autotuning._cost(execution, RunFolder(run), shape, 2)
+    first, others = autotuning._cost(execution, Run.load(run), shape)
     assert 0 < others < first
 
 
 def test_an_execution_that_cannot_be_measured_has_no_cost(tmp_path):
-    assert autotuning._cost(PLAIN_1, RunFolder(tmp_path), {"source": (3, 9)}, 1) is None
+    assert autotuning._cost(PLAIN_1, Run.at(tmp_path, small_config()), {"source": (3, 9)}) is None

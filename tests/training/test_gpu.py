@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from conftest import small_config
 
+from tf_transformer.run.run import Run
 from tf_transformer.training import trainer
 
 pytestmark = pytest.mark.gpu
@@ -14,7 +15,7 @@ OPTIONS = {"steps": 8, "validate_every": 4, "precision": "float32"}
 
 def trained(folder, **options) -> dict[str, float]:
     """The metrics of the last validation."""
-    return trainer.train(small_config(**(OPTIONS | options)), folder).metrics
+    return trainer.train(Run.at(folder, small_config(**(OPTIONS | options)))).metrics
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from tf_transformer import tasks
 from tf_transformer.errors import InputError
 from tf_transformer.files.locks import FileLock
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.training import ownership, preparation, trainer
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.ownership import owned
@@ -41,7 +42,7 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr("fcntl.flock", flock)
-    with owned(tmp_path / "run"):
+    with owned(RunFolder(tmp_path / "run")):
         pass
     assert names(tmp_path) == set()
 
@@ -49,12 +50,12 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch):
 def test_the_second_training_ends_at_once_and_the_first_is_whole(tmp_path):
     def second(update):
         with pytest.raises(InputError, match="another training is running in"):
-            trainer.train(small_config(steps=9, seed=5), tmp_path)
+            trainer.train(Run.at(tmp_path, small_config(steps=9, seed=5)))
 
-    result = trainer.train(small_config(steps=2), tmp_path, on_best=second)
+    result = trainer.train(Run.at(tmp_path, small_config(steps=2)), on_best=second)
     assert result.updates == 2
     assert RunFolder(tmp_path).load_config() == small_config(steps=2)
-    assert RunFolder(tmp_path).load_codec()
+    assert Run.load(tmp_path).codec
     assert not [name for name in names(tmp_path) if name.startswith(".")]
 
 
@@ -67,7 +68,7 @@ def test_a_failure_removes_only_files_of_the_run(tmp_path, monkeypatch):
 
     monkeypatch.setattr(trainer, "make_updater", fail)
     with pytest.raises(RuntimeError, match="later"):
-        trainer.train(small_config(), tmp_path)
+        trainer.train(Run.at(tmp_path, small_config()))
     assert names(tmp_path) == {"log.txt"}
 
 
@@ -85,7 +86,7 @@ def test_a_failure_after_the_first_checkpoint_keeps_the_run(tmp_path, half_start
         run.starting.unlink()
         raise RuntimeError
 
-    with pytest.raises(RuntimeError), owned(tmp_path):
+    with pytest.raises(RuntimeError), owned(RunFolder(tmp_path)):
         fail_later()
     assert run.has_checkpoint
     assert run.load_config() == small_config()
@@ -107,7 +108,7 @@ def test_after_a_hard_kill_before_the_first_checkpoint_the_command_works_again(
     else:
         monkeypatch.setattr(trainer, moment, kill)
     with pytest.raises(InputError, match="killed"):
-        trainer.train(small_config(steps=2), tmp_path / "run")
+        trainer.train(Run.at(tmp_path / "run", small_config(steps=2)))
     monkeypatch.undo()
     assert bool(list(killed.glob("checkpoints/*.index"))) == (moment == "interval")
     assert (killed / "metrics.jsonl").exists() == (moment == "interval")
@@ -123,7 +124,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ownership, "FileLock", fail)
     with pytest.raises(InputError, match=r"--run_dir .*run cannot be made or written"):
-        trainer.train(small_config(), tmp_path / "run")
+        trainer.train(Run.at(tmp_path / "run", small_config()))
 
 
 # --- the text of a run -----------------------------------------------------------------------
@@ -142,7 +143,7 @@ def text(tmp_path):
 
 def start(config, run_dir):
     """All of a start that comes before the first update, and a checkpoint after it."""
-    preparation.prepare(config, tasks.get(config.task), run_dir)
+    preparation.prepare(Run.at(run_dir, config), tasks.for_run(config))
     run = RunFolder(run_dir)
     run.resume.mkdir(parents=True, exist_ok=True)
     (run.resume / "checkpoint").touch()
@@ -193,9 +194,9 @@ def test_a_run_keeps_the_normalisation_of_its_vocabulary(tmp_path):
     config = small_config(steps=1, validate_every=1)
     data = dataclasses.replace(config.data, normalization="identity")
     first, second = tmp_path / "first", tmp_path / "second"
-    trainer.train(dataclasses.replace(config, data=data), first)
-    trainer.train(small_config(steps=2, validate_every=1), first)
-    trainer.train(small_config(steps=1, init_from=str(first)), second)
+    trainer.train(Run.at(first, dataclasses.replace(config, data=data)))
+    trainer.train(Run.at(first, small_config(steps=2, validate_every=1)))
+    trainer.train(Run.at(second, small_config(steps=1, init_from=str(first))))
     for folder in (first, second):
         assert RunFolder(folder).load_config().data.normalization == "identity"
 

@@ -12,8 +12,7 @@ import tensorflow as tf
 from conftest import small_config
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
@@ -47,8 +46,8 @@ def logged(run):
 def test_tensorboard_gets_the_predictions_of_each_validation(run, logged):
     """Oracle: the predictions of the last weights."""
     assert [step for tag, step in logged if tag == "samples"] == [2, 4]
-    config, codec = small_config(), RunFolder(run).load_codec()
-    model = load_model(run, TRANSLATION.build_model).model
+    config, codec = small_config(), Run.load(run).codec
+    model = Run.load(run).model(TRANSLATION.build_model)
     predictor = TRANSLATION.predictor(model, codec, config.decode.greedy)
     examples = TRANSLATION.test_set(TRANSLATION.load_splits(config).valid)
     rows = [
@@ -71,8 +70,8 @@ def test_tensorboard_gets_a_picture_of_each_validation(logged):
 
 def test_samples_need_no_search(run, monkeypatch):
     predictor = TRANSLATION.predictor(
-        load_model(run, TRANSLATION.build_model).model,
-        RunFolder(run).load_codec(),
+        Run.load(run).model(TRANSLATION.build_model),
+        Run.load(run).codec,
         DecodeConfig(),
     )
     monkeypatch.setattr(predictor, "_search", None)

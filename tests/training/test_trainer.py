@@ -14,6 +14,7 @@ from conftest import small_config, stored_weights, weights_of
 from tf_transformer.config import DataConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.tasks.translation import TRANSLATION, Translation
 from tf_transformer.training import preparation, trainer
 from tf_transformer.training.checkpoint import Checkpoints, _manager
@@ -76,9 +77,9 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_pa
         full = small_config(steps=steps, **options)
         return dataclasses.replace(full, data=dataclasses.replace(full.data, bpe_dropout=0.2))
 
-    trainer.train(config(4), tmp_path / "whole")
-    trainer.train(config(2), tmp_path / "parts")
-    trainer.train(config(4), tmp_path / "parts")
+    trainer.train(Run.at(tmp_path / "whole", config(4)))
+    trainer.train(Run.at(tmp_path / "parts", config(2)))
+    trainer.train(Run.at(tmp_path / "parts", config(4)))
     for whole, parts in zip(
         weights_of(tmp_path / "whole"), weights_of(tmp_path / "parts"), strict=True
     ):
@@ -97,37 +98,37 @@ def test_a_whole_run_on_replicas_and_threads_is_the_run_on_one(tmp_path, capsys)
         full = small_config(strategy=strategy, steps=steps, threads=threads)
         return dataclasses.replace(full, model=dataclasses.replace(full.model, dropout_rate=0.0))
 
-    trainer.train(config("one", 4, threads=1), tmp_path / "one")
+    trainer.train(Run.at(tmp_path / "one", config("one", 4, threads=1)))
     assert "float32, 1 replica(s)\n" in capsys.readouterr().out
-    trainer.train(config("mirrored", 2, threads=2), tmp_path / "two")
+    trainer.train(Run.at(tmp_path / "two", config("mirrored", 2, threads=2)))
     assert "float32, 2 replica(s) of 2 micro-batches\n" in capsys.readouterr().out
-    trainer.train(config("mirrored", 4, threads=1), tmp_path / "two")
+    trainer.train(Run.at(tmp_path / "two", config("mirrored", 4, threads=1)))
     for one, two in zip(weights_of(tmp_path / "one"), weights_of(tmp_path / "two"), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-5)
 
 
 def test_a_finished_run_is_not_changed(run):
     before = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").rglob("*"))
-    assert trainer.train(small_config(), run).updates == 4
+    assert trainer.train(Run.at(run, small_config())).updates == 4
     after = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").rglob("*"))
     assert before == after
 
 
 def test_fewer_updates_than_the_run_has_are_said(run, tmp_path, capsys):
     shutil.copytree(run, tmp_path / "run")
-    assert trainer.train(small_config(steps=2), tmp_path / "run").updates == 4
+    assert trainer.train(Run.at(tmp_path / "run", small_config(steps=2))).updates == 4
     assert "nothing is trained: the run has made 4 updates" in capsys.readouterr().err
 
 
 def test_another_configuration_is_refused(run):
     with pytest.raises(InputError, match=r"train.seed was 1, now 9.*another --run_dir"):
-        trainer.train(small_config(seed=9), run)
+        trainer.train(Run.at(run, small_config(seed=9)))
 
 
 def test_the_folder_of_tokenised_text_may_change(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     data = dataclasses.replace(small_config().data, cache_dir=str(tmp_path / "elsewhere"))
-    trainer.train(dataclasses.replace(small_config(), data=data), tmp_path / "run")
+    trainer.train(Run.at(tmp_path / "run", dataclasses.replace(small_config(), data=data)))
     assert RunFolder(tmp_path / "run").load_config().data == data
 
 
@@ -136,14 +137,14 @@ def test_a_failed_start_does_not_fix_the_configuration(tmp_path):
         small_config(), data=DataConfig(train_source="missing.en", train_target="missing.de")
     )
     with pytest.raises(InputError, match=r"missing\.en is not a file"):
-        trainer.train(broken, tmp_path)
-    assert trainer.train(small_config(steps=1), tmp_path).updates == 1
+        trainer.train(Run.at(tmp_path, broken))
+    assert trainer.train(Run.at(tmp_path, small_config(steps=1))).updates == 1
 
 
 def test_a_run_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"--run_dir .*file/run cannot be made"):
-        trainer.train(small_config(), tmp_path / "file" / "run")
+        trainer.train(Run.at(tmp_path / "file" / "run", small_config()))
 
 
 def set_scores(monkeypatch, *scores):
@@ -162,9 +163,9 @@ def test_it_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     set_scores(monkeypatch, 1, 5, 4, 4, 4, 9)
     bests = []
     config = small_config(steps=8, patience=3)
-    first = trainer.train(config, tmp_path, bests.append)
+    first = trainer.train(Run.at(tmp_path, config), bests.append)
     assert not first.stopped_early
-    second = trainer.train(small_config(steps=100, patience=3), tmp_path, bests.append)
+    second = trainer.train(Run.at(tmp_path, small_config(steps=100, patience=3)), bests.append)
     assert second.stopped_early
     assert (second.updates, second.best, second.best_update) == (10, 5, 4)
     assert bests == [2, 4, 4]  # reported again when training goes on
@@ -173,14 +174,14 @@ def test_it_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     stored = stored_weights(str(tmp_path / "checkpoints" / "best" / "step-4"))
     for loaded, expected in zip(weights_of(tmp_path, average="best"), stored, strict=True):
         np.testing.assert_array_equal(loaded, expected)
-    third = trainer.train(small_config(steps=100, patience=3), tmp_path)
+    third = trainer.train(Run.at(tmp_path, small_config(steps=100, patience=3)))
     assert third.stopped_early
     assert third.updates == 10
 
 
 def test_examples_are_scored_every_so_many_intervals(tmp_path, monkeypatch):
     set_scores(monkeypatch, 1, 2)
-    trainer.train(small_config(steps=9, valid_score_every=2), tmp_path)
+    trainer.train(Run.at(tmp_path, small_config(steps=9, valid_score_every=2)))
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line.get("val_chrf") for line in lines] == [None, 1, None, 2, None]
 
@@ -201,12 +202,12 @@ SOURCE_LENGTH = SourceLength()
 
 def test_a_metric_of_a_user_that_reads_the_source_is_logged_and_chooses(tmp_path):
     config = small_config(steps=6, metric="training.test_trainer:SOURCE_LENGTH")
-    result = trainer.train(config, tmp_path)
+    result = trainer.train(Run.at(tmp_path, config))
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     errors = [line["val_length_error"] for line in lines]
     assert result.best == min(errors)
     assert {"val_bleu", "val_chrf"} <= lines[0].keys()
-    resumed = trainer.train(small_config(steps=8, metric=config.train.metric), tmp_path)
+    resumed = trainer.train(Run.at(tmp_path, small_config(steps=8, metric=config.train.metric)))
     assert (resumed.updates, resumed.metric) == (8, "val_length_error")
 
 
@@ -217,8 +218,8 @@ def test_of_a_metric_whose_lower_scores_are_better_the_lowest_is_best(
     set_scores(monkeypatch, 9, 5, 6, 7, 8)
     bests = []
     options = {"metric": "ter", "patience": 3}
-    trainer.train(small_config(steps=6, **options), tmp_path, bests.append)
-    result = trainer.train(small_config(steps=100, **options), tmp_path, bests.append)
+    trainer.train(Run.at(tmp_path, small_config(steps=6, **options)), bests.append)
+    result = trainer.train(Run.at(tmp_path, small_config(steps=100, **options)), bests.append)
     assert (result.best, result.best_update, result.stopped_early) == (5, 4, True)
     assert (result.updates, result.metric) == (10, "val_ter")
     assert bests == [2, 4, 4]
@@ -229,7 +230,7 @@ def test_of_a_metric_whose_lower_scores_are_better_the_lowest_is_best(
 
 
 def test_without_scores_the_loss_decides(tmp_path):
-    result = trainer.train(small_config(valid_score_examples=0), tmp_path)
+    result = trainer.train(Run.at(tmp_path, small_config(valid_score_examples=0)))
     assert result.metric == "val_loss"
     assert result.best == result.metrics["val_loss"]
     assert result.best_update == 4
@@ -237,7 +238,7 @@ def test_without_scores_the_loss_decides(tmp_path):
 
 def test_scores_that_tie_are_progress_while_the_loss_falls(tmp_path, monkeypatch, capsys):
     set_scores(monkeypatch, 0, 0, 0)
-    result = trainer.train(small_config(steps=6, patience=1), tmp_path)
+    result = trainer.train(Run.at(tmp_path, small_config(steps=6, patience=1)))
     assert not result.stopped_early
     assert (result.metric, result.best_update) == ("val_chrf", 6)
     assert "best weights: by val_chrf\n" in capsys.readouterr().out
@@ -257,7 +258,7 @@ def test_scores_that_tie_are_progress_while_the_loss_falls(tmp_path, monkeypatch
 )
 def test_a_metric_that_is_not_computed_is_an_error(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
-        trainer.train(small_config(**options), tmp_path / "run")
+        trainer.train(Run.at(tmp_path / "run", small_config(**options)))
     assert not (tmp_path / "run").exists()
 
 
@@ -271,17 +272,17 @@ def test_a_checkpoint_of_an_earlier_version_goes_on_with_its_metric(tmp_path, mo
         self._resume = _manager(tf.train.Checkpoint(**parts), RunFolder(tmp_path).resume, 1)
 
     monkeypatch.setattr(Checkpoints, "__init__", init_as_before)
-    trainer.train(small_config(steps=2), tmp_path)
+    trainer.train(Run.at(tmp_path, small_config(steps=2)))
     monkeypatch.undo()
     for steps in (4, 6):  # the second start reads a checkpoint of this version
-        result = trainer.train(small_config(steps=steps), tmp_path)
+        result = trainer.train(Run.at(tmp_path, small_config(steps=steps)))
         assert (result.updates, result.metric) == (steps, "val_bleu")
 
 
 def test_a_warm_start_has_the_other_runs_weights_and_tokenizer(run, tmp_path):
     config = small_config(init_from=str(run), steps=1, learning_rate=1e-9, seed=5)
     config = dataclasses.replace(config, decode=dataclasses.replace(config.decode, average=1))
-    trainer.train(config, tmp_path)
+    trainer.train(Run.at(tmp_path, config))
     expected = weights_of(run, average=RunFolder(run).load_config().decode.average)
     for ours, theirs in zip(weights_of(tmp_path), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
@@ -294,10 +295,10 @@ def test_a_run_that_goes_on_does_not_need_the_run_it_started_with(run, tmp_path)
     first = tmp_path / "first"
     shutil.copytree(run, first)
     config = small_config(init_from=str(first), steps=1)
-    trainer.train(config, tmp_path / "second")
+    trainer.train(Run.at(tmp_path / "second", config))
     shutil.rmtree(first)
     config = small_config(init_from=str(first), steps=2)
-    assert trainer.train(config, tmp_path / "second").updates == 2
+    assert trainer.train(Run.at(tmp_path / "second", config)).updates == 2
 
 
 @pytest.mark.parametrize(
@@ -311,14 +312,14 @@ def test_a_warm_start_of_another_shape_is_an_error(run, tmp_path, part, name, va
     config = small_config(init_from=str(run))
     changed = dataclasses.replace(getattr(config, part), **{name: value})
     with pytest.raises(InputError, match=message):
-        trainer.train(dataclasses.replace(config, **{part: changed}), tmp_path)
+        trainer.train(Run.at(tmp_path, dataclasses.replace(config, **{part: changed})))
 
 
 def test_gradients_that_stay_infinite_stop_the_run_with_advice(tmp_path):
     message = r"3 updates in a row.*were skipped.*Lower train.learning_rate"
     options = {"learning_rate": 1e38, "max_skipped": 3, "steps": 4, "validate_every": 4}
     with pytest.raises(InputError, match=message):
-        trainer.train(small_config(**options), tmp_path)
+        trainer.train(Run.at(tmp_path, small_config(**options)))
 
 
 def logged(run):
@@ -334,7 +335,7 @@ def logged(run):
 def test_divergence_stops_the_run_with_advice(tmp_path):
     message = r"diverged by update 2: its loss is .*a uniform guess among \d+ tokens has 5\..*Lower"
     with pytest.raises(InputError, match=message):
-        trainer.train(small_config(learning_rate=1e8), tmp_path)
+        trainer.train(Run.at(tmp_path, small_config(learning_rate=1e8)))
     (line,) = logged(tmp_path)
     assert line["step"] == 2
     assert line["loss"] > 1e3
@@ -351,11 +352,11 @@ def test_divergence_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     )
     message = r"validation loss is nan .*The last checkpoint, of update 2, is whole"
     with pytest.raises(InputError, match=message):
-        trainer.train(small_config(steps=4), tmp_path)
+        trainer.train(Run.at(tmp_path, small_config(steps=4)))
     assert [line["val_loss"] for line in logged(tmp_path)] == [5.0, None]
     assert {path.stem for path in tmp_path.rglob("*.index")} == {"step-2"}
     monkeypatch.setattr(Validation, "losses", losses)
-    assert trainer.train(small_config(steps=4), tmp_path).updates == 4
+    assert trainer.train(Run.at(tmp_path, small_config(steps=4))).updates == 4
     assert [line["step"] for line in logged(tmp_path)] == [2, 4]
 
 
@@ -363,7 +364,7 @@ def test_divergence_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
 def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
     tmp_path, monkeypatch, make_unwritable
 ):
-    trainer.train(small_config(steps=2), tmp_path)
+    trainer.train(Run.at(tmp_path, small_config(steps=2)))
     before = weights_of(tmp_path)
 
     def fail(self, *arguments, **options):
@@ -374,12 +375,12 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
     monkeypatch.setattr(tf.train.Checkpoint, "_write", fail)
     monkeypatch.setattr(tf.train.Checkpoint, "write", fail)
     with pytest.raises(InputError, match=r"cannot be written.*The previous one is whole"):
-        trainer.train(small_config(steps=4), tmp_path)
+        trainer.train(Run.at(tmp_path, small_config(steps=4)))
     monkeypatch.undo()
     (tmp_path / "checkpoints" / "resume" / "step-9_temp").mkdir()  # of a kill while it was saved
     for ours, theirs in zip(weights_of(tmp_path), before, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert trainer.train(small_config(steps=4), tmp_path).updates == 4
+    assert trainer.train(Run.at(tmp_path, small_config(steps=4))).updates == 4
     assert not list(tmp_path.rglob("*_temp"))
 
 
@@ -391,7 +392,7 @@ def test_text_that_is_not_utf8_gives_a_warning(tmp_path, capsys):
         (tmp_path / side).write_bytes(lines.encode(encoding))
     data = dataclasses.replace(small_config().data, **files)
     config = dataclasses.replace(small_config(), data=data)
-    preparation.prepare(config, TRANSLATION, tmp_path / "run", make_strategy("one"))
+    preparation.prepare(Run.at(tmp_path / "run", config), TRANSLATION, make_strategy("one"))
     reason = f"1 not UTF-8, the first in line 8 of {files['train_target']}"
     expected = (
         f"warning: training: 1 of 46 examples are skipped: {reason}. Convert the file to UTF-8"
@@ -408,7 +409,9 @@ def test_tokenised_text_is_kept_where_the_configuration_says(tmp_path, monkeypat
     config = dataclasses.replace(config, data=data)
 
     def prepared():
-        data = preparation.prepare(config, TRANSLATION, tmp_path / "run", make_strategy("one"))
+        data = preparation.prepare(
+            Run.at(tmp_path / "run", config), TRANSLATION, make_strategy("one")
+        )
         batches = itertools.islice(data.train.batches(start=3), len(data.train))
         return [batch["source"] for batch in batches]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
     from tf_transformer.demo.models import DemoModel
@@ -75,18 +75,17 @@ def load(run_dir: str, saved_model: str, server: str, model: str, dtype: str) ->
     if not (run_dir or saved_model or server):
         run_dir = pretrained()
 
-    if run_dir:
-        RunFolder(run_dir).load_config()  # checks the folder before TensorFlow is imported
+    run = Run.load(run_dir) if run_dir else None  # before TensorFlow is imported
 
     from tf_transformer.demo.models import RunModel, SavedModel, ServedModel
 
     loaded: DemoModel
     if server:
         loaded = ServedModel(server, model)
-    elif saved_model:
-        loaded = SavedModel(saved_model)
+    elif run:
+        loaded = RunModel(run, dtype)
     else:
-        loaded = RunModel(run_dir, dtype)
+        loaded = SavedModel(saved_model)
     for count in (1, 2):
         loaded.n_best([loaded.example] * count, ())
     if loaded.can_align:

@@ -7,19 +7,21 @@ The last line on stdout is one JSON object. With --hypotheses it scores given ou
 
 import json
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
-from tf_transformer.config import Corpus, DType, replaced
+from tf_transformer.config import Corpus, DType, TaskOptions, replaced
 from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.outputs import require_free, write_output
-from tf_transformer.files.reading import one_line, read_texts, split_paths
+from tf_transformer.files.reading import read_texts, split_paths
+from tf_transformer.files.writing import one_line
 from tf_transformer.registry import options_of
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
-    from tf_transformer.tasks import Evaluation, Task, TestSet
+    from tf_transformer.tasks import Evaluation, Task
 
 
 def main(
@@ -59,47 +61,43 @@ def main(
     """
     if not (run_dir or hypotheses):
         raise InputError("give --run_dir, or --hypotheses and --reference.")
-    if output and not hypotheses:
-        texts = filter(None, [source, reference, corpus.source, corpus.target, corpus.path])
-        require_free([output], [*texts, *RunFolder(run_dir).files()], overwrite)
-    # Checks the options before TensorFlow is imported.
-    config = RunFolder(run_dir).load_config(**decode_options) if run_dir else None
+    # Options and files are checked before TensorFlow is imported.
+    run = Run.load(run_dir, **decode_options) if run_dir else None
     if hypotheses:
         _check_given(reference, output, corpus)
-    task = task or (config.task.name if config else "translation")
-    if config and config.task.name == task:
-        options = config.task
-    else:
-        given = decode_options.get("task_options") or {}
-        options = replaced(options_of(task)(name=task), given, f"the task {task}")
-    check_files(task, source, hypotheses, baseline, *split_paths(reference))
+    elif output and run:
+        texts = filter(None, [source, reference, corpus.source, corpus.target, corpus.path])
+        require_free([output], [*texts, *run.folder.files()], overwrite)
+    options = _options_of(task, run, decode_options.get("task_options"))
+    check_files(options.name, source, hypotheses, baseline, *split_paths(reference))
     if corpus != Corpus():
         if source or reference:
             raise InputError("give --source and --reference, or --corpus, not both.")
         check_corpus(corpus)
-
-    from tf_transformer import tasks
-    from tf_transformer.machine.threads import use_one_thread_per_batch
-
-    if config:
-        use_one_thread_per_batch(config.decode.parallel_batches)
     if baseline and not hypotheses:
         raise InputError("--baseline needs --hypotheses, such as a file that --output has written.")
-    kind = tasks.get(task).with_options(options).with_metrics(*split_paths(metric))
-    if hypotheses or config is None:
+
+    from tf_transformer import tasks
+
+    kind = tasks.get(options.name).with_options(options).with_metrics(*split_paths(metric))
+    if hypotheses or run is None:
         scores = score_outputs(kind, source, reference, hypotheses, baseline)
     else:
-        if corpus != Corpus():
-            test = kind.load_corpus(config, corpus)
-        else:
-            test = kind.load_test(config, source, reference)
-        predictions, scores = _evaluate(kind, run_dir, test, dtype, decode_options)
+        predictions, scores = _evaluate(kind, run, source, reference, corpus, dtype)
         if output:
             lines = "".join(one_line(text) + "\n" for text in predictions)
             write_output(output, lines, overwrite)
     requested = [f"{each.name} {scores[each.name]:.4g}" for each in kind.requested]
     print(", ".join([kind.describe(scores), *requested]))
     print(json.dumps({name: _for_json(score) for name, score in scores.items()}))
+
+
+def _options_of(task: str, run: Run | None, given: Mapping[str, Any] | None) -> TaskOptions:
+    """The options of the named task; by default the task of the run, or translation."""
+    task = task or (run.config.task.name if run else "translation")
+    if run and run.config.task.name == task:
+        return run.config.task
+    return replaced(options_of(task)(name=task), given or {}, f"the task {task}")
 
 
 def score_outputs(
@@ -129,12 +127,19 @@ def _check_given(reference: str, output: str, corpus: Corpus) -> None:
 
 
 def _evaluate(
-    task: "Task", run_dir: str, test: "TestSet", dtype: DType, options: dict[str, Any]
+    task: "Task", run: Run, source: str, reference: str, corpus: Corpus, dtype: DType
 ) -> "Evaluation":
+    """The predictions of a run for a test set, and their scores."""
     from tf_transformer.inference.streaming import SentenceProgress
+    from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
 
-    predictor = load_predictor(run_dir, dtype, **options)
+    use_one_thread_per_batch(run.config.decode.parallel_batches)
+    if corpus != Corpus():
+        test = task.load_corpus(run.config, corpus)
+    else:
+        test = task.load_test(run.config, source, reference)
+    predictor = load_predictor(run, dtype)
     with SentenceProgress(len(test.inputs)) as bar:
         evaluation = task.evaluate(predictor, test, bar.advance)
         bar.catch_up(len(test.inputs))

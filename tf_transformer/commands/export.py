@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tf_transformer.config import DType, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import PATTERN
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
     from tf_transformer.inference.predictor import Predictor
@@ -55,7 +55,7 @@ def main(
         raise InputError("--dtype is not for --format ctranslate2, which has --quantization.")
     if format != "ctranslate2" and quantization != "float32":
         raise InputError("--quantization needs --format ctranslate2; the others have --dtype.")
-    RunFolder(run_dir).load_decode_config(**decode_options)  # before TensorFlow is imported
+    run = Run.load(run_dir, **decode_options)  # before TensorFlow is imported
     final = pathlib.Path(to)
     if format == "saved_model" and PATTERN.intersection(to):
         raise InputError(
@@ -65,13 +65,13 @@ def main(
     partial = _partial_folder(final)
     try:
         if format == "ctranslate2":
-            summary = _write_ctranslate2(run_dir, partial, quantization, decode_options)
+            summary = _write_ctranslate2(run, partial, quantization)
         elif format == "run":
             from tf_transformer.export import to_run
 
-            summary = to_run.write(run_dir, partial, dtype, **decode_options)
+            summary = to_run.write(run, partial, dtype)
         else:
-            summary = _write_saved_model(run_dir, partial, jit_compile, dtype, decode_options)
+            summary = _write_saved_model(run, partial, jit_compile, dtype)
         partial.rename(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -96,11 +96,7 @@ def _partial_folder(final: pathlib.Path) -> pathlib.Path:
 
 
 def _write_saved_model(
-    run_dir: str,
-    folder: pathlib.Path,
-    jit_compile: bool | Literal["auto"],
-    dtype: DType,
-    decode_options: dict[str, Any],
+    run: Run, folder: pathlib.Path, jit_compile: bool | Literal["auto"], dtype: DType
 ) -> str:
     """Writes and checks a SavedModel; returns a summary."""
     from tf_transformer.export import manifest, metadata, warm_up
@@ -108,13 +104,12 @@ def _write_saved_model(
     from tf_transformer.inference.micro_batches import compiled_shapes
     from tf_transformer.tasks import load_predictor
 
-    loaded = load_predictor(run_dir, dtype, **decode_options)
-    sentences = samples(run_dir)
+    loaded = load_predictor(run, dtype)
+    sentences = samples(run)
     if jit_compile == "auto":
         from tf_transformer.export.compilation import is_faster_compiled
 
-        texts = RunFolder(run_dir).load_samples()
-        jit_compile = is_faster_compiled(run_dir, texts, dtype, decode_options)
+        jit_compile = is_faster_compiled(run, dtype)
     for predictor in stages(loaded):
         shutil.rmtree(folder, ignore_errors=True)
         predictor.save(folder, jit_compile=jit_compile)
@@ -122,7 +117,7 @@ def _write_saved_model(
         check(folder, predictor, sentences)
     shapes = compiled_shapes(predictor.max_source_length) if jit_compile else warm_up.SHAPES
     warm_up.write(folder, warm_up.batches(shapes, predictor.codec["source"].encode))
-    facts = metadata.describe(run_dir, predictor)
+    facts = metadata.describe(run, predictor)
     metadata.write(folder, facts | {"requires": asdict(requirements)})
     option = " with --xla_cpu_compilation_enabled=true" if jit_compile else ""
     return (
@@ -140,35 +135,30 @@ def stages(predictor: "Predictor") -> "list[Predictor]":
     return list(dict.fromkeys([predictor.with_dtype("float32"), predictor]))
 
 
-def _write_ctranslate2(
-    run_dir: str,
-    folder: pathlib.Path,
-    quantization: Quantization,
-    decode_options: dict[str, Any],
-) -> str:
+def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantization) -> str:
     """Writes and checks a folder for CTranslate2; returns a summary."""
     from tf_transformer.export import check_ctranslate2, to_ctranslate2
     from tf_transformer.inference.translator import Translator
     from tf_transformer.tasks import load_predictor
 
     to_ctranslate2.require_package()
-    translator = load_predictor(run_dir, **decode_options)
+    translator = load_predictor(run)
     if not isinstance(translator, Translator):
         raise InputError(
             "--format ctranslate2 needs a run whose task predicts with a Translator, but "
-            f"{run_dir} has a {type(translator).__name__}. Use --format saved_model."
+            f"{run.folder.path} has a {type(translator).__name__}. Use --format saved_model."
         )
     # Rounded weights change scores. The same weights in float32 first show that the rest is right.
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
         to_ctranslate2.write(translator, folder, stored)
-        agreement = check_ctranslate2.check(folder, translator, samples(run_dir), stored)
+        agreement = check_ctranslate2.check(folder, translator, samples(run), stored)
     return str(agreement)
 
 
-def samples(run_dir: str) -> list[str]:
+def samples(run: Run) -> list[str]:
     """The sentences of the check: inputs of the validation examples, and unusual ones."""
-    return RunFolder(run_dir).load_samples() + ODD_SENTENCES
+    return run.folder.load_samples() + ODD_SENTENCES
 
 
 def _next_version(path: pathlib.Path) -> pathlib.Path:

@@ -19,9 +19,9 @@ def main(*run_dirs: str, output: str = "curves.png", overwrite: bool = False) ->
     suffix = pathlib.Path(output).suffix.lower()
     if suffix not in FORMATS:
         raise InputError(f"--output must end in {', '.join(FORMATS)}; got {output}.")
-    inputs = [path for run_dir in run_dirs for path in RunFolder(run_dir).files()]
-    require_free([output], inputs, overwrite)
-    runs = {str(run_dir): _metrics(run_dir) for run_dir in run_dirs}
+    folders = list(map(RunFolder, run_dirs))
+    require_free([output], [path for folder in folders for path in folder.files()], overwrite)
+    runs = {name: _metrics(folder) for name, folder in zip(run_dirs, folders, strict=True)}
     try:
         picture = draw_curves(runs, suffix)
     except ModuleNotFoundError as error:
@@ -33,11 +33,10 @@ def main(*run_dirs: str, output: str = "curves.png", overwrite: bool = False) ->
     print(f"drew {output}")
 
 
-def _metrics(run_dir: str) -> list[dict]:
-    run = RunFolder(run_dir)
-    run.load_config()  # reports a folder that is not a run's
-    if rows := run.load_metrics():
+def _metrics(folder: RunFolder) -> list[dict]:
+    folder.load_config()  # reports a folder that is not a run's
+    if rows := folder.load_metrics():
         return rows
     raise InputError(
-        f"{run_dir} has no metrics yet: the first are written after the first validation."
+        f"{folder.path} has no metrics yet: the first are written after the first validation."
     )

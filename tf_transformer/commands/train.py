@@ -16,9 +16,9 @@ from tf_transformer.config import (
 )
 from tf_transformer.data.corpora import check
 from tf_transformer.data.folder import in_folder
-from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
     from tf_transformer.training.trainer import Result
@@ -48,28 +48,32 @@ def main(
             the options of this task.
     """
     config = Config(model, data, train, decode, task)  # type: ignore[arg-type]
-    if not RunFolder(run_dir).has_checkpoint:
-        files = in_folder(data)
-        check_files(config.task.name, files.train_file, files.valid_file)
-        check(data)
-        if train.init_from and not RunFolder(train.init_from).config.is_file():
-            raise InputError(
-                f"train.init_from must be a run's folder: {train.init_from} has no config.yaml."
-            )
+    run = Run.at(run_dir, config)
+    if not run.folder.has_checkpoint:
+        _check_inputs(run)
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
     from tf_transformer.training import trainer
     from tf_transformer.training.interruption import InterruptionError
 
     def on_best(update: int) -> None:
         if train.export_best:
-            export(run_dir, update)
+            export(run.folder, update)
 
     try:
-        result = trainer.train(config, run_dir, on_best)
+        result = trainer.train(run, on_best)
     except InterruptionError as stop:
         print(f"{stop}; the same command goes on, or: --run_dir {run_dir}", file=sys.stderr)
         sys.exit(128 + stop.signal)
-    print(summary(result, config), f"run: {run_dir}", sep="\n")
+    print(summary(result, run.config), f"run: {run_dir}", sep="\n")
+
+
+def _check_inputs(run: Run) -> None:
+    """Raises an `InputError` for files that a new training cannot read."""
+    data = run.config.data
+    files = in_folder(data)
+    check_files(run.config.task.name, files.train_file, files.valid_file)
+    check(data)
+    run.origin  # noqa: B018  raises for train.init_from
 
 
 def summary(result: "Result", config: Config) -> str:
@@ -84,19 +88,18 @@ def summary(result: "Result", config: Config) -> str:
     return "\n".join(lines)
 
 
-def export(run_dir: str, update: int) -> None:
-    """Exports the best weights so far as <run_dir>/export/<update>, in a process of its own.
+def export(folder: RunFolder, update: int) -> None:
+    """Exports the best weights so far as export/<update> in the run's folder, by another process.
 
     A failure is printed, and training goes on.
     """
-    run = RunFolder(run_dir)
-    to = run.exports.absolute() / str(update)
+    to = folder.exports.absolute() / str(update)
     if to.exists():  # exported before an interruption
         return
-    options = ["--run_dir", str(run.path.absolute()), "--to", str(to), "--average", "best"]
+    options = ["--run_dir", str(folder.path.absolute()), "--to", str(to), "--average", "best"]
     program = [sys.executable, "-m", "tf_transformer.commands.main", "export", *options]
     # In the folder of the package, so that the new process finds it without an installation.
-    folder = pathlib.Path(__file__).parents[2]
-    done = subprocess.run(program, cwd=folder, stdout=sys.stderr, stderr=sys.stderr, check=False)
+    place = pathlib.Path(__file__).parents[2]
+    done = subprocess.run(program, cwd=place, stdout=sys.stderr, stderr=sys.stderr, check=False)
     if done.returncode:
         print(f"exporting update {update} failed, training goes on", file=sys.stderr)

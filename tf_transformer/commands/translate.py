@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tf_transformer.config import DType
+from tf_transformer.config import Config, DType
 from tf_transformer.errors import InputError
 from tf_transformer.files.outputs import require_free
-from tf_transformer.files.reading import one_line
+from tf_transformer.files.writing import one_line
 from tf_transformer.inference.streaming import WINDOW, Output, Progress, Step, Stream
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.text.normalization import has_letters
 from tf_transformer.text.sentences import has_several_sentences
 from tf_transformer.text.word_alignment import Unit
@@ -76,39 +76,27 @@ def main(
             "--score_target translates nothing: give it without --prefixes, --n_best_output and "
             "--scores_output."
         )
-    optional = [
+    if attention_output and resume:
+        raise InputError("--attention_output shows the first lines: give it without --resume.")
+    # These check files and options before TensorFlow is imported.
+    run = Run.load(run_dir, **decode_options)
+    attention = AttentionFile(attention_output, overwrite) if attention_output else None
+    inputs = [input, *(path for path in (prefixes, score_target) if path)]
+    outputs = _outputs(
+        Output(output, _pair_score if score_target else _text),
         Output(n_best_output, _n_best, numbered=True),
         Output(scores_output, _score),
         Output(alignments_output, _links),
-    ]
-    outputs = [
-        Output(output, _pair_score if score_target else _text),
-        *(each for each in optional if each.path),
-    ]
-    inputs = [input, *(path for path in (prefixes, score_target) if path)]
-    # These check files and options before TensorFlow is imported.
-    run = RunFolder(run_dir)
-    if attention_output and resume:
-        raise InputError("--attention_output shows the first lines: give it without --resume.")
-    attention = AttentionFile(attention_output, overwrite) if attention_output else None
+    )
     names = filter(None, [*(file.path for file in outputs), attention_output])
-    require_free(list(names), [*filter(None, inputs), *run.files()], overwrite)
+    require_free(list(names), [*filter(None, inputs), *run.folder.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
-    config = run.load_config(**decode_options)
-    decode = config.decode
-    options = asdict(decode) | {"dtype": dtype, "score_target": bool(score_target)}
-    options |= {f"task.{name}": getattr(config.task, name) for name in config.task.of_search}
-    options |= {"prefixes": bool(prefixes), "alignment_unit": alignment_unit}
+    given = {"dtype": dtype, "score_target": bool(score_target), "prefixes": bool(prefixes)}
     stream.depends_on(
-        {f"--{name}": value for name, value in options.items() if name not in SPEED},
-        run.identities(decode.average),
+        _options(run.config, given | {"alignment_unit": alignment_unit}), run.identities()
     )
 
-    from tf_transformer.machine.threads import use_one_thread_per_batch
-    from tf_transformer.tasks import load_predictor
-
-    use_one_thread_per_batch(decode.parallel_batches)
-    predictor = load_predictor(run_dir, dtype, **decode_options)
+    predictor = _load(run, dtype)
     step = scoring(predictor) if score_target else predicting(predictor)
     if alignments_output:
         step = aligning(predictor, step, alignment_unit)
@@ -118,6 +106,27 @@ def main(
     report = LineReport(step, stream.done, predictor.max_source_length, translates)
     stream.run(report)
     sys.stderr.write(str(report) + (attention.write() if attention else ""))
+
+
+def _outputs(first: Output, *optional: Output) -> list[Output]:
+    """The outputs that are written: the first one, and the others that have a file."""
+    return [first, *(output for output in optional if output.path)]
+
+
+def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
+    """The options that a translation depends on, as a user gives them."""
+    options = asdict(config.decode) | given
+    options |= {f"task.{name}": getattr(config.task, name) for name in config.task.of_search}
+    return {f"--{name}": value for name, value in options.items() if name not in SPEED}
+
+
+def _load(run: Run, dtype: DType) -> "Predictor":
+    """The predictor of a run; threads are set before TensorFlow computes."""
+    from tf_transformer.machine.threads import use_one_thread_per_batch
+    from tf_transformer.tasks import load_predictor
+
+    use_one_thread_per_batch(run.config.decode.parallel_batches)
+    return load_predictor(run, dtype)
 
 
 class Line(NamedTuple):

@@ -17,7 +17,7 @@ from tf_transformer.inference.attention_record import join_pieces
 from tf_transformer.inference.predictor import Prediction, predictions_of
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.tasks import load_predictor
 
 CACHED_SEARCHES = 8  # each is a traced graph
@@ -84,19 +84,19 @@ class RunModel:
     """A run of any task. Runs that search for texts have controls; translators align, too.
 
     Args:
-        run_dir: the run's folder.
+        run: the run.
         dtype: of weights and computation, float32 or bfloat16.
 
     Raises:
-        InputError: when the folder is not a run's folder.
+        InputError: when a file of the run is missing or broken.
     """
 
-    def __init__(self, run_dir: str | os.PathLike, dtype: str = "float32"):
-        self.name = os.path.basename(os.path.abspath(run_dir))
-        run = RunFolder(run_dir)
-        texts = run.load_samples() if run.samples.is_file() else []
+    def __init__(self, run: Run, dtype: str = "float32"):
+        folder = run.folder
+        self.name = os.path.basename(os.path.abspath(folder.path))
+        texts = folder.load_samples() if folder.samples.is_file() else []
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
-        self._predictor: Any = load_predictor(run_dir, dtype)
+        self._predictor: Any = load_predictor(run, dtype)
         self.can_align = self.translates = hasattr(self._predictor, "align")
         self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
         searches = isinstance(self._predictor, TextPredictor)

@@ -6,6 +6,7 @@ Each form is timed in a process of its own, in which this module is the program.
 import json
 import sys
 import time
+from dataclasses import asdict
 from typing import Any
 
 import tensorflow as tf
@@ -14,29 +15,31 @@ from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.programs import run_program
+from tf_transformer.run.run import Run
 from tf_transformer.tasks import load_predictor
 
 SINGLE_TEXTS = 8
 LONGEST_TRIAL = 600  # seconds; XLA compiles a search for each size
 
 
-def is_faster_compiled(
-    run_dir: str, texts: list[str], dtype: DType, decode_options: dict[str, Any]
-) -> bool:
-    """Whether XLA's form of the export needs less time for some texts.
+def is_faster_compiled(run: Run, dtype: DType) -> bool:
+    """Whether XLA's form of the export needs less time for the run's samples.
 
-    Prints both times: of `SINGLE_TEXTS` requests with a text each, then one with all texts.
+    Prints both times: of `SINGLE_TEXTS` requests with a text each, then one with all samples.
 
     Args:
-        run_dir: the run's folder.
-        texts: to predict for.
+        run: with the options of the export.
         dtype: of weights and computation.
-        decode_options: fields of `DecodeConfig`.
 
     Raises:
         InputError: when a form cannot be measured.
     """
-    work = {"run_dir": run_dir, "texts": texts, "dtype": dtype, "decode_options": decode_options}
+    texts = run.folder.load_samples()
+    work = {
+        "run_dir": str(run.folder.path),
+        "decode_options": asdict(run.config.decode) | {"task_options": asdict(run.config.task)},
+        **{"texts": texts, "dtype": dtype},
+    }
     plain, compiled = (_measure(work | {"jit_compile": each}) for each in (False, True))
     print(
         f"{SINGLE_TEXTS} single texts and {len(texts)} together: {plain:.3g} s, "
@@ -59,7 +62,7 @@ def seconds(
     run_dir: str, texts: list[str], dtype: DType, decode_options: dict[str, Any], jit_compile: bool
 ) -> float:
     """Seconds of all requests, after each was made once."""
-    predictor: Any = load_predictor(run_dir, dtype, **decode_options)
+    predictor: Any = load_predictor(Run.load(run_dir, **decode_options), dtype)
     graph = predictor.graph(jit_compile)
     function, _ = graph.endpoints()["serving_default"]
     predict = tf.function(function, [tf.TensorSpec((None,), tf.string)], autograph=False)

@@ -4,7 +4,6 @@ import datetime
 import hashlib
 import importlib
 import json
-import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,11 +11,10 @@ from typing import Any
 
 import tf_transformer
 from tf_transformer import tasks
-from tf_transformer.config import Config
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 from tf_transformer.inference.predictor import Predictor
 from tf_transformer.inference.saved_translator import METADATA
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.run.weights import updates_of
 from tf_transformer.text.codec import Codec
 
@@ -28,18 +26,17 @@ def write(saved_model: pathlib.Path, facts: Mapping[str, Any]) -> None:
     write_whole(saved_model / METADATA, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
 
 
-def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]:
+def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
     """The origin of a predictor and the options of its search.
 
     Args:
-        run_dir: the run's folder.
-        predictor: the predictor, with the options of the export.
+        run: the run.
+        predictor: of the run, with the options of the export.
 
     Returns:
         facts by section, as JSON can hold them, with those that the task adds.
     """
-    config = RunFolder(run_dir).load_config()
-    task = tasks.for_run(config)
+    config, task = run.config, tasks.for_run(run.config)
     model = predictor.model
     facts: dict[str, Any] = {
         "tf_transformer": tf_transformer.__version__,
@@ -52,7 +49,7 @@ def describe(run_dir: str | os.PathLike, predictor: Predictor) -> dict[str, Any]
             "segmentation": config.data.segmentation,
             "normalization": config.data.normalization,
         },
-        "training": training(run_dir, config, [x.name for x in task.metrics], predictor),
+        "training": training(run, [x.name for x in task.metrics]),
         "decoding": asdict(predictor.config)
         | getattr(predictor, "own_options", {})
         | {"max_source_length": predictor.max_source_length},
@@ -83,26 +80,25 @@ def version(package: str) -> str:
         return "unknown"
 
 
-def training(
-    run_dir: str | os.PathLike, config: Config, metrics: Sequence[str], predictor: Predictor
-) -> dict[str, Any]:
-    """The checkpoints that the weights come from, and their last validation.
+def training(run: Run, metrics: Sequence[str]) -> dict[str, Any]:
+    """The checkpoints that the run's weights come from, and their last validation.
 
     A validation score is that of one checkpoint with greedy search, so it is usually lower than
     the score of the export.
     """
-    updates = updates_of(run_dir, predictor.config.average)
-    rows = RunFolder(run_dir).load_metrics(updates[-1])
+    updates = updates_of(run.folder, run.config.decode.average)
+    rows = run.folder.load_metrics(updates[-1])
     facts = {
         "update": updates[-1],
         "averaged_updates": updates,
         "validation_loss": rows[-1]["val_loss"] if rows else None,
     }
+    examples = run.config.train.valid_score_examples
     for metric in metrics:  # runs of earlier versions have logged fewer
         scored = next((row for row in reversed(rows) if f"val_{metric}" in row), None)
         facts |= {
             f"validation_{metric}": scored and scored[f"val_{metric}"],
             f"validation_{metric}_update": scored and scored["step"],
-            f"validation_{metric}_sentences": config.train.valid_score_examples if scored else None,
+            f"validation_{metric}_sentences": examples if scored else None,
         }
     return facts

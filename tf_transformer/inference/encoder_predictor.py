@@ -83,7 +83,7 @@ class EncoderPredictor(BatchPredictor):
     ) -> dict[str, np.ndarray]:
         """The outputs for rows of ids, in their order."""
         specs = self._outputs.concrete.structured_outputs
-        found = {
+        arrays = {
             name: np.zeros((len(rows), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
             for name, spec in specs.items()
         }
@@ -92,9 +92,9 @@ class EncoderPredictor(BatchPredictor):
             self._batches([len(row) for row in rows]),
         ):
             for name, values in of_batch.items():
-                found[name][indices] = values.numpy()
+                arrays[name][indices] = values.numpy()
             progress(len(indices), sum(len(rows[i]) for i in indices))
-        return found
+        return arrays
 
     def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]

@@ -22,8 +22,7 @@ from tf_transformer.parsing.linearization import WORD_PIECE, Actions, linearize
 from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import clean, parse
 from tf_transformer.parsing.words import normalize
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -97,9 +96,10 @@ class Parser(TextPredictor):
         **decode_options: Any,
     ) -> "Parser":
         """Loads a run; see `Translator.from_run`."""
-        task: Any = RunFolder(run_dir).load_config(task_options).task
-        loaded = load_model(run_dir, build_model, **decode_options)
-        return cls(*loaded, task.grammar).with_dtype(dtype)
+        run = Run.load(run_dir, task_options, **decode_options)
+        task: Any = run.config.task
+        model = run.model(build_model)
+        return cls(model, run.codec, run.config.decode, task.grammar).with_dtype(dtype)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         grammar = TreeGrammar(self.actions) if self.own_options["grammar"] else None
@@ -129,8 +129,8 @@ def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:
     if not text.strip():
         return [EOS_ID]
     tree = clean(parse(text, "a given tree"), "a given tree")
-    found = actions.word_actions[tokenizer.encode(" ".join(tree.leaves()))]
-    words = iter(found[found > 0].tolist())
+    word_ids = actions.word_actions[tokenizer.encode(" ".join(tree.leaves()))]
+    words = iter(word_ids[word_ids > 0].tolist())
     return [
         *(
             next(words, UNK_ID) if name == WORD_PIECE else tokenizer.piece_to_id_or_unknown(name)

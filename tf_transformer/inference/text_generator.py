@@ -29,7 +29,7 @@ from tf_transformer.inference.predictor import (
 from tf_transformer.inference.search_graph import Inputs
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.special_ids import BOS_ID
@@ -88,7 +88,8 @@ class TextGenerator(TextPredictor):
         cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
     ) -> "TextGenerator":
         """Loads a run; see `Translator.from_run`."""
-        return cls(*load_model(run_dir, build_language_model, **decode_options)).with_dtype(dtype)
+        run = Run.load(run_dir, **decode_options)
+        return cls(run.model(build_language_model), run.codec, run.config.decode).with_dtype(dtype)
 
     def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
         """The prompts and their prefixes.

@@ -161,10 +161,10 @@ class TextPredictor(BatchPredictor):
     ) -> list[PairScore]:
         sources, targets, cut = self._pairs(texts, predictions)
         result = [PairScore(0.0, 0.0, is_cut) for is_cut in cut]
-        for (indices, _, target), found in self._in_parallel(
+        for (indices, _, target), scores in self._in_parallel(
             lambda batch: self._score(*batch[1:]), self._pair_batches(sources, targets)
         ):
-            for i, score, total in zip(indices, *map(np.asarray, found), strict=True):
+            for i, score, total in zip(indices, *map(np.asarray, scores), strict=True):
                 result[i] = PairScore(float(score), float(total), cut[i])
             progress(len(indices), int((target != PAD_ID).sum()))
         return result
@@ -175,11 +175,11 @@ class TextPredictor(BatchPredictor):
         """Batches of pairs: their indices, and the attention of each kind."""
         for indices, source, target in self.pairs(texts, predictions):
             read = read_ids(target)
-            found = self.model.run((source, read))
-            kinds = [BatchAttention("cross", target, source, found.cross_attention)]
-            if hasattr(found, "encoder_attention"):  # a recurrent model has no self-attention
-                encoder = by_position(self.model.encoder, found.encoder_attention)
-                decoder = by_position(self.model.decoder, found.decoder_attention)
+            run = self.model.run((source, read))
+            kinds = [BatchAttention("cross", target, source, run.cross_attention)]
+            if hasattr(run, "encoder_attention"):  # a recurrent model has no self-attention
+                encoder = by_position(self.model.encoder, run.encoder_attention)
+                decoder = by_position(self.model.decoder, run.decoder_attention)
                 kinds = [
                     BatchAttention("encoder", source, source, encoder),
                     BatchAttention("decoder", target, read, decoder),

@@ -16,8 +16,7 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.sequences import shift_right
@@ -110,10 +109,10 @@ class Translator(TextPredictor):
         Raises:
             InputError: when the folder is not a run's folder, or an option is out of range.
         """
-        task = RunFolder(run_dir).load_config(task_options).task
-        loaded = load_model(run_dir, build_model, **decode_options)
+        run = Run.load(run_dir, task_options, **decode_options)
+        model, task = run.model(build_model), run.config.task
         copies = getattr(task, "copy_without_letters", False)  # a task of a user has other options
-        return cls(*loaded, copies).with_dtype(dtype)
+        return cls(model, run.codec, run.config.decode, copies).with_dtype(dtype)
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:

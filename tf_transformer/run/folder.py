@@ -1,8 +1,7 @@
-"""A run's folder: the names of its files, its configuration, codec and samples."""
+"""A run's folder: the names of its files, its configuration, samples and metrics."""
 
 import contextlib
 import functools
-import hashlib
 import json
 import math
 import os
@@ -13,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any, get_type_hints
 
-from tf_transformer.config import DERIVED, Config, DecodeConfig, replaced
+from tf_transformer.config import DERIVED, Config, replaced
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import one_line, write_whole
+from tf_transformer.files.writing import one_line, write_whole
 from tf_transformer.registry import options_of
 from tf_transformer.run.earlier_options import present_options, task_named
-from tf_transformer.text.codec import FILE, Codec, codec_files
+from tf_transformer.text.codec import FILE, codec_files
 
 _CUT_SHORT = (
     "the file is cut short, because its last option, the name of the task, is missing. Copy it "
@@ -78,6 +77,14 @@ class RunFolder:
     def has_checkpoint(self) -> bool:
         """Whether a training can go on in this folder."""
         return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
+
+    def weights(self, average: int | str) -> pathlib.Path:
+        """The folder of the checkpoints that hold weights.
+
+        Args:
+            average: as `DecodeConfig.average`, the weights.
+        """
+        return {"best": self.best, "ema": self.resume}.get(str(average), self.checkpoints)
 
     def files(self) -> list[pathlib.Path]:
         """All files under the names that a run has, whoever made them."""
@@ -181,35 +188,6 @@ class RunFolder:
         """Reads the identities of the run's texts; None for a run of an earlier version."""
         return json.loads(self.text.read_text("utf-8")) if self.text.is_file() else None
 
-    def identities(self, average: int | str) -> dict[str, str]:
-        """What a prediction depends on besides its search, for comparisons.
-
-        The index of a checkpoint has checksums of all its weights.
-
-        Args:
-            average: as `DecodeConfig.average`, the weights.
-        """
-        config = self.load_config()
-        folder = {"best": self.best, "ema": self.resume}.get(str(average), self.checkpoints)
-        weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]
-        return {
-            "model": _hash(json.dumps([config.task.name, asdict(config.model)]).encode()),
-            "tokenizer": _hash(*(x.read_bytes() for x in codec_files(self.path).values())),
-            "checkpoint": _hash(*weights),
-        }
-
-    def load_decode_config(self, **options: Any) -> DecodeConfig:
-        """The search of `load_config`."""
-        return self.load_config(**options).decode
-
-    def load_codec(self) -> Codec:
-        """Reads the tokenizer, or those of both sides.
-
-        Raises:
-            InputError: when one is missing or broken.
-        """
-        return Codec.load(self.path)
-
     def save_samples(self, texts: Sequence[str]) -> None:
         """Writes texts, one per line."""
         write_whole(self.samples, "".join(one_line(text) + "\n" for text in texts))
@@ -238,11 +216,6 @@ class RunFolder:
                 if row["step"] <= last_update:
                     rows.append(row)
         return rows
-
-
-def _hash(*contents: bytes) -> str:
-    digests = b"".join(hashlib.sha256(content).digest() for content in contents)
-    return hashlib.sha256(digests).hexdigest()
 
 
 @functools.lru_cache(maxsize=4)

@@ -4,63 +4,25 @@ import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
-from tf_transformer.machine.keras_settings import own_settings
-from tf_transformer.machine.threads import require_threads
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.text.codec import Codec
 
 Average = int | Literal["best", "ema"]
-BuildModel = Callable[[Config, Codec, str], keras.Model]
-"""build_model(config, codec, dtype) -> a model with all its weights"""
 
 
-class LoadedModel(NamedTuple):
-    """A run's model with its weights, and its companions."""
-
-    model: keras.Model
-    codec: Codec
-    decode: DecodeConfig
-
-
-@own_settings()
-def load_model(
-    run_dir: str | os.PathLike, build_model: BuildModel, **decode_options: Any
-) -> LoadedModel:
-    """A run's model in float32, with the weights that `DecodeConfig.average` names.
-
-    Args:
-        run_dir: the run's folder.
-        build_model: makes the model.
-        **decode_options: fields of `DecodeConfig` that replace the run's own; None keeps those.
-
-    Raises:
-        InputError: when the folder is not a run's folder, or an option is out of range.
-    """
-    require_threads()
-    folder = RunFolder(run_dir)
-    config = folder.load_config()
-    decode = folder.load_decode_config(**decode_options)
-    codec = folder.load_codec()
-    model = build_model(config, codec, "float32")
-    load_weights(run_dir, model, decode.average)
-    return LoadedModel(model, codec, decode)
-
-
-def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Average) -> int:
+def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int:
     """Gives a built model weights from a run's checkpoints.
 
     Args:
-        run_dir: the run's folder.
+        folder: the run's folder.
         model: the built model.
         average: a number of the newest checkpoints to average, fewer when the run holds fewer,
             with a line on stderr; best: the checkpoint with the best score; ema: the moving average
@@ -73,13 +35,13 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
         InputError: when the run does not hold these weights, or a checkpoint is broken, has a
             number that is not finite, or belongs to another model.
     """
-    paths = _paths(run_dir, average)
+    paths = _paths(folder, average)
     if average == "ema":
-        return _load_moving_average(run_dir, paths[0], model)
+        return _load_moving_average(folder, paths[0], model)
     if isinstance(average, int) and len(paths) < average:
         print(
             f"average {average}: the weights of {len(paths)} checkpoints are averaged, because "
-            f"{run_dir} holds no more",
+            f"{folder.path} holds no more",
             file=sys.stderr,
         )
     _assign_means(model.weights, paths, "weights")
@@ -87,31 +49,30 @@ def load_weights(run_dir: str | os.PathLike, model: keras.Model, average: Averag
 
 
 def save_weights(
-    run_dir: str | os.PathLike, variables: Sequence[keras.Variable], dtype: str, update: int
+    folder: RunFolder, variables: Sequence[keras.Variable], dtype: str, update: int
 ) -> None:
     """Writes the only checkpoint of a run's folder.
 
     Args:
-        run_dir: the run's folder.
+        folder: the run's folder.
         variables: all weights of the model.
         dtype: of the stored weights.
         update: its number.
     """
     stored = [tf.Variable(tf.cast(value, dtype)) for value in tensors(variables)]
-    folder = RunFolder(run_dir).checkpoints
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.checkpoints.mkdir(parents=True, exist_ok=True)
     checkpoint = tf.train.Checkpoint(weights=stored)
-    manager = tf.train.CheckpointManager(checkpoint, literal(folder), 1)
+    manager = tf.train.CheckpointManager(checkpoint, literal(folder.checkpoints), 1)
     manager.save(checkpoint_number=update)
 
 
-def updates_of(run_dir: str | os.PathLike, average: Average) -> list[int]:
+def updates_of(folder: RunFolder, average: Average) -> list[int]:
     """The updates after which the weights of `load_weights` were saved, in rising order.
 
     Raises:
         InputError: as `load_weights`.
     """
-    return [update_of(path) for path in _paths(run_dir, average)]
+    return [update_of(path) for path in _paths(folder, average)]
 
 
 def update_of(checkpoint: str) -> int:
@@ -171,24 +132,23 @@ def require_finite(values: np.ndarray, path: str | os.PathLike) -> None:
         )
 
 
-def _paths(run_dir: str | os.PathLike, average: Average) -> list[str]:
+def _paths(folder: RunFolder, average: Average) -> list[str]:
     """The checkpoints that `average` names, oldest first."""
-    run = RunFolder(run_dir)
-    folder: pathlib.Path = {"best": run.best, "ema": run.resume}.get(str(average), run.checkpoints)
-    paths = checkpoints_in(folder)
+    place = folder.weights(average)
+    paths = checkpoints_in(place)
     if not paths:
         raise InputError(
-            f"{folder} holds no checkpoint; train first: python train.py --run_dir {run_dir}"
+            f"{place} holds no checkpoint; train first: python train.py --run_dir {folder.path}"
         )
     return paths[-(average if isinstance(average, int) else 1) :]
 
 
-def _load_moving_average(run_dir: str | os.PathLike, latest: str, model: keras.Model) -> int:
+def _load_moving_average(folder: RunFolder, latest: str, model: keras.Model) -> int:
     with broken_as_input_error(latest):
         names = dict(tf.train.list_variables(latest))
     if not any(name.startswith("averages/") for name in names):
         raise InputError(
-            f"{run_dir} holds no moving average of weights. Train with --train.average_decay "
+            f"{folder.path} holds no moving average of weights. Train with --train.average_decay "
             "0.999, or give another --average: a number of checkpoints, or best."
         )
     _assign_means(model.trainable_weights, [latest], "averages")

@@ -1,13 +1,8 @@
 """Tasks by name, and the predictor of a run."""
 
-import os
-from collections.abc import Mapping
-from typing import Any
-
 from tf_transformer.config import Config
 from tf_transformer.registry import TASKS, register_task
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.run.weights import load_model
+from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Evaluation, Prediction, Predictor, Splits, Task, TestSet
 
 __all__ = [
@@ -51,23 +46,21 @@ def for_run(config: Config) -> Task:
     return get(config.task.name).with_options(config.task)
 
 
-def load_predictor(
-    run_dir: str | os.PathLike,
-    dtype: str = "float32",
-    task_options: Mapping[str, Any] | None = None,
-    **decode_options: Any,
-) -> Predictor:
-    """A run's model, ready to predict.
+def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
+    """A run's model, ready to predict with the search of its configuration.
 
     Args:
-        run_dir: the run's folder.
+        run: the run.
         dtype: of weights and computation, float32 or bfloat16.
-        task_options: options of the run's task that replace the run's own; None keeps them.
-        **decode_options: fields of `DecodeConfig`, likewise.
 
     Raises:
-        InputError: when the folder is not a run's folder, or an option is out of range.
+        InputError: when a file of the run is missing or broken, or the task does not exist.
+
+    Example:
+        >>> predict = load_predictor(Run.load("runs/demo", beam_size=2))
+        >>> [prediction.text for prediction in predict([""])]
+        ['']
     """
-    task = for_run(RunFolder(run_dir).load_config(task_options))
-    model, codec, decode = load_model(run_dir, task.build_model, **decode_options)
-    return task.predictor(model, codec, decode).with_dtype(dtype)
+    task = for_run(run.config)
+    model = run.model(task.build_model)
+    return task.predictor(model, run.codec, run.config.decode).with_dtype(dtype)

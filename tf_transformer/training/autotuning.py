@@ -30,11 +30,11 @@ from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.shard_sampler import BatchIndices
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.programs import run_program
 from tf_transformer.machine.threads import available_cores
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.setup import make_updater
@@ -49,7 +49,7 @@ SETTINGS = ("XLA", "TF", "ONEDNN", "MALLOC", "GLIBC", "LD_PRELOAD", "OMP")  # of
 Shape = dict[str, tuple[int, int]]  # by name, rows and length of the ids in a batch
 
 
-def choose_execution(config: Config, batches: BatchSampler, run: RunFolder) -> Execution:
+def choose_execution(run: Run, batches: BatchSampler) -> Execution:
     """The execution of a training in one process; saved with the run.
 
     A run that goes on keeps its execution. A short or deterministic training takes the first that
@@ -57,18 +57,17 @@ def choose_execution(config: Config, batches: BatchSampler, run: RunFolder) -> E
     options on this machine.
 
     Args:
-        config: of the training.
+        run: whose folder has its configuration and codec.
         batches: of the training.
-        run: its folder, with its configuration and tokenizer.
     """
-    executions = possible_executions(config.train)
+    executions = possible_executions(run.config.train)
     chosen = executions[0]
-    if run.has_checkpoint:
-        stored = run.load_execution()
+    if run.folder.has_checkpoint:
+        stored = run.folder.load_execution()
         chosen = next((each for each in executions if each._asdict() == stored), chosen)
-    elif len(executions) > 1 and _is_long(config, batches, run):
-        chosen = _fastest(executions, config, batches, run)
-    run.save_execution(chosen._asdict())
+    elif len(executions) > 1 and _is_long(run, batches):
+        chosen = _fastest(executions, run, batches)
+    run.folder.save_execution(chosen._asdict())
     return chosen
 
 
@@ -77,30 +76,29 @@ def _updates(config: Config, batches: BatchSampler) -> int:
     return train.steps or train.epochs * max(1, len(batches) // train.accumulate)
 
 
-def _is_long(config: Config, batches: BatchSampler, run: RunFolder) -> bool:
+def _is_long(run: Run, batches: BatchSampler) -> bool:
     """Whether the measurements take a small part of the training's time."""
+    config = run.config
     if config.train.deterministic:  # two measurements could differ
         return False
     model = config.model
     layers = model.encoder.num_layers + model.decoder.num_layers
-    vocabulary_size = max(run.load_codec().sizes)
+    vocabulary_size = max(run.codec.sizes)
     weights = (vocabulary_size + layers * (4 * model.d_model + 2 * model.d_ff)) * model.d_model
     tokens = config.data.batch_tokens * config.train.accumulate * _updates(config, batches)
     return 6 * weights * tokens > LONG_TRAINING
 
 
-def _fastest(
-    executions: Sequence[Execution], config: Config, batches: BatchSampler, run: RunFolder
-) -> Execution:
+def _fastest(executions: Sequence[Execution], run: Run, batches: BatchSampler) -> Execution:
     """The execution with which the whole training takes the least time.
 
     The first kernels are timed in every form, the others in the form that is the fastest with them.
     """
     shapes = [_shape(batch) for batch in itertools.islice(batches.epoch(0), BATCHES_COUNTED)]
     shape = sorted(shapes, key=lambda each: math.prod(max(each.values())))[len(shapes) // 2]
-    updates = _updates(config, batches)
+    updates = _updates(run.config, batches)
     compilations = min(updates, len({tuple(each.items()) for each in shapes}))
-    file = _cache_file(config, shape)
+    file = _cache_file(run.config, shape)
     costs = _stored_costs(file)
     totals: dict[Execution, float] = {}
 
@@ -108,7 +106,7 @@ def _fastest(
         name = str(execution)
         if name not in costs:
             tqdm.write(f"measuring updates, {name} ...", file=sys.stderr)
-            costs[name] = _cost(execution, run, shape, config.train.threads)
+            costs[name] = _cost(execution, run, shape)
         if not costs[name]:
             return math.inf
         first, others = costs[name]
@@ -121,9 +119,9 @@ def _fastest(
     if file:
         with contextlib.suppress(OSError):  # a folder that cannot be written
             write_whole(file, json.dumps({name: cost for name, cost in costs.items() if cost}))
-    found = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
+    listed = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
     tqdm.write(
-        f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {found}. "
+        f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {listed}. "
         f"Chosen for {updates:,} updates: {chosen}; see --train.jit_compile, --train.micro_batches."
     )
     return chosen
@@ -164,11 +162,9 @@ def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
     return pathlib.Path(folder, "tf_transformer", f"updates-{key}.json")
 
 
-def _cost(
-    execution: Execution, run: RunFolder, shape: Shape, threads: int
-) -> tuple[float, float] | None:
+def _cost(execution: Execution, run: Run, shape: Shape) -> tuple[float, float] | None:
     """Seconds of the first update and of each one after it; None where it does not work here."""
-    work = {"run_dir": str(run.path), "shape": shape, "threads": threads, **execution._asdict()}
+    work = {"run_dir": str(run.folder.path), "shape": shape, **execution._asdict()}
     try:
         first, others = run_program(__name__, work, LONGEST_TRIAL)
     except RuntimeError:
@@ -176,14 +172,11 @@ def _cost(
     return first, others
 
 
-def time_updates(
-    run_dir: str, shape: Shape, threads: int, **execution_options: Any
-) -> tuple[float, float]:
+def time_updates(run_dir: str, shape: Shape, **execution_options: Any) -> tuple[float, float]:
     """Seconds of the first update of a new model, and the median of some more."""
-    execution = Execution(**execution_options)
-    execution.use_threads(threads)
-    run = RunFolder(run_dir)
-    config, codec = run.load_config(), run.load_codec()
+    run, execution = Run.load(run_dir), Execution(**execution_options)
+    config, codec = run.config, run.codec
+    execution.use_threads(config.train.threads)
     updater = make_updater(config, tasks.for_run(config), codec, execution)
     draw = np.random.default_rng(1)
     batch = {

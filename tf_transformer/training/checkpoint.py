@@ -1,6 +1,5 @@
 """Checkpoints of a run: written whole, and resumed from."""
 
-import os
 import pathlib
 import shutil
 from collections.abc import Sequence
@@ -36,7 +35,7 @@ class Checkpoints:
     interval again from the previous checkpoint, to the same weights.
 
     Args:
-        run_dir: the run's folder.
+        folder: the run's folder.
         updater: the training.
         early_stopping: its best score.
         keep: number of validation intervals whose weights are kept.
@@ -44,14 +43,14 @@ class Checkpoints:
 
     def __init__(
         self,
-        run_dir: str | os.PathLike,
+        folder: RunFolder,
         updater: Updater,
         early_stopping: EarlyStopping,
         keep: int,
     ):
         self._updater = updater
-        run, model, optimizer = RunFolder(run_dir), updater.model, updater.optimizer
-        random_state = [*_without(model.weights, model.variables), *updater.objective.variables]
+        model, optimizer = updater.model, updater.optimizer
+        random_state = [*_without(model.weights, model.variables), *updater.loss.variables]
         weights = tf.train.Checkpoint(weights=tensors(model.weights))
         self._parts = {
             "weights": tensors(model.weights),
@@ -68,12 +67,12 @@ class Checkpoints:
                 "metric": early_stopping.metric_name,
             },
         }
-        self._starting = run.starting
-        for folder in (run.checkpoints, run.best, run.resume):
-            checkpoints_in(folder)  # a manager would take a broken list for none
-        self._intervals = _manager(weights, run.checkpoints, keep)
-        self._best = _manager(weights, run.best, 1)
-        self._resume = _manager(tf.train.Checkpoint(**self._parts), run.resume, 1)
+        self._starting = folder.starting
+        for place in (folder.checkpoints, folder.best, folder.resume):
+            checkpoints_in(place)  # a manager would take a broken list for none
+        self._intervals = _manager(weights, folder.checkpoints, keep)
+        self._best = _manager(weights, folder.best, 1)
+        self._resume = _manager(tf.train.Checkpoint(**self._parts), folder.resume, 1)
 
     def resume(self) -> None:
         """Restores the latest checkpoint, if there is one; also one of an earlier version.

@@ -2,14 +2,14 @@
 
 import json
 import math
-import os
 from collections.abc import Mapping
 
 import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import literal, write_whole
+from tf_transformer.files.reading import literal
+from tf_transformer.files.writing import write_whole
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.training.samples import Samples
 
@@ -18,17 +18,16 @@ class MetricsLog:
     """Writes the metrics of each validation interval.
 
     Args:
-        run_dir: the run's folder.
+        folder: the run's folder.
         done: updates made before this start; later lines of an interrupted start are dropped.
     """
 
-    def __init__(self, run_dir: str | os.PathLike, done: int):
-        run = RunFolder(run_dir)
-        self._path = run.metrics
-        run.logs.mkdir(parents=True, exist_ok=True)
-        self._writer = tf.summary.create_file_writer(literal(run.logs))
+    def __init__(self, folder: RunFolder, done: int):
+        self._path = folder.metrics
+        folder.logs.mkdir(parents=True, exist_ok=True)
+        self._writer = tf.summary.create_file_writer(literal(folder.logs))
         if self._path.exists():
-            kept = run.load_metrics(done)
+            kept = folder.load_metrics(done)
             write_whole(self._path, "".join(map(_line, kept)))
 
     def write(self, step: int, metrics: Mapping[str, float], samples: Samples = Samples()) -> None:

@@ -2,8 +2,6 @@
 
 import functools
 import hashlib
-import os
-import pathlib
 import sys
 from dataclasses import dataclass
 
@@ -19,6 +17,7 @@ from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.training.strategy import broadcast, is_chief
@@ -57,36 +56,29 @@ class TrainingData:
     scored: TestSet
 
 
-def prepare(
-    config: Config,
-    task: Task,
-    run_dir: str | os.PathLike,
-    strategy: tf.distribute.Strategy | None = None,
-) -> TrainingData:
+def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None) -> TrainingData:
     """Prepares the run's folder and data, without TensorFlow where a process trains alone.
 
     Args:
-        config: of the training.
+        run: to train; its folder may be new.
         task: of the training.
-        run_dir: the run's folder.
         strategy: of several processes, which wait for the files that the chief writes.
 
     Raises:
         InputError: for data that cannot be used, a folder that belongs to another configuration
             or that cannot be written.
     """
-    run = RunFolder(run_dir)
     if strategy and not is_chief(strategy):
         broadcast(strategy, [0.0])
-        return _batches(config, task, run, task.load_splits(config))
-    require_trainable(run, config)
-    _require_options_of(task, config)
-    splits = task.load_splits(config)
-    if run.has_checkpoint:
-        _require_same_text(run, splits)
+        return _batches(run, task, task.load_splits(run.config))
+    require_trainable(run)
+    _require_options_of(task, run.config)
+    splits = task.load_splits(run.config)
+    if run.folder.has_checkpoint:
+        _require_same_text(run.folder, splits)
     else:
-        _start(run, config, task, splits)
-    data = _batches(config, task, run, splits)
+        _start(run, task, splits)
+    data = _batches(run, task, splits)
     if strategy:
         broadcast(strategy, [0.0])
     return data
@@ -107,52 +99,51 @@ def _require_options_of(task: Task, config: Config) -> None:
         )
 
 
-def require_trainable(run: RunFolder, config: Config) -> None:
-    """Raises an `InputError` for a folder in which this configuration cannot be trained.
+def require_trainable(run: Run) -> None:
+    """Raises an `InputError` for a folder in which the run's configuration cannot be trained.
 
     A training resumes with the same configuration, except for `MAY_CHANGE`, the options of the
     search, and paths of texts whose identity is known. Another folder may hold no file of a run,
     unless a training without a checkpoint made it.
     """
-    start = config.train.init_from
-    if start and run.path.resolve() == pathlib.Path(start).resolve() and not run.has_checkpoint:
+    folder = run.folder
+    if folder.has_checkpoint:
+        return _require_same_options(folder, run.config)
+    origin = run.origin  # read before the text
+    if origin and folder.path.resolve() == origin.folder.path.resolve():
         raise InputError(
-            f"train.init_from and --run_dir are both {run.path}, and a training would write over "
-            "the weights that it starts with. Give another --run_dir."
+            f"train.init_from and --run_dir are both {folder.path}, and a training would write "
+            "over the weights that it starts with. Give another --run_dir."
         )
-    if run.has_checkpoint:
-        _require_same_options(run, config)
-    elif not run.start_mark and (files := run.files()):
-        names = ", ".join(sorted({path.relative_to(run.path).parts[0] for path in files}))
+    if not folder.start_mark and (files := folder.files()):
+        names = ", ".join(sorted({path.relative_to(folder.path).parts[0] for path in files}))
         raise InputError(
-            f"--run_dir {run.path} holds files that a training would write over ({names}), and no "
-            "checkpoint to resume from. Give another --run_dir; to start with the weights of the "
-            f"model in this folder, add --train.init_from {run.path}."
+            f"--run_dir {folder.path} holds files that a training would write over ({names}), and "
+            "no checkpoint to resume from. Give another --run_dir; to start with the weights of "
+            f"the model in this folder, add --train.init_from {folder.path}."
         )
-    elif start:
-        _codec_of(start)  # before the text is read
 
 
-def _require_same_options(run: RunFolder, config: Config) -> None:
+def _require_same_options(folder: RunFolder, config: Config) -> None:
     may_change = MAY_CHANGE | {f"task.{name}" for name in config.task.of_search}
-    may_change |= NAMES if run.text.is_file() else set()
-    if config.data.tfds and not run.text.is_file():  # languages of a corpus were not stored then
-        _require_same_direction(run, config.data)
+    may_change |= NAMES if folder.text.is_file() else set()
+    if config.data.tfds and not folder.text.is_file():  # languages of a corpus were not stored then
+        _require_same_direction(folder, config.data)
         may_change |= LANGUAGES
     changed = {
         name: values
-        for name, values in run.load_config().differences(config).items()
+        for name, values in folder.load_config().differences(config).items()
         if name not in may_change and not name.startswith("decode.")
     }
     if changed:
         listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
         raise InputError(
-            f"{run.path} holds a run of another configuration: {listed}. Give --run_dir alone "
+            f"{folder.path} holds a run of another configuration: {listed}. Give --run_dir alone "
             "to resume it, or another --run_dir."
         )
 
 
-def _require_same_direction(run: RunFolder, data: DataConfig) -> None:
+def _require_same_direction(folder: RunFolder, data: DataConfig) -> None:
     """Raises an `InputError` where an earlier version translated in the other direction.
 
     It took the languages of a corpus in the order of the alphabet.
@@ -161,7 +152,7 @@ def _require_same_direction(run: RunFolder, data: DataConfig) -> None:
     if languages != sorted(languages, reverse=data.tfds_reverse):
         source, target = languages
         raise InputError(
-            f"{run.path} was trained from {target} to {source}, because an earlier version took "
+            f"{folder.path} was trained from {target} to {source}, because an earlier version took "
             f"the languages of {data.tfds} in the order of the alphabet. This version would train "
             f"from {source} to {target}. Give another --run_dir."
         )
@@ -176,64 +167,55 @@ def _identities(splits: Splits) -> dict[str, str]:
     }
 
 
-def _require_same_text(run: RunFolder, splits: Splits) -> None:
+def _require_same_text(folder: RunFolder, splits: Splits) -> None:
     """Raises an `InputError` when the run began with another text.
 
     A run of an earlier version does not know its text; it gets the identities of the present one.
     """
     identities = _identities(splits)
-    stored = run.load_text()
+    stored = folder.load_text()
     if stored is None:
-        run.save_text(identities)
+        folder.save_text(identities)
     elif changed := " and ".join(
         name for name in identities if stored.get(name) != identities[name]
     ):
         raise InputError(
-            f"the {changed} text of {run.path} has changed since the run began, so its scores "
+            f"the {changed} text of {folder.path} has changed since the run began, so its scores "
             "would not be comparable. Restore the text; or train the new text in another "
-            f"--run_dir, with --train.init_from {run.path} to start with these weights."
+            f"--run_dir, with --train.init_from {folder.path} to start with these weights."
         )
 
 
-def _start(run: RunFolder, config: Config, task: Task, splits: Splits) -> None:
+def _start(run: Run, task: Task, splits: Splits) -> None:
     """Writes the files of a new run, after everything has been read that can be wrong."""
-    codec = _new_codec(task, splits.train, config)
+    codec, folder = _new_codec(run, task, splits.train), run.folder
     identities = _identities(splits)
-    run.mark_start()
-    run.save_config(config)
-    run.save_text(identities)
-    codec.save(run.path)
-    run.save_samples(task.test_set(splits.valid).inputs[:SAMPLES])
+    folder.mark_start()
+    folder.save_config(run.config)
+    folder.save_text(identities)
+    codec.save(folder.path)
+    folder.save_samples(task.test_set(splits.valid).inputs[:SAMPLES])
 
 
-def _batches(config: Config, task: Task, run: RunFolder, splits: Splits) -> TrainingData:
-    codec = run.load_codec()
+def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
+    config, codec = run.config, run.codec
     inputs, references = task.test_set(splits.valid)
     count = config.train.valid_score_examples
     sampler = functools.partial(_sampler, encoder=_encoder(config, task, codec))
     augment = _bpe_dropout(config, task, codec)
     return TrainingData(
         codec,
-        train=sampler(config, run, "training", splits.train, augment=augment),
-        valid=sampler(config, run, "validation", splits.valid.stream()),
+        train=sampler(config, run.folder, "training", splits.train, augment=augment),
+        valid=sampler(config, run.folder, "validation", splits.valid.stream()),
         scored=TestSet(inputs[:count], references[:count]),
     )
 
 
-def _new_codec(task: Task, stream: ExampleStream, config: Config) -> Codec:
-    """The codec of a new run: learned, or that of the run that this one starts with."""
-    if not config.train.init_from:
-        return task.train_codec(stream, config)
-    return task.reuse_codec(_codec_of(config.train.init_from), stream, config)
-
-
-def _codec_of(init_from: str) -> Codec:
-    source = RunFolder(init_from)
-    try:
-        source.load_config()
-        return source.load_codec()
-    except InputError as error:
-        raise InputError(f"train.init_from must be a run's folder: {error}") from error
+def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
+    """The codec of a new run: learned, or the codec of the run that this one starts with."""
+    if not run.origin:
+        return task.train_codec(stream, run.config)
+    return task.reuse_codec(run.origin.codec, stream, run.config)
 
 
 def _encoder(config: Config, task: Task, codec: Codec) -> Encoder:
@@ -255,7 +237,7 @@ def _bpe_dropout(config: Config, task: Task, codec: Codec) -> BpeDropout | None:
 
 def _sampler(
     config: Config,
-    run: RunFolder,
+    folder: RunFolder,
     name: str,
     stream: ExampleStream,
     encoder: Encoder,
@@ -267,7 +249,7 @@ def _sampler(
         encoder,
         data.max_length,
         data.shard_pairs,
-        folder=data.cache_dir or run.tokens,
+        folder=data.cache_dir or folder.tokens,
         keep=bool(data.cache_dir),
         report=lambda counts: tqdm.write(f"{name}: {counts}"),
         warn=lambda text: tqdm.write(f"warning: {name}: {text}", file=sys.stderr),

@@ -8,8 +8,8 @@ import tensorflow as tf
 from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
-from tf_transformer.losses.consistency import make_objective
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.losses.consistency import make_loss
+from tf_transformer.run.run import Run
 from tf_transformer.run.weights import load_weights
 from tf_transformer.tasks.task import Task
 from tf_transformer.text.codec import Codec
@@ -40,7 +40,7 @@ def make_updater(config: Config, task: Task, codec: Codec, execution: Execution)
         average_decay=train.average_decay,
         scale_loss=precision == "mixed_float16",
     )
-    return Updater(task, model, optimizer, make_objective(train), *execution)
+    return Updater(task, model, optimizer, make_loss(train), *execution)
 
 
 def _precision(name: str) -> str:
@@ -52,17 +52,21 @@ def _precision(name: str) -> str:
     return "mixed_bfloat16" if has_bfloat16 else "float32"
 
 
-def initialize(model: keras.Model, config: Config) -> None:
-    """Gives a model weights of the run `train.init_from`.
+def initialize(model: keras.Model, config: Config, origin: Run) -> None:
+    """Gives a model weights of another run.
 
     A model of the same task and sizes gets all of them. Another one gets those of the layers that
     have the same name and sizes in both models, the encoder at least.
 
+    Args:
+        model: the new model.
+        config: of the new training.
+        origin: the other run, `Run.origin` of the new one.
+
     Raises:
         InputError: when that run has another vocabulary or other sizes of the model.
     """
-    folder = config.train.init_from
-    source = RunFolder(folder).load_config()
+    source, folder = origin.config, origin.folder.path
     must_agree = {
         name: values
         for name, values in source.differences(config).items()
@@ -77,12 +81,11 @@ def initialize(model: keras.Model, config: Config) -> None:
             f"train.init_from={folder} cannot start this run: {listed}. A run "
             "that starts with another's weights has its vocabulary and its sizes."
         )
-    codec = RunFolder(folder).load_codec()
-    other = tasks.for_run(source).build_model(source, codec, "float32")
+    other = tasks.for_run(source).build_model(source, origin.codec, "float32")
     if source.task.name == config.task.name and _shapes(other) == _shapes(model):
-        load_weights(folder, model, source.decode.average)
+        load_weights(origin.folder, model, source.decode.average)
         return
-    load_weights(folder, other, source.decode.average)
+    load_weights(origin.folder, other, source.decode.average)
     theirs, ours = ({layer.name: layer for layer in each.layers} for each in (other, model))
     fitting = {n for n in theirs.keys() & ours.keys() if _shapes(theirs[n]) == _shapes(ours[n])}
     if "encoder" not in fitting:

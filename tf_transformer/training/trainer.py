@@ -1,6 +1,5 @@
 """A whole training run: from a configuration to checkpoints in a folder."""
 
-import os
 import reprlib
 import signal
 import sys
@@ -19,6 +18,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.run import Run
 from tf_transformer.tasks.metrics import Metric, gain
 from tf_transformer.tasks.task import Task
 from tf_transformer.training import strategy as workers
@@ -36,9 +36,9 @@ from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.ownership import owned
 from tf_transformer.training.preparation import TrainingData, prepare
 from tf_transformer.training.progress import TrainingProgress
+from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.samples import Samples
 from tf_transformer.training.setup import initialize, make_updater
-from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.update import Updater
 from tf_transformer.training.validation import Validation
 
@@ -69,22 +69,18 @@ class Result:
 
 
 @own_settings()
-def train(
-    config: Config,
-    run_dir: str | os.PathLike,
-    on_best: Callable[[int], None] = lambda update: None,
-) -> Result:
-    """Trains, or goes on training, the run in a folder.
+def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Result:
+    """Trains a run, or resumes its training.
 
-    `RunFolder` lists the files that the folder gets. Given a folder with checkpoints of the same
-    configuration, training goes on from the latest. On SIGINT, SIGTERM or SIGHUP it saves one and
-    stops. A start that fails before its first checkpoint leaves no files behind.
+    `RunFolder` lists the files that its folder gets; the folder is made when it is missing. Given a
+    folder with checkpoints of the same configuration, training resumes from the latest. On SIGINT,
+    SIGTERM or SIGHUP it saves one and stops. A start that fails before its first checkpoint leaves
+    no files behind.
 
     Args:
-        config: everything about the run.
-        run_dir: the folder; made when missing.
+        run: `Run.at` makes it from a folder and a configuration.
         on_best: called with the number of updates when the score has improved and its weights
-            are saved; and when training goes on, because the earlier start may have died before
+            are saved; and when training resumes, because the earlier start may have died before
             the call.
 
     Raises:
@@ -94,40 +90,40 @@ def train(
         InterruptionError: when a signal stopped the training.
     """
     require_threads()
-    task = tasks.for_run(config)
-    requested = requested_metrics(config.train, task)
-    config = _completed(config, task, RunFolder(run_dir))
-    task = task.with_options(config.task).with_metrics(*requested)
-    if config.train.deterministic:
+    task = tasks.for_run(run.config)
+    requested = requested_metrics(run.config.train, task)
+    run = _completed(run, task)
+    options = run.config.train
+    task = task.with_options(run.config.task).with_metrics(*requested)
+    if options.deterministic:
         tf.config.experimental.enable_op_determinism()
-    strategy = _meet(config.train) if workers.is_multi_worker(config.train.strategy) else None
+    strategy = _meet(options) if workers.is_multi_worker(options.strategy) else None
     if strategy and not workers.is_chief(strategy):
-        return _train(config, task, run_dir, on_best, strategy)
-    with owned(run_dir):
-        return _train(config, task, run_dir, on_best, strategy)
+        return _train(run, task, on_best, strategy)
+    with owned(run.folder):
+        return _train(run, task, on_best, strategy)
 
 
 def _train(
-    config: Config,
+    run: Run,
     task: Task,
-    run_dir: str | os.PathLike,
     on_best: Callable[[int], None],
     together: tf.distribute.Strategy | None,
 ) -> Result:
     """Trains in a folder that this process may write in; `together` with other processes."""
-    run = RunFolder(run_dir)
-    data = prepare(config, task, run_dir, together)
-    strategy, execution = _devices(config, data, run, together)
+    config, folder = run.config, run.folder
+    data = prepare(run, task, together)
+    strategy, execution = _devices(run, data, together)
     keras.utils.set_random_seed(config.train.seed)
     with strategy.scope():
         updater = make_updater(config, task, data.codec, execution)
-    goes_on = run.has_checkpoint
-    if config.train.init_from and not goes_on:
-        initialize(updater.model, config)
+    resumes = folder.has_checkpoint
+    if not resumes and run.origin:
+        initialize(updater.model, config, run.origin)
     early_stopping = EarlyStopping(
-        choose_metric(config.train, task, data.scored.references, goes_on)
+        choose_metric(config.train, task, data.scored.references, resumes)
     )
-    checkpoints = Checkpoints(run_dir, updater, early_stopping, config.train.keep_checkpoints)
+    checkpoints = Checkpoints(folder, updater, early_stopping, config.train.keep_checkpoints)
     checkpoints.resume()
     metric = task.metric(early_stopping.metric)
     validation = Validation(task, updater, data, config.decode.greedy, strategy, metric)
@@ -139,33 +135,40 @@ def _train(
         *(metric, early_stopping, checkpoints, on_best),
     )
     if workers.is_chief(strategy):
-        run.save_config(config)  # `MAY_CHANGE` is the new one, now that the run can be resumed
+        folder.save_config(config)  # `MAY_CHANGE` is the new one, now that the run can be resumed
     with StopRequest() as stop:
         try:
-            return trainer.run(run_dir, stop)
+            return trainer.run(folder, stop)
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as e:
             if workers.num_workers(strategy) == 1:
                 raise
             raise InputError(
                 f"another worker stopped: {str(e).splitlines()[0]} Give all workers the same "
-                "command again; they go on from the last checkpoint, of update "
+                "command again; they resume from the last checkpoint, of update "
                 f"{checkpoints.latest:,}."
             ) from e
 
 
-def _completed(given: Config, task: Task, run: RunFolder) -> Config:
-    """The configuration that the task and the run complete; says which options they change.
+def _completed(run: Run, task: Task) -> Run:
+    """The run with the configuration that the task and its vocabulary complete.
 
     A vocabulary keeps its normalisation, whose default was another one in earlier versions.
+    Options that change are printed.
     """
-    config = task.complete(given)
-    origin = run if run.has_checkpoint else RunFolder(config.train.init_from or os.devnull)
-    if origin.config.is_file() and config.data.normalization == DataConfig.normalization:
-        rules = origin.load_config().data.normalization
+    config = task.complete(run.config)
+    if config.data.normalization == DataConfig.normalization and (stored := _stored_config(run)):
+        rules = stored.data.normalization
         config = replace(config, data=replace(config.data, normalization=rules))
-    for name, (before, after) in given.differences(config).items():
-        tqdm.write(f"{given.task.name} sets {name} to {reprlib.repr(after)}, not {before!r}")
-    return config
+    for name, (before, after) in run.config.differences(config).items():
+        tqdm.write(f"{config.task.name} sets {name} to {reprlib.repr(after)}, not {before!r}")
+    return replace(run, config=config)
+
+
+def _stored_config(run: Run) -> Config | None:
+    """The configuration of the run that the vocabulary comes from; None for a new vocabulary."""
+    if run.folder.has_checkpoint:
+        return run.folder.load_config()
+    return run.origin.config if run.origin else None
 
 
 def _meet(train: TrainConfig) -> tf.distribute.Strategy:
@@ -175,13 +178,13 @@ def _meet(train: TrainConfig) -> tf.distribute.Strategy:
 
 
 def _devices(
-    config: Config, data: TrainingData, run: RunFolder, together: tf.distribute.Strategy | None
+    run: Run, data: TrainingData, together: tf.distribute.Strategy | None
 ) -> tuple[tf.distribute.Strategy, Execution]:
     """The devices and the execution; threads are set before TensorFlow computes."""
-    train = config.train
+    train = run.config.train
     if together:
         return together, possible_executions(train)[0]
-    execution = choose_execution(config, data.train, run)
+    execution = choose_execution(run, data.train)
     execution.use_threads(train.threads)
     return workers.make_strategy(train.strategy), execution
 
@@ -201,7 +204,7 @@ class _Trainer:
     checkpoints: Checkpoints
     on_best: Callable[[int], None]
 
-    def run(self, run_dir: str | os.PathLike, stop: StopRequest) -> Result:
+    def run(self, folder: RunFolder, stop: StopRequest) -> Result:
         """Trains interval by interval, until all updates are made or scores stop improving."""
         start, done = time.perf_counter(), self.updater.position
         # Differs from the paper: a checkpoint after a number of updates, not every ten minutes.
@@ -218,7 +221,7 @@ class _Trainer:
                     f"train.epochs ask for {steps:,}",
                     file=sys.stderr,
                 )
-            log = MetricsLog(run_dir, done)
+            log = MetricsLog(folder, done)
             self._report_best()
         progress = TrainingProgress(steps, done, shown=self._is_chief)
         with self._batches(done) as batches, progress as bar:
@@ -260,7 +263,7 @@ class _Trainer:
         """Every replica's shards of the batches from an update on."""
         sampler, size = self.data.train, self.config.train.accumulate
         start = position * size
-        return shard_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)
+        return replica_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)
 
     def _train(
         self, batches: Iterator, until: int, bar: TrainingProgress, stop: StopRequest
