@@ -344,7 +344,8 @@ def test_given_translations_are_scored(run, tmp_path):
     found = [
         tuple(map(float, line.split("\t"))) for line in (tmp_path / "out").read_text().splitlines()
     ]
-    expected = Translator.from_run(run).score(["one", "two"], ["eins", "zwei drei"])
+    pairs = Translator.from_run(run).score(["one", "two"], ["eins", "zwei drei"])
+    expected = [(pair.score, pair.log_probability) for pair in pairs]
     np.testing.assert_allclose(found, expected, atol=2e-6)
     assert len((tmp_path / "links").read_text().splitlines()) == 2
 
