@@ -9,6 +9,7 @@ import reference
 from keras import ops
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.decoding import StepOptions
 from tf_transformer.errors import InputError
 from tf_transformer.models.language_model import LanguageModel
 
@@ -77,7 +78,7 @@ def test_there_is_no_cross_attention_and_no_encoder():
     model = make_model()
     assert not any("cross" in weight.path or "encoder" in weight.path for weight in model.weights)
     with pytest.raises(InputError, match=r"coverage_penalty needs a model that attends to a sou"):
-        model.step_function(ops.ones((1, 2), "int32"), 1, 3, track_coverage=True)
+        model.step_function(ops.ones((1, 2), "int32"), StepOptions(1, 3, coverage_penalty=0.2))
 
 
 def test_an_impossible_vocabulary_is_an_error():

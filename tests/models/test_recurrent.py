@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.decoding import StepOptions
 from tf_transformer.models.recurrent import RecurrentModel
 
 SOURCE = np.array([[5, 15, 7, 2], [8, 2, 0, 0]])  # of another vocabulary
@@ -116,7 +117,7 @@ def test_every_step_of_a_search_equals_decoding_the_whole(model):
     expected = np.stack(
         [ops.convert_to_numpy(model((SOURCE, t))) for t in targets.swapaxes(0, 1)], 1
     )
-    step = model.step_function(SOURCE, 2, max_length=5, track_coverage=True)
+    step = model.step_function(SOURCE, StepOptions(2, max_length=5, coverage_penalty=0.2))
     state = step.start
     for index in range(targets.shape[2]):
         logits, state = step(targets[:, :, index], state, index)
