@@ -18,7 +18,8 @@ from sacrebleu.metrics import BLEU
 
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import decode, read_lines, read_texts, write_whole
+from tf_transformer.files.reading import decode, read_lines, read_texts
+from tf_transformer.files.writing import write_whole
 
 
 def main(n_best: str, reference: str, to: str, tokenize: str = "13a") -> None:

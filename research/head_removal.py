@@ -57,7 +57,7 @@ def without(model: Transformer, heads: Iterable[Head]) -> Iterator[None]:
     before = {place: ops.convert_to_numpy(kernel) for place, kernel in kernels.items()}
     after = {place: value.copy() for place, value in before.items()}
     for kind, layer, number in heads:
-        size = layers[kind, layer].value_dim
+        size = layers[kind, layer].config.value_dim
         after[kind, layer][number * size : (number + 1) * size] = 0
     try:
         for place, value in after.items():

@@ -19,7 +19,8 @@ import sacremoses
 
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import read_texts, write_whole
+from tf_transformer.files.reading import read_texts
+from tf_transformer.files.writing import write_whole
 
 
 def main(

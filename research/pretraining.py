@@ -32,8 +32,8 @@ from tf_transformer.run.run import Run
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.training import trainer
 from tf_transformer.training.execution import Execution
+from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.setup import initialize, make_updater
-from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.strategy import make_strategy
 
 WORDS = 8  # of an excerpt
@@ -210,7 +210,7 @@ class FineTuning:
             for epoch in itertools.count():
                 yield from (batch.padded() for batch in sampler.epoch((seed, epoch)))
 
-        with shard_batches(self.strategy, tuple(rows), batches) as elements:
+        with replica_batches(self.strategy, tuple(rows), batches) as elements:
             for _ in range(100 + count // 4):
                 self.updater.update(elements)
         found = CLASSIFICATION.evaluate(self.predictor, self.test).scores

@@ -195,7 +195,7 @@ READS_NO_TEXT = {
         "machine/heap.py",
         "files/locks.py",
     ),
-    *("files/outputs.py", "files/start_record.py"),
+    *("files/outputs.py", "files/start_record.py", "files/writing.py"),
 }
 READER = {"files/text_lines.py", "files/reading.py"}
 # Names that stand elsewhere: a file that is given to the reader, or another method `open`.

@@ -83,7 +83,8 @@ def check(signatures, translator, lines: list[bytes]) -> None:
     scored = signatures["score"](source=lines, target=rotated)
     pairs = translator.score(texts, texts[1:] + texts[:1])
     numbers = np.stack([scored["score"], scored["log_probability"]], axis=1)
-    np.testing.assert_allclose(numbers, pairs, rtol=1e-4, atol=1e-3)
+    expected = [(pair.score, pair.log_probability) for pair in pairs]
+    np.testing.assert_allclose(numbers, expected, rtol=1e-4, atol=1e-3)
     assert (numbers <= 0).all()
     assert scored["truncated"].tolist() == np.logical_or(cut, cut[1:] + cut[:1]).tolist()
 

@@ -14,7 +14,7 @@ from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.tokenizer import Tokenizer
-from tf_transformer.training.shards import shard_batches
+from tf_transformer.training.replica_batches import replica_batches
 
 
 def store_of(
@@ -38,7 +38,7 @@ def target_tokens_of_an_epoch(sampler: BatchSampler, epoch: int) -> int:
     tokens = 0
     strategy = tf.distribute.get_strategy()
     from_here = functools.partial(sampler.batches, start=epoch * len(sampler))
-    with shard_batches(strategy, sampler.names, from_here) as batches:
+    with replica_batches(strategy, sampler.names, from_here) as batches:
         for (batch,) in itertools.islice(batches, len(sampler)):
             tokens += int(np.count_nonzero(batch["target"]))
     return tokens

@@ -59,13 +59,13 @@ def task(setting: Setting, cell: Cell) -> Task:
 def _update(model, optimizer, state: State, source, target) -> tuple[State, Any]:
     """The state after an update, and the loss."""
     weights, others, moments = state
-    objective = CrossEntropy(LABEL_SMOOTHING)
+    smoothed = CrossEntropy(LABEL_SMOOTHING)
 
     def loss_of(weights):
         values = [*zip(model.trainable_variables, weights, strict=True)]
         values += zip(model.non_trainable_variables, others, strict=True)
         with kernels.use(kernels.for_xla()), keras.StatelessScope(values) as scope:
-            losses = objective.losses(model, (source, shift_right(target)), target, training=True)
+            losses = smoothed.losses(model, (source, shift_right(target)), target, training=True)
         new = [scope.get_current_value(each) for each in model.non_trainable_variables]
         return losses.loss / losses.tokens, new
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.harness.environment import circumstances
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDERS = (ROOT / "results", ROOT / "research" / "results")  # a name stands in one of them

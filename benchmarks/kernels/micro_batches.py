@@ -63,8 +63,8 @@ def _updater(micro_batches: int, threads: int) -> Callable[[], None]:
     shape, cell = SHAPES["tiny"], CELLS["tiny"]
     model = Transformer(shape.vocabulary_size, ModelConfig.preset("tiny"))
     model.build()
-    optimizer, objective = make_optimizer(model, 1e-4), CrossEntropy(0.1)
-    updater = Updater(TRANSLATION, model, optimizer, objective, micro_batches=micro_batches)
+    optimizer, loss = make_optimizer(model, 1e-4), CrossEntropy(0.1)
+    updater = Updater(TRANSLATION, model, optimizer, loss, micro_batches=micro_batches)
     made = [({"source": b.source, "target": b.labels},) for b in batches(shape, cell)]
     data = repeated(made)
 

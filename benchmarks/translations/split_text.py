@@ -17,7 +17,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.readers.text import stream_files
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 
 Pair = tuple[str, ...]
 

@@ -142,7 +142,7 @@ def test_evaluate_scores_given_outputs_without_a_run(tmp_path, capsys):
         ({}, "give --run_dir, or --hypotheses and --reference"),
         ({"source": "a", "reference": "b"}, "give --run_dir, or --hypotheses and --reference"),
         ({"hypotheses": "a"}, "--hypotheses needs --reference"),
-        ({"hypotheses": "a", "reference": "b", "source": "c"}, "--source and --output have no"),
+        ({"hypotheses": "a", "reference": "b", "output": "c"}, "--corpus and --output have no"),
     ],
 )
 def test_evaluate_needs_a_run_or_two_files(options, message):
@@ -344,7 +344,8 @@ def test_given_translations_are_scored(run, tmp_path):
     found = [
         tuple(map(float, line.split("\t"))) for line in (tmp_path / "out").read_text().splitlines()
     ]
-    expected = Translator.from_run(run).score(["one", "two"], ["eins", "zwei drei"])
+    pairs = Translator.from_run(run).score(["one", "two"], ["eins", "zwei drei"])
+    expected = [(pair.score, pair.log_probability) for pair in pairs]
     np.testing.assert_allclose(found, expected, atol=2e-6)
     assert len((tmp_path / "links").read_text().splitlines()) == 2
 

@@ -5,6 +5,7 @@ import pytest
 from tf_transformer import tasks
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data.folder import VARIABLE, in_folder
+from tf_transformer.task_options import ClassificationOptions
 
 
 @pytest.fixture
@@ -66,20 +67,20 @@ def test_without_either_paths_stay_as_they_are(folders):
 TABLE = "".join(f"text {n}\t{n % 2}\n" for n in range(30))
 TREES = "".join(f"(S (NP (NN dog{n})) (VP (VBZ barks)))\n" for n in range(30))
 FILES = {
-    "language_modeling": (TABLE, {}),
-    "masked_language_modeling": (TABLE, {}),
-    "parsing": (TREES, {}),
-    "classification": (TABLE, {"text_columns": ["1"], "label_column": "2"}),
+    "language_modeling": (TABLE, None),
+    "masked_language_modeling": (TABLE, None),
+    "parsing": (TREES, None),
+    "classification": (TABLE, ClassificationOptions(text_columns=("1",), label_column="2")),
 }
 
 
 @pytest.mark.parametrize("task", FILES)
 def test_every_task_reads_files_of_the_folder(folders, task):
-    text, options = FILES[task]
+    text, own = FILES[task]
     (folders / "corpora" / "train.txt").write_text(text)
-    data = DataConfig(folder="../corpora", train_file="train.txt", **options)
+    data = DataConfig(folder="../corpora", train_file="train.txt")
     kind = tasks.get(task)
-    config = kind.complete(Config(data=data, task=task))
+    config = kind.complete(Config(data=data, task=own or task))
     assert config.data.train_file == "train.txt"
     train, valid = kind.load_splits(config)
     assert len(train.read()) + len(valid) == 30

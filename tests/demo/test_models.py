@@ -101,7 +101,8 @@ def test_a_saved_model_predicts_as_the_run(readers_folder, model):
 def test_a_server_predicts_without_the_texts_that_fill_short_lists():
     with RestServer() as server:
         served = ServedModel(server.address, "translator")
-        assert served.n_best(["é", ""], ()) == [
+        rows = served.n_best(["é", ""], ())
+        assert [[(best.text, best.score) for best in row] for row in rows] == [
             [("É", -0.5), ("é", -1.5)],
             [("", -0.5), ("", -1.5)],
         ]

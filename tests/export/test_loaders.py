@@ -60,6 +60,7 @@ def serving_default(translator, text):
     return {
         "translation": [translation.text for translation in found],
         "score": [translation.score for translation in found],
+        "cut": [translation.cut for translation in found],
         "truncated": [translation.truncated for translation in found],
     }
 
@@ -70,6 +71,7 @@ def n_best(translator, text):
     return {
         "translations": [[translation.text for translation in row] for row in found],
         "scores": [[translation.score for translation in row] for row in found],
+        "cut": [row[0].cut for row in found],
         "truncated": [row[0].truncated for row in found],
     }
 

@@ -5,15 +5,8 @@ import gzip
 import pytest
 
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import (
-    align,
-    decode,
-    one_line,
-    read_aligned,
-    read_lines,
-    read_texts,
-    write_whole,
-)
+from tf_transformer.files.reading import align, decode, read_aligned, read_lines, read_texts
+from tf_transformer.files.writing import one_line, write_whole
 
 
 def test_aligned_files_give_line_n_of_each_together(tmp_path):

@@ -1,4 +1,4 @@
-"""Objectives with two predictions against NumPy, and against the cross-entropy alone."""
+"""Losses with two predictions against NumPy, and against the cross-entropy alone."""
 
 from types import SimpleNamespace
 
@@ -13,12 +13,12 @@ from tf_transformer.losses.consistency import (
     RDrop,
     SimCut,
     WordDropout,
-    make_objective,
+    make_loss,
 )
 from tf_transformer.models.transformer import Transformer
 
 LABELS = np.int32([[1, 3, 0], [2, 0, 0]])
-OBJECTIVES = [RDrop(0.1, 5.0), SimCut(0.1, 3.0, WordDropout(0.5))]
+LOSSES = [RDrop(0.1, 5.0), SimCut(0.1, 3.0, WordDropout(0.5))]
 
 
 class Repeats:
@@ -42,15 +42,15 @@ def kl(log_p, log_q):
     return (np.exp(log_p) * (log_p - log_q)).sum(-1)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda each: type(each).__name__)
-def test_the_loss_is_that_of_the_equation(objective):
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda each: type(each).__name__)
+def test_the_loss_is_that_of_the_equation(loss):
     """Of three real tokens of five; V is 4."""
     p, q = np.random.default_rng(1).normal(size=(2, 2, 3, 4)).astype("float32")
-    found = objective.losses(Repeats(p, q), np.ones_like(LABELS), LABELS, training=True)
+    found = loss.losses(Repeats(p, q), np.ones_like(LABELS), LABELS, training=True)
     log_p, log_q = log_softmax(p), log_softmax(q)
     target = 0.9 * np.eye(4)[LABELS] + 0.1 / 4
     of_p, of_q = (-(target * each).sum(-1) for each in (log_p, log_q))
-    if isinstance(objective, RDrop):
+    if isinstance(loss, RDrop):
         losses = (of_p + of_q) / 2 + 5.0 / 4 * (kl(log_p, log_q) + kl(log_q, log_p))
     else:
         losses = of_p + 3.0 * kl(log_p, log_q)
@@ -61,14 +61,14 @@ def test_the_loss_is_that_of_the_equation(objective):
     assert float(found.tokens) == 3
 
 
-@pytest.mark.parametrize("objective", [RDrop(0.1, 5.0), SimCut(0.1, 3.0, WordDropout(0.0))])
+@pytest.mark.parametrize("loss", [RDrop(0.1, 5.0), SimCut(0.1, 3.0, WordDropout(0.0))])
 @pytest.mark.parametrize("training", [True, False])
-def test_two_equal_predictions_have_the_cross_entropy_alone(objective, training):
+def test_two_equal_predictions_have_the_cross_entropy_alone(loss, training):
     """Without dropout and hidden tokens; outside training always."""
     model = Transformer(9, ModelConfig(num_layers=1, d_model=8, dropout_rate=0.0))
     model.build()
     inputs = np.int32([[5, 6, 2], [7, 2, 0]]), np.int32([[1, 1, 3], [1, 2, 0]])
-    found = objective.losses(model, inputs, LABELS, training)
+    found = loss.losses(model, inputs, LABELS, training)
     expected = CrossEntropy(0.1).losses(model, inputs, LABELS, training)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -120,9 +120,9 @@ def test_word_dropout_is_for_the_inputs_of_training(make, hidden, training):
 
 
 def test_options_name_the_objective():
-    assert type(make_objective(TrainConfig())) is CrossEntropy
-    simcut = make_objective(TrainConfig(consistency="simcut", cut_rate=0.1))
+    assert type(make_loss(TrainConfig())) is CrossEntropy
+    simcut = make_loss(TrainConfig(consistency="simcut", cut_rate=0.1))
     assert (type(simcut), simcut.weight, simcut.cut.rate) == (SimCut, 3.0, 0.1)
-    r_drop = make_objective(TrainConfig(consistency="r_drop", consistency_weight=1.0))
+    r_drop = make_loss(TrainConfig(consistency="r_drop", consistency_weight=1.0))
     assert (type(r_drop), r_drop.weight, r_drop.label_smoothing) == (RDrop, 1.0, 0.1)
-    assert make_objective(TrainConfig(word_dropout=0.2)).word_dropout.rate == 0.2
+    assert make_loss(TrainConfig(word_dropout=0.2)).word_dropout.rate == 0.2

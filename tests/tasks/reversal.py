@@ -61,9 +61,9 @@ class Reversal(Task):
     def build_model(self, config, codec, dtype):
         return build_model(config, codec, dtype)
 
-    def losses(self, model, batch, objective, training):
+    def losses(self, model, batch, loss, training):
         digits, reversed_ = batch["digits"], batch["reversed"]
-        return objective.losses(model, (digits, shift_right(reversed_)), reversed_, training)
+        return loss.losses(model, (digits, shift_right(reversed_)), reversed_, training)
 
     def predictor(self, model, codec, decode):
         return Translator(model, codec, decode)

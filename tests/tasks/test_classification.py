@@ -7,6 +7,7 @@ import json
 from fractions import Fraction
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -89,6 +90,7 @@ def of_pairs(folder, pretrained):
     data = DataConfig(train_file=str(table), **SIZES)
     config = CLASSIFICATION.complete(Config(model=MODEL, data=data, task=columns))
     codec = Run.load(pretrained).codec
+    keras.utils.set_random_seed(1)
     model = CLASSIFICATION.build_model(config, codec, "float32")
     model.head.kernel.assign(np.random.default_rng(1).normal(size=model.head.kernel.shape))
     predictor = CLASSIFICATION.predictor(model, codec, DecodeConfig(batch_size=7))

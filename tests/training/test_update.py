@@ -13,7 +13,7 @@ from tf_transformer.losses.consistency import CrossEntropy, SimCut, WordDropout
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.training.shards import shard_batches
+from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.strategy import make_strategy
 from tf_transformer.training.update import Updater, make_optimizer
 
@@ -56,7 +56,7 @@ def trained(
     dtype="float32",
     remat=False,
     micro_batches=1,
-    objective=None,
+    loss=None,
     learning_rate=1e-2,
     **optimizer_options,
 ):
@@ -69,10 +69,8 @@ def trained(
         transformer = Transformer(VOCABULARY, config, dtype=dtype)
         transformer.build()
         optimizer = make_optimizer(transformer, learning_rate, **optimizer_options)
-        objective = objective or CrossEntropy(0.1)
-        updater = Updater(
-            TRANSLATION, transformer, optimizer, objective, jit_compile, micro_batches
-        )
+        loss = loss or CrossEntropy(0.1)
+        updater = Updater(TRANSLATION, transformer, optimizer, loss, jit_compile, micro_batches)
     with sharded(strategy, batches, accumulate) as data:
         for _ in range(len(batches) // accumulate):
             updater.update(data)
@@ -80,7 +78,7 @@ def trained(
 
 
 def sharded(strategy, batches, size=1):
-    return shard_batches(strategy, ("source", "target"), lambda: iter(batches), size)
+    return replica_batches(strategy, ("source", "target"), lambda: iter(batches), size)
 
 
 one_device = functools.cache(trained)  # the reference of comparisons
@@ -166,11 +164,11 @@ class HidesEvenIds(SimCut):
     "options", [{"micro_batches": 2}, {"accumulate": 2}, {"strategy": "mirrored"}]
 )
 def test_a_divergence_is_that_of_the_whole_batch_however_it_is_divided(options):
-    objective = HidesEvenIds(0.1, weight=3.0, cut=WordDropout(0.5))
+    loss = HidesEvenIds(0.1, weight=3.0, cut=WordDropout(0.5))
     batches = list(unequal_batches(4))
-    whole, metrics, _ = trained(batches=batches, objective=objective)
+    whole, metrics, _ = trained(batches=batches, loss=loss)
     parts = list(halves(batches)) if "accumulate" in options else batches
-    weights, divided, _ = trained(batches=parts, objective=objective, **options)
+    weights, divided, _ = trained(batches=parts, loss=loss, **options)
     assert_same(whole, weights)
     assert divided["loss"] == pytest.approx(metrics["loss"], rel=1e-5)
     assert largest_difference(whole, trained(batches=batches)[0]) > 1e-3

@@ -15,7 +15,8 @@ from tf_transformer.config import Corpus, DType, TaskOptions, replaced
 from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.outputs import require_free, write_output
-from tf_transformer.files.reading import one_line, read_texts, split_paths
+from tf_transformer.files.reading import read_texts, split_paths
+from tf_transformer.files.writing import one_line
 from tf_transformer.registry import options_of
 from tf_transformer.run.run import Run
 

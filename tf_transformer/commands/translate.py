@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tf_transformer.config import Config, DType
 from tf_transformer.errors import InputError
 from tf_transformer.files.outputs import require_free
-from tf_transformer.files.reading import one_line
+from tf_transformer.files.writing import one_line
 from tf_transformer.inference.streaming import WINDOW, Output, Progress, Step, Stream
 from tf_transformer.run.run import Run
 from tf_transformer.text.normalization import has_letters

@@ -132,7 +132,8 @@ def check(data: DataConfig) -> None:
             raise InputError(
                 f"{error} Get the text from {data.origin} and give its folder as data.folder or in "
                 "the environment variable TF_TRANSFORMER_DATA; or give the paths of your files as "
-                "data.train_source, data.train_target, data.valid_source and data.valid_target."
+                "data.corpora, or as data.train_source, data.train_target, data.valid_source and "
+                "data.valid_target."
             ) from error
 
 

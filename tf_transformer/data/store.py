@@ -13,7 +13,7 @@ from collections import Counter
 import numpy as np
 
 from tf_transformer.data.tokens import IdRows, TokenExamples
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 
 _SUMMARY = "store.json"
 

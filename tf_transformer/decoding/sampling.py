@@ -159,9 +159,9 @@ def sample(
 
     start = _start(state, limits, max_length, special, hypotheses, uniforms, constraints)
     extend = _extension(step, special, count, constraints, draw)
-    found = _run(extend, start, max_length, special, alpha, drop_finished, cache_schedule)
-    _, order = plain_top_k(found.scores, hypotheses)  # (B, N)
-    return Hypotheses(*(_in_order(field, order) for field in found))
+    chosen = _run(extend, start, max_length, special, alpha, drop_finished, cache_schedule)
+    _, order = plain_top_k(chosen.scores, hypotheses)  # (B, N)
+    return Hypotheses(*(_in_order(field, order) for field in chosen))
 
 
 def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:

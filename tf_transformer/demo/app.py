@@ -16,7 +16,7 @@ from starlette.routing import Route
 from tf_transformer.demo.batches import Batches, FullError
 from tf_transformer.demo.models import DemoModel, Options
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import one_line
+from tf_transformer.files.writing import one_line
 from tf_transformer.text.normalization import well_formed
 from tf_transformer.text.sentences import has_several_sentences
 
@@ -99,11 +99,11 @@ class Demo:
                 "lines": [
                     [
                         {
-                            "text": one_line(found.text),
-                            "score": found.score,
-                            "truncated": found.truncated,
+                            "text": one_line(prediction.text),
+                            "score": prediction.score,
+                            "truncated": prediction.truncated,
                         }
-                        for found in line
+                        for prediction in line
                     ]
                     for line in lines
                 ],

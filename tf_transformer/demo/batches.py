@@ -105,9 +105,9 @@ class Batches:
         items = [item for call in calls for item in call.items]
         loop = asyncio.get_running_loop()
         try:
-            found = iter(await loop.run_in_executor(self._thread, function, items, *options))
+            answers = iter(await loop.run_in_executor(self._thread, function, items, *options))
             for call in calls:
-                results = list(itertools.islice(found, len(call.items)))
+                results = list(itertools.islice(answers, len(call.items)))
                 if not call.results.done():  # else its request was cancelled
                     call.results.set_result(results)
         except Exception as error:

@@ -46,8 +46,8 @@ def check(saved_model: pathlib.Path, predictor: Predictor, sentences: Sequence[s
     for (name, case), outputs in zip(
         cases.items(), in_session(saved_model, *requests), strict=True
     ):
-        found = answers({output: outputs[output] for output in case.outputs})
-        compare(name, predictor, sentences, answers(case.outputs), found)
+        answered = answers({output: outputs[output] for output in case.outputs})
+        compare(name, predictor, sentences, answers(case.outputs), answered)
 
 
 def answers(outputs: Mapping[str, Sequence[Any]]) -> list[Answer]:
@@ -105,7 +105,7 @@ def compare(
     predictor: Predictor,
     sentences: Sequence[str],
     expected: Sequence[Answer],
-    found: Sequence[Answer],
+    outputs: Sequence[Answer],
 ) -> None:
     """Compares the answers of a signature with those of the predictor.
 
@@ -116,7 +116,7 @@ def compare(
     tolerance = SCORE_TOLERANCE[dtype]
     differences = [
         f"Input: {sentence!r}; run: {a.texts} {a.scores}; export: {b.texts} {b.scores}."
-        for sentence, a, b in zip(sentences, expected, found, strict=True)
+        for sentence, a, b in zip(sentences, expected, outputs, strict=True)
         if not a.agrees_with(b, tolerance)
     ]
     fractions = MAX_DIFFERENT_SAMPLING if predictor.config.sampling else MAX_DIFFERENT

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tf_transformer.config import Quantization
-from tf_transformer.files.reading import one_line
+from tf_transformer.files.writing import one_line
 from tf_transformer.inference.translator import Translator
 
 # Largest relative difference of a given translation's score. In float32 only the order of sums
@@ -69,9 +69,9 @@ def compare(folder: pathlib.Path, translator: Translator, sentences: Sequence[st
     expected_texts = [one_line(each.text) for each in translator(sentences)]
     found_texts = [one_line(row["translation"]) for row in run(folder, sentences)]
     expected = translator.score(sentences, expected_texts)
-    found = [row["score"] for row in run(folder, sentences, expected_texts)]
+    scores = [row["score"] for row in run(folder, sentences, expected_texts)]
     differences = [
-        abs(a.score - b) / max(1.0, abs(a.score)) for a, b in zip(expected, found, strict=True)
+        abs(a.score - b) / max(1.0, abs(a.score)) for a, b in zip(expected, scores, strict=True)
     ]
     largest = max(range(len(differences)), key=differences.__getitem__)
     return Agreement(
@@ -80,7 +80,7 @@ def compare(folder: pathlib.Path, translator: Translator, sentences: Sequence[st
         score_difference=differences[largest],
         largest=(
             f"Source: {sentences[largest]!r}; translation: {expected_texts[largest]!r}; its score "
-            f"in the run: {expected[largest].score:.4f}, in the export: {found[largest]:.4f}."
+            f"in the run: {expected[largest].score:.4f}, in the export: {scores[largest]:.4f}."
         ),
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import tf_transformer
 from tf_transformer import tasks
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 from tf_transformer.inference.predictor import Predictor
 from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.run.run import Run

@@ -90,7 +90,7 @@ class Model:
 
     def __call__(self, texts: Sequence[str]) -> list[Translation]:
         """The best translation of each text."""
-        return [found[0] for found in self.n_best(texts)]
+        return [row[0] for row in self.n_best(texts)]
 
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam, best first; of equal texts only the best is kept."""
@@ -101,10 +101,10 @@ class Model:
             if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
                 result[i], sources[i] = [Translation(clean(text), 0.0)], []
         for length, indices in self.by_length(sources).items():
-            found = self.translator.translate_batch(
+            results = self.translator.translate_batch(
                 [sources[i] for i in indices], **self.options(length)
             )
-            for i, each in zip(indices, found, strict=True):
+            for i, each in zip(indices, results, strict=True):
                 result[i] = self.rescore(each.hypotheses, each.scores)
         return result
 
@@ -121,7 +121,7 @@ class Model:
                 f"{len(texts)} texts."
             )
         sources, targets = pieces(self.source, texts), pieces(self.target, translations)
-        found = self.translator.score_batch(
+        results = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
             max_input_length=self.search["max_source_length"],
@@ -129,7 +129,7 @@ class Model:
         alpha = self.search["length_penalty"]
         rows = [
             (sum(each.log_probs) if source or target else 0.0, len(each.log_probs))
-            for each, source, target in zip(found, sources, targets, strict=True)
+            for each, source, target in zip(results, sources, targets, strict=True)
         ]
         return [PairScore(total / penalty(length, alpha), total) for total, length in rows]
 
@@ -183,17 +183,17 @@ class Model:
     ) -> list[Translation]:
         """The hypotheses of a beam with this project's scores, best first."""
         alpha = self.search["length_penalty"]
-        found = [
+        rescored = [
             Translation(
                 self.text(tokens), score * len(tokens) ** alpha / penalty(len(tokens), alpha)
             )
             for tokens, score in zip(hypotheses, scores, strict=True)
         ]
-        found.sort(key=lambda each: -each.score)
+        rescored.sort(key=lambda each: -each.score)
         if not self.search.get("distinct", True):  # older folders do not have it
-            return found
+            return rescored
         best: dict[str, Translation] = {}
-        for each in found:
+        for each in rescored:
             best.setdefault(each.translation, each)
         return list(best.values())
 
@@ -289,13 +289,13 @@ def main(folder: str, translations: str = "") -> None:
     try:
         model = Model(folder)
         texts = texts_of("")
-        found: Sequence[NamedTuple]
-        found = model.score(texts, texts_of(translations)) if translations else model(texts)
+        results: Sequence[NamedTuple]
+        results = model.score(texts, texts_of(translations)) if translations else model(texts)
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error.name} is not installed: pip install ctranslate2 sentencepiece")
     except text["TextError"] as error:
         sys.exit(f"error: {error}")
-    for row in found:
+    for row in results:
         line = json.dumps(row._asdict(), ensure_ascii=False)
         sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
 

@@ -127,17 +127,17 @@ def answer_requests(model: SavedModel, lines: Sequence[bytes]) -> None:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             expected = '{"signature_name": "score", "inputs": {"source": ["one"], ...}}'
             raise InputError(f"expected requests like {expected}, got {line!r:.80}.") from error
-        found = model(name, inputs)
-        outputs = {name: to_json(output) for name, output in found.items()}
+        answer = model(name, inputs)
+        outputs = {name: to_json(output) for name, output in answer.items()}
         write_json({"outputs": outputs})
 
 
 def answer_lines(model: SavedModel, lines: Sequence[bytes]) -> None:
     """Prints the outputs of `serving_default` for each line, strings first."""
     for start in range(0, len(lines), BATCH_SIZE):
-        found = model("serving_default", {"text": lines[start : start + BATCH_SIZE]})
-        names = sorted(found, key=lambda name: (found[name].dtype != object, name))
-        for values in zip(*(to_json(found[name]) for name in names), strict=True):
+        answer = model("serving_default", {"text": lines[start : start + BATCH_SIZE]})
+        names = sorted(answer, key=lambda name: (answer[name].dtype != object, name))
+        for values in zip(*(to_json(answer[name]) for name in names), strict=True):
             write_json(dict(zip(names, values, strict=True)))
 
 

@@ -107,18 +107,18 @@ def write(listed: ServerOps, path: pathlib.Path = FILE) -> None:
     path.write_text(HEADER + "".join(lines), "utf-8")
 
 
-def add(listed: ServerOps, server: Server, found: dict[str, tuple[str, list[str]]]) -> ServerOps:
+def add(listed: ServerOps, server: Server, linked: dict[str, tuple[str, list[str]]]) -> ServerOps:
     """The list extended by a server that is newer than those in it.
 
     Args:
         listed: the list so far.
         server: the server to add. If its text is a dash, it keeps the text ops of the list.
-        found: the ops it links: name to (source, attributes). Listed ops that are not found are
+        linked: the ops it links: name to (source, attributes). Listed ops that are not found are
             removed, because the newest server would refuse them.
     """
     same_text = server.text == "-"
     ops = {name: op for name, op in listed.ops.items() if same_text and op.source == TEXT}
-    for name, (source, attributes) in found.items():
+    for name, (source, attributes) in linked.items():
         known = listed.ops.get(name, Op(source, server.version, {}))
         since = {a: known.attributes.get(a, server.version) for a in attributes}
         ops[name] = Op(source, known.since, since)

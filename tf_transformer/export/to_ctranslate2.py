@@ -30,6 +30,7 @@ from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.inference.search import max_target_lengths
 from tf_transformer.layers import (
+    GatedFeedForward,
     LayerNorm,
     MultiHeadAttention,
     PositionEncoding,
@@ -273,9 +274,10 @@ class SpecWriter:
     def feed_forward(self, spec: Any, layer: Any) -> None:
         """The feed-forward network of an encoder or decoder layer."""
         hidden = layer.feed_forward.hidden
-        if layer.feed_forward.is_gated:
-            self.linear(spec.linear_0, hidden, slice(None, layer.feed_forward.d_ff))
-            self.linear(spec.linear_0_noact, hidden, slice(layer.feed_forward.d_ff, None))
+        if isinstance(layer.feed_forward, GatedFeedForward):
+            d_ff = layer.feed_forward.config.d_ff
+            self.linear(spec.linear_0, hidden, slice(None, d_ff))
+            self.linear(spec.linear_0_noact, hidden, slice(d_ff, None))
         else:
             self.linear(spec.linear_0, hidden)
         self.linear(spec.linear_1, layer.feed_forward.output_projection)

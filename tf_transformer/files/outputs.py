@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 
 Path = str | os.PathLike
 

@@ -18,7 +18,6 @@ from tf_transformer.inference.batch_predictor import (
     Traced,
     by_position,
     pad,
-    rows_in,
 )
 from tf_transformer.inference.encoder_graph import EncoderGraph
 from tf_transformer.inference.predictor import Progress, no_progress
@@ -77,14 +76,14 @@ class EncoderPredictor(BatchPredictor):
     def encode(self, columns: Sequence[Sequence[str]]) -> tuple[list[np.ndarray], list[bool]]:
         """Rows of ids, an end token after each text, and whether each row was cut."""
         ids, cut = self._encode(*map(as_strings, columns))
-        return rows_in(ids), cut.numpy().tolist()
+        return ids.lists(), cut.numpy().tolist()
 
     def arrays(
         self, rows: Sequence[np.ndarray], progress: Progress = no_progress
     ) -> dict[str, np.ndarray]:
         """The outputs for rows of ids, in their order."""
         specs = self._outputs.concrete.structured_outputs
-        found = {
+        arrays = {
             name: np.zeros((len(rows), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
             for name, spec in specs.items()
         }
@@ -93,9 +92,9 @@ class EncoderPredictor(BatchPredictor):
             self._batches([len(row) for row in rows]),
         ):
             for name, values in of_batch.items():
-                found[name][indices] = values.numpy()
+                arrays[name][indices] = values.numpy()
             progress(len(indices), sum(len(rows[i]) for i in indices))
-        return found
+        return arrays
 
     def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]

@@ -48,7 +48,8 @@ class GenerationGraph(SearchGraph):
     def cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """The last `max_source_length` ids with the end token, and whether ids were cut (B,)."""
         room = self.max_source_length - 1
-        return with_end(ids[:, -room:] if room else ids[:, :0]), ids.row_lengths() > room
+        starts = tf.maximum(ids.row_starts(), ids.row_limits() - room)
+        return with_end(ids, starts, room), ids.row_lengths() > room
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
         if prefix is None:

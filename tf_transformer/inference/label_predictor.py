@@ -100,16 +100,16 @@ class LabelPredictor(EncoderPredictor):
     ) -> list[list[Prediction]]:
         """The likeliest labels; with several labels per text one item, the prediction."""
         rows, cut = self.encode(self.columns(texts))
-        found = self.arrays(rows, progress)
+        arrays = self.arrays(rows, progress)
         if self.model.separator:
-            pairs = zip(found["label"], found["score"], cut, strict=True)
+            pairs = zip(arrays["label"], arrays["score"], cut, strict=True)
             return [
                 [Prediction(_text(label), float(score), cut=is_cut)]
                 for label, score, is_cut in pairs
             ]
         count = self.config.num_hypotheses
         result = []
-        for p, is_cut in zip(found["probabilities"], cut, strict=True):
+        for p, is_cut in zip(arrays["probabilities"], cut, strict=True):
             order = np.argsort(-p, kind="stable")[:count]
             labels = self.model.labels
             result.append([Prediction(labels[i], _log(p[i]), cut=is_cut) for i in order])
@@ -142,14 +142,14 @@ class LabelPredictor(EncoderPredictor):
         texts = as_texts(texts)
         columns = [texts] if self.model.texts == 1 else _halves(texts)
         rows, cut = self.encode(columns)
-        found = self.arrays(rows)
+        arrays = self.arrays(rows)
         return {
             "serving_default": SignatureCase(
                 dict(zip(self.inputs, columns, strict=True)),
                 {
-                    "label": list(map(_text, found["label"])),
-                    "score": found["score"].tolist(),
-                    "probabilities": found["probabilities"].tolist(),
+                    "label": list(map(_text, arrays["label"])),
+                    "score": arrays["score"].tolist(),
+                    "probabilities": arrays["probabilities"].tolist(),
                     "truncated": cut,
                 },
             )
@@ -168,14 +168,14 @@ def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
     Raises:
         InputError: for a name that is not among these.
     """
-    found = names_in(label, separator)
+    labels_given = names_in(label, separator)
     known = list(map(_comparable, names))
-    if unknown := set(found) - set(known):
+    if unknown := set(labels_given) - set(known):
         raise InputError(
             f"the label {min(unknown)!r} is not in the training file, which has "
             f"{', '.join(map(repr, names))}."
         )
-    return [int(name in found) for name in known]
+    return [int(name in labels_given) for name in known]
 
 
 def names_in(label: str, separator: str) -> list[str]:

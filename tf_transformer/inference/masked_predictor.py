@@ -73,8 +73,8 @@ class MaskedPredictor(EncoderPredictor):
             return self._fill(pad(batch), pad(list(map(self._words, batch))))
 
         lengths = [len(row) for row in rows]
-        for indices, found in self._in_parallel(run, self._batches(lengths)):
-            for i, text, *numbers in zip(indices, *map(np.asarray, found), strict=True):
+        for indices, restored in self._in_parallel(run, self._batches(lengths)):
+            for i, text, *numbers in zip(indices, *map(np.asarray, restored), strict=True):
                 log_probability, correct, masked = map(float, numbers)
                 result[i] = Restored(
                     text.decode("utf-8"), log_probability, int(correct), int(masked), cut[i]
@@ -86,8 +86,8 @@ class MaskedPredictor(EncoderPredictor):
         self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
         """A list of one prediction for each text."""
-        found = self.restore(texts, progress)
-        return [[Prediction(x.text, x.log_probability, cut=x.truncated)] for x in found]
+        restored = self.restore(texts, progress)
+        return [[Prediction(x.text, x.log_probability, cut=x.truncated)] for x in restored]
 
     def _scores(
         self, texts: list[str], predictions: list[str], progress: Progress

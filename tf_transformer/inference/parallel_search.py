@@ -38,15 +38,15 @@ class ParallelSearch:
             for part in range(self._parts)
         ]
         traced = self._search.get_concrete_function()
-        found = [self._search(tf.gather(source, rows[0]))]
+        parts = [self._search(tf.gather(source, rows[0]))]
         for part in rows[1:]:
             some = tf.cond(
                 tf.size(part) > 0,
                 lambda part=part: self._search(tf.gather(source, part)),
                 lambda: _nothing(traced.structured_outputs),
             )
-            found.append(some)
-        return _joined(found, tf.argsort(tf.concat(rows, axis=0)))
+            parts.append(some)
+        return _joined(parts, tf.argsort(tf.concat(rows, axis=0)))
 
 
 def _nothing(like: Hypotheses) -> Hypotheses:

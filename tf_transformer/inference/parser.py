@@ -129,8 +129,8 @@ def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:
     if not text.strip():
         return [EOS_ID]
     tree = clean(parse(text, "a given tree"), "a given tree")
-    found = actions.word_actions[tokenizer.encode(" ".join(tree.leaves()))]
-    words = iter(found[found > 0].tolist())
+    word_ids = actions.word_actions[tokenizer.encode(" ".join(tree.leaves()))]
+    words = iter(word_ids[word_ids > 0].tolist())
     return [
         *(
             next(words, UNK_ID) if name == WORD_PIECE else tokenizer.piece_to_id_or_unknown(name)

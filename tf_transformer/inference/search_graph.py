@@ -257,8 +257,8 @@ class SearchGraph(TextGraph):
 
         def search_padded(source: tf.Tensor) -> Hypotheses:
             source_in_shape = pad_to_shape(source, self.max_source_length)
-            found = compiled(source_in_shape, self._matrix.value())
-            return Hypotheses(*(field[: tf.shape(source)[0]] for field in found))
+            hypotheses = compiled(source_in_shape, self._matrix.value())
+            return Hypotheses(*(field[: tf.shape(source)[0]] for field in hypotheses))
 
         return search_padded
 

@@ -17,7 +17,6 @@ from tf_transformer.inference.batch_predictor import (
     Traced,
     by_position,
     pad,
-    rows_in,
 )
 from tf_transformer.inference.generation import GenerationGraph, Windows
 from tf_transformer.inference.predictor import (
@@ -101,7 +100,7 @@ class TextGenerator(TextPredictor):
         inputs = super()._read(texts, prefixes)
         most = self.model.position.max_length
         if most and inputs.prefix is not None:
-            rows = zip(texts, rows_in(inputs.ids), rows_in(inputs.prefix), strict=True)
+            rows = zip(texts, inputs.ids.lists(), inputs.prefix.lists(), strict=True)
             for text, ids, prefix in rows:
                 if len(ids) + np.count_nonzero(prefix != BOS_ID) > most:
                     raise InputError(
@@ -156,7 +155,7 @@ class TextGenerator(TextPredictor):
 
     def _score_windows(self, windows: Windows, texts: int, progress: Progress) -> list[float]:
         """The summed log-probability of the windows of each text."""
-        ids = rows_in(windows.ids)
+        ids = windows.ids.lists()
         text, before, scored_from = (
             field.numpy() for field in (windows.text, windows.before, windows.scored_from)
         )

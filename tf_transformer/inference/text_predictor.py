@@ -18,7 +18,6 @@ from tf_transformer.inference.batch_predictor import (
     Traced,
     by_position,
     pad,
-    rows_in,
 )
 from tf_transformer.inference.predictor import (
     PairScore,
@@ -104,9 +103,10 @@ class TextPredictor(BatchPredictor):
         self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
         inputs = self._read(texts, prefixes)
-        ids, lengths, cut = rows_in(inputs.ids), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
+        ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
-        prefix_ids = rows_in(inputs.prefix) if _has_ids(inputs.prefix) else None
+        prefix = inputs.prefix
+        prefix_ids = None if prefix is None or not len(prefix.values) else prefix.lists()
         result = [
             predictions_of([copy], [0.0], is_cut, at_limit=False)
             for copy, is_cut in zip(inputs.copies.numpy(), cut, strict=True)
@@ -161,10 +161,10 @@ class TextPredictor(BatchPredictor):
     ) -> list[PairScore]:
         sources, targets, cut = self._pairs(texts, predictions)
         result = [PairScore(0.0, 0.0, is_cut) for is_cut in cut]
-        for (indices, _, target), found in self._in_parallel(
+        for (indices, _, target), scores in self._in_parallel(
             lambda batch: self._score(*batch[1:]), self._pair_batches(sources, targets)
         ):
-            for i, score, total in zip(indices, *map(np.asarray, found), strict=True):
+            for i, score, total in zip(indices, *map(np.asarray, scores), strict=True):
                 result[i] = PairScore(float(score), float(total), cut[i])
             progress(len(indices), int((target != PAD_ID).sum()))
         return result
@@ -175,11 +175,11 @@ class TextPredictor(BatchPredictor):
         """Batches of pairs: their indices, and the attention of each kind."""
         for indices, source, target in self.pairs(texts, predictions):
             read = read_ids(target)
-            found = self.model.run((source, read))
-            kinds = [BatchAttention("cross", target, source, found.cross_attention)]
-            if hasattr(found, "encoder_attention"):  # a recurrent model has no self-attention
-                encoder = by_position(self.model.encoder, found.encoder_attention)
-                decoder = by_position(self.model.decoder, found.decoder_attention)
+            run = self.model.run((source, read))
+            kinds = [BatchAttention("cross", target, source, run.cross_attention)]
+            if hasattr(run, "encoder_attention"):  # a recurrent model has no self-attention
+                encoder = by_position(self.model.encoder, run.encoder_attention)
+                decoder = by_position(self.model.decoder, run.decoder_attention)
                 kinds = [
                     BatchAttention("encoder", source, source, encoder),
                     BatchAttention("decoder", target, read, decoder),
@@ -245,7 +245,7 @@ class TextPredictor(BatchPredictor):
     ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of texts and of given predictions, and whether one of both was cut."""
         *ids, cut = self._read_pairs(as_strings(texts), as_strings(predictions))
-        sources, targets = map(rows_in, ids)
+        sources, targets = (rows.lists() for rows in ids)
         return sources, targets, cut.numpy().tolist()
 
     def _pair_batches(
@@ -254,10 +254,6 @@ class TextPredictor(BatchPredictor):
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
             yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
-
-
-def _has_ids(ids: tf.RaggedTensor | None) -> bool:
-    return ids is not None and bool(len(ids.flat_values))
 
 
 def read_ids(target: np.ndarray) -> np.ndarray:

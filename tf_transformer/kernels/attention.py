@@ -96,6 +96,8 @@ def attention(
     def one_head_each(query, mask, bias) -> HeadOutput:
         return _attention(query, key, value, mask, bias, dropout)
 
+    if key.shape[1] == query.shape[1]:
+        return one_head_each(query, mask, bias)
     return HeadOutput(*in_groups(one_head_each, key.shape[1], query, mask, bias))
 
 

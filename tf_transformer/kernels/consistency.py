@@ -10,7 +10,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.cross_entropy import (
-    CrossEntropy,
+    TokenValues,
     from_log_probabilities,
     linear_terms,
     logits_of,
@@ -35,7 +35,7 @@ def plain_consistency(
     embeddings: KerasTensor,
     label_smoothing: float,
     weights: ConsistencyWeights,
-) -> CrossEntropy:
+) -> TokenValues:
     """The weighted sum of CE(p), CE(q), KL(p || q) and KL(q || p).
 
     Args:
@@ -47,7 +47,7 @@ def plain_consistency(
         weights: of the four terms.
 
     Returns:
-        `CrossEntropy` with this sum as `losses`; `nll` and `correct` are of p.
+        `TokenValues` with this sum as `losses`; `nll` and `correct` are of p.
     """
     log_p, log_q = (
         ops.log_softmax(logits_of(states, embeddings), axis=-1) for states in (states_p, states_q)
@@ -76,7 +76,7 @@ def consistency(
     embeddings: KerasTensor,
     label_smoothing: float,
     weights: ConsistencyWeights,
-) -> CrossEntropy:
+) -> TokenValues:
     """`plain_consistency` with about half of the passes over the two matrices of N · V logits.
 
     With logits a of p and b of q, and d = a - b, the divergences are Σ p·d - log Σ exp(a) + log Σ
@@ -125,4 +125,4 @@ def consistency(
     losses, nll, correct = nonlinear_terms(states_p, states_q, embeddings)
     states = weights.p * states_p + weights.q * states_q
     losses -= linear_terms(labels, states, embeddings, 1 - label_smoothing, label_smoothing)
-    return CrossEntropy(losses, ops.stop_gradient(nll), correct)
+    return TokenValues(losses, ops.stop_gradient(nll), correct)

@@ -10,7 +10,7 @@ from tf_transformer.kernels.gradient import with_gradient
 UNDERFLOW = 1e-30  # smaller float32 probabilities may have lost digits
 
 
-class CrossEntropy(NamedTuple):
+class TokenValues(NamedTuple):
     """Values per token. Gradients flow through `losses` alone."""
 
     losses: KerasTensor  # float32 (N,), nats, label-smoothed
@@ -20,7 +20,7 @@ class CrossEntropy(NamedTuple):
 
 def plain_cross_entropy(
     labels: KerasTensor, states: KerasTensor, embeddings: KerasTensor, label_smoothing: float
-) -> CrossEntropy:
+) -> TokenValues:
     """-(1 - ε) log p(label) - ε mean(log p), with logits = states · embeddingsᵀ (section 3.4).
 
     Args:
@@ -30,7 +30,7 @@ def plain_cross_entropy(
         label_smoothing: ε.
 
     Returns:
-        `CrossEntropy`.
+        `TokenValues`.
     """
     logits = logits_of(states, embeddings)  # (N, V)
     return from_log_probabilities(labels, ops.log_softmax(logits, axis=-1), label_smoothing)
@@ -38,7 +38,7 @@ def plain_cross_entropy(
 
 def from_log_probabilities(
     labels: KerasTensor, log_p: KerasTensor, label_smoothing: float
-) -> CrossEntropy:
+) -> TokenValues:
     """-(1 - ε) log p(label) - ε mean(log p).
 
     Args:
@@ -49,12 +49,12 @@ def from_log_probabilities(
     log_p_of_labels = label_values(log_p, labels)
     losses = -(1 - label_smoothing) * log_p_of_labels - label_smoothing * ops.mean(log_p, axis=-1)
     correct = ops.cast(log_p_of_labels >= ops.max(log_p, axis=-1), "float32")
-    return CrossEntropy(losses, ops.stop_gradient(-log_p_of_labels), correct)
+    return TokenValues(losses, ops.stop_gradient(-log_p_of_labels), correct)
 
 
 def cross_entropy(
     labels: KerasTensor, states: KerasTensor, embeddings: KerasTensor, label_smoothing: float
-) -> CrossEntropy:
+) -> TokenValues:
     """`plain_cross_entropy` with two passes over the logits instead of about ten.
 
     With logits z the loss is log Σ exp(z) - (1 - ε) · z[label] - ε · mean(z). Only the first term
@@ -83,7 +83,7 @@ def cross_entropy(
     losses, nll, correct = first_term(states, embeddings)
     of_label = 1 - label_smoothing - in_first_term
     losses -= linear_terms(labels, states, embeddings, of_label, label_smoothing)
-    return CrossEntropy(losses, ops.stop_gradient(nll), correct)
+    return TokenValues(losses, ops.stop_gradient(nll), correct)
 
 
 def logits_of(states: KerasTensor, embeddings: KerasTensor) -> KerasTensor:

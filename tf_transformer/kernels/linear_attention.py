@@ -125,6 +125,6 @@ def _causal_numerators(queries, keys, values) -> tuple[KerasTensor, KerasTensor]
     inside = ops.matmul(_products(queries, keys) * earlier, values)
     after = ops.cumsum(ops.einsum("bhntk,bhntv->bhnkv", keys, values), axis=2)
     before = zero_padded(after[:, :, :-1], 1, 0, axis=2)
-    found = inside + ops.matmul(queries, before)
+    numerators = inside + ops.matmul(queries, before)
     shape = (batch, heads, count * CHUNK, ops.shape(values)[4])
-    return ops.reshape(found, shape)[:, :, :length], after[:, :, -1]
+    return ops.reshape(numerators, shape)[:, :, :length], after[:, :, -1]

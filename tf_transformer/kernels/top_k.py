@@ -148,8 +148,8 @@ class _Blocks(NamedTuple):
 
 def _top_k(values: KerasTensor, k: int, xla: bool) -> Ranking:
     leading, size = ops.shape(values)[:-1], values.shape[-1]
-    found = _Blocks.cut(ops.reshape(values, (-1, 1, size)), k).top_k(k, (), xla)
-    return Ranking(*(ops.reshape(field, (*leading, k)) for field in found))
+    ranked = _Blocks.cut(ops.reshape(values, (-1, 1, size)), k).top_k(k, (), xla)
+    return Ranking(*(ops.reshape(field, (*leading, k)) for field in ranked))
 
 
 def _sort(values: KerasTensor, k: int, xla: bool) -> Ranking:

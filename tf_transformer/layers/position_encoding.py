@@ -59,6 +59,11 @@ class PositionEncoding(keras.layers.Layer):
         acts = self.has_bias or type(self).rotate is not PositionEncoding.rotate
         return self if acts else None
 
+    @staticmethod
+    def restored(config: dict) -> "PositionEncoding":
+        """An encoding from what `keras.saving.serialize_keras_object` has made of it."""
+        return keras.saving.deserialize_keras_object(config)
+
     def call(self, x: KerasTensor) -> KerasTensor:
         length = x.shape[1] if x.shape[1] is not None else ops.shape(x)[1]
         encodings = self.encodings(ops.arange(length), x.shape[-1])

@@ -1,6 +1,7 @@
 """How layers and stacks of either side are called."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 from keras import KerasTensor
 
@@ -18,8 +19,8 @@ class EncoderSide:
     """
 
     is_causal: ClassVar = False
-    run: Any
-    _build: Any
+    run: Callable
+    _build: Callable
 
     def build(self, x_shape):
         self._build(x_shape)
@@ -48,8 +49,8 @@ class DecoderSide:
     """
 
     is_causal: ClassVar = True
-    run: Any
-    _build: Any
+    run: Callable
+    _build: Callable
 
     def build(self, x_shape, memory_shape=None):
         self._build(x_shape, memory_shape)

@@ -43,8 +43,8 @@ class Stack(ConfiguredLayer):
         norm = NORMALIZATIONS[config.normalization]
         self.final_norm = norm(dtype=policy) if config.norm_first else None
         if isinstance(position, dict):  # as in `get_config`
-            position = keras.saving.deserialize_keras_object(position)
-        self.position: Any = position  # a `PositionEncoding`, or None
+            position = PositionEncoding.restored(position)
+        self.position = position
 
     def _build(self, x_shape, memory_shape=None) -> None:
         for layer in self.layers:
@@ -71,7 +71,7 @@ class Stack(ConfiguredLayer):
         scored = self.positions(positions, positions[None])
         outputs = []
         for layer in self.layers:
-            run: Any = functools.partial(layer.run, positions=scored, training=training)
+            run: Callable = functools.partial(layer.run, positions=scored, training=training)
             if self.config.remat and training:
                 used = [layer] if self.position is None else [layer, self.position]
                 run = functools.partial(recompute, used, run)

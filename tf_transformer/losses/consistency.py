@@ -1,4 +1,4 @@
-"""Objectives: the losses that training minimises for models that predict the next token.
+"""The losses that training minimises for models that predict the next token.
 
 `CrossEntropy` is the paper's; `WordDropout` adds noise to its inputs. The others run the model
 twice in training, with other noise each time, and add the divergence of the two predictions.
@@ -92,7 +92,7 @@ class CrossEntropy:
 
 
 class Consistency(CrossEntropy):
-    """The base of objectives with two predictions, p and q, for each token.
+    """The base of losses with two predictions, p and q, for each token.
 
     Args:
         label_smoothing: ε.
@@ -177,12 +177,12 @@ class SimCut(Consistency):
         return ConsistencyWeights(1.0, 0.0, self.weight, 0.0)
 
 
-def make_objective(config: TrainConfig) -> CrossEntropy:
-    """The objective that options name; call in the strategy's scope.
+def make_loss(config: TrainConfig) -> CrossEntropy:
+    """The loss that options name; call in the strategy's scope.
 
     Example:
         >>> from tf_transformer import TrainConfig
-        >>> make_objective(TrainConfig(consistency="r_drop")).weight
+        >>> make_loss(TrainConfig(consistency="r_drop")).weight
         5.0
     """
     epsilon, weight = config.label_smoothing, config.consistency_weight
@@ -195,7 +195,7 @@ def make_objective(config: TrainConfig) -> CrossEntropy:
 
 
 def require_cross_entropy(config: TrainConfig) -> None:
-    """Raises an `InputError` for options of objectives that a task does not use."""
+    """Raises an `InputError` for options of losses that a task does not use."""
     for name, off in (("consistency", "none"), ("word_dropout", 0.0)):
         if (value := getattr(config, name)) != off:
             raise InputError(

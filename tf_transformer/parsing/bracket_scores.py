@@ -91,12 +91,12 @@ def _compare(prediction: str, gold: Tree, place: str) -> BracketCounts:
     ]
     if words[0] != words[1]:
         return BracketCounts(errors=1)
-    expected, found = brackets(gold, keep), brackets(tree, own)
+    expected, predicted = brackets(gold, keep), brackets(tree, own)
     return BracketCounts(
-        matched=(expected & found).total(),
-        predicted=found.total(),
+        matched=(expected & predicted).total(),
+        predicted=predicted.total(),
         reference=expected.total(),
-        complete=int(expected == found),
+        complete=int(expected == predicted),
         valid=1,
     )
 
@@ -112,7 +112,7 @@ def brackets(tree: Tree, keep: Sequence[bool]) -> Counter[tuple[str, int, int]]:
         tree: a cleaned tree.
         keep: for each word whether it counts.
     """
-    found: Counter[tuple[str, int, int]] = Counter()
+    counts: Counter[tuple[str, int, int]] = Counter()
     is_kept = iter(keep)
 
     def visit(node: Tree, start: int) -> int:
@@ -124,8 +124,8 @@ def brackets(tree: Tree, keep: Sequence[bool]) -> Counter[tuple[str, int, int]]:
             end = visit(child, end)
         label = without_function(node.label())
         if end > start and label not in DELETED_LABELS:
-            found[EQUAL_LABELS.get(label, label), start, end] += 1
+            counts[EQUAL_LABELS.get(label, label), start, end] += 1
         return end
 
     visit(tree, 0)
-    return found
+    return counts

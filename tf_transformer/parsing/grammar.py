@@ -103,11 +103,11 @@ class TreeGrammar:
 
     def facts(self, source: KerasTensor, limits: KerasTensor) -> KerasTensor:
         """The facts (B, 2 + S) of sources (B, S), given the limits (B,)."""
-        found = ops.take(ops.convert_to_tensor(self.actions.word_actions), source, axis=0)
-        size, is_word = ops.shape(source)[1], found > 0
+        of_words = ops.take(ops.convert_to_tensor(self.actions.word_actions), source, axis=0)
+        size, is_word = ops.shape(source)[1], of_words > 0
         positions = ops.arange(size, dtype="int32")
         words_first = ops.argsort(ops.where(is_word, positions, size + positions), axis=1)
-        words = ops.take_along_axis(found, words_first, axis=1)
+        words = ops.take_along_axis(of_words, words_first, axis=1)
         counts = ops.sum(ops.cast(is_word, "int32"), axis=1)
         return ops.concatenate([ops.stack([counts, limits], axis=1), words], axis=1)
 
@@ -121,8 +121,8 @@ class TreeGrammar:
         takes_word = ops.convert_to_tensor(self.actions.kinds == WORD)  # (V,)
         of_words = ops.where(takes_word, log_probabilities, NEG_INF)
         of_word = ops.logsumexp(of_words, axis=-1, keepdims=True)
-        found = ops.where(takes_word, of_word, log_probabilities)
-        return ops.where(self.allowed_next(ids, index, facts), found, NEG_INF)
+        of_tokens = ops.where(takes_word, of_word, log_probabilities)
+        return ops.where(self.allowed_next(ids, index, facts), of_tokens, NEG_INF)
 
     def allowed_next(self, ids: KerasTensor, index: KerasTensor, facts: KerasTensor) -> KerasTensor:
         """Whether each id may be the next one, bool (B, W, V); see the class."""
@@ -137,19 +137,19 @@ class TreeGrammar:
             run=self._run(kinds, index),
         )
         words, room = facts[:, :1], facts[:, 1:2] - index  # (B, 1)
-        found = allowed(state, words, room, self.actions.in_order)
+        next_kinds = allowed(state, words, room, self.actions.in_order)
         mask = ops.zeros((*ops.shape(state.words), table.shape[0]), "bool")
-        for kind, is_allowed in ((OPEN, found.open), (END, found.end)):
+        for kind, is_allowed in ((OPEN, next_kinds.open), (END, next_kinds.end)):
             mask = mask | (is_allowed[..., None] & (table == kind))
         tokens = ops.arange(table.shape[0], dtype="int32")
         last_word = ops.shape(facts)[1] - 3
         following = ops.take_along_axis(facts[:, 2:], ops.minimum(state.words, last_word), axis=1)
-        mask = mask | (found.word[..., None] & (tokens == following[..., None]))
+        mask = mask | (next_kinds.word[..., None] & (tokens == following[..., None]))
         # The innermost open bracket is the last one that reached the present depth.
         opens = (kinds == OPEN) & (depths == state.depth[..., None])
         innermost = _at(ids, ops.max(ops.where(opens, positions, -1), axis=2)[..., None], 0)
         closing = ops.take(ops.convert_to_tensor(self.actions.closings), innermost, axis=0)
-        return mask | (found.close[..., None] & (tokens == closing[..., None]))
+        return mask | (next_kinds.close[..., None] & (tokens == closing[..., None]))
 
     def _run(self, kinds: KerasTensor, index: KerasTensor) -> KerasTensor:
         """`State.run` of kinds (B, W, L)."""

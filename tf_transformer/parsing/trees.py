@@ -90,9 +90,9 @@ def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeT
             if depth == 0:
                 first = number
                 if token != "(":
-                    found = "a closing bracket that opens nowhere" if token == ")" else repr(token)
+                    got = "a closing bracket that opens nowhere" if token == ")" else repr(token)
                     raise InputError(
-                        f"{name}, line {number:,}: expected '(', the start of a tree, got {found}."
+                        f"{name}, line {number:,}: expected '(', the start of a tree, got {got}."
                     )
             depth += {"(": 1, ")": -1}.get(token, 0)
             tokens.append(token)
@@ -141,14 +141,14 @@ def clean(tree: Tree, place: str) -> Tree:
     Raises:
         InputError: with `place`, when no word remains.
     """
-    found = _clean(tree)
-    if found is None:
+    cleaned = _clean(tree)
+    if cleaned is None:
         raise InputError(f"{place}: expected a tree with words, got one without.")
-    while found.label() in OUTER_LABELS and len(found) == 1 and not is_word(found):
-        found = found[0]
-    if is_word(found) or found.label() in OUTER_LABELS:  # the root of a sentence is a bracket
-        found = type(tree)(OUTER, [found] if is_word(found) else list(found))
-    return found
+    while cleaned.label() in OUTER_LABELS and len(cleaned) == 1 and not is_word(cleaned):
+        cleaned = cleaned[0]
+    if is_word(cleaned) or cleaned.label() in OUTER_LABELS:  # the root of a sentence is a bracket
+        cleaned = type(tree)(OUTER, [cleaned] if is_word(cleaned) else list(cleaned))
+    return cleaned
 
 
 def _clean(tree: Tree) -> Tree | None:

@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 from tf_transformer.config import DERIVED, Config, replaced
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import one_line, write_whole
+from tf_transformer.files.writing import one_line, write_whole
 from tf_transformer.registry import options_of
 from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.text.codec import FILE, codec_files

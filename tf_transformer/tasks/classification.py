@@ -159,13 +159,13 @@ class Classification(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of the label, or of the decisions for each label."""
         losses = decision_losses if model.separator else label_losses
         logits = model.logits(batch["text"], training=training)
-        return losses(batch["labels"], logits, objective.label_smoothing)
+        return losses(batch["labels"], logits, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> LabelPredictor:
         return LabelPredictor(model, codec, decode)
@@ -230,13 +230,13 @@ def _scores(
             "expected at least one prediction and a reference for each, got "
             f"{len(predictions)} and {len(references)}."
         )
-    found, right = (
+    predicted, right = (
         np.array([targets_of(label, names, separator) for label in labels], bool)
         for labels in (predictions, references)
     )
-    is_right = found == right if separator and names else (found == right).all(axis=1)
-    twice_hits = 2.0 * (found & right).sum(axis=0)
-    counts = found.sum(axis=0) + right.sum(axis=0, dtype=float)
+    is_right = predicted == right if separator and names else (predicted == right).all(axis=1)
+    twice_hits = 2.0 * (predicted & right).sum(axis=0)
+    counts = predicted.sum(axis=0) + right.sum(axis=0, dtype=float)
     occurs = counts > 0
     return {
         "accuracy": float(is_right.mean()),

@@ -45,8 +45,8 @@ class Comet:
             )
         rows = zip(inputs, predictions, map(_first, zip(*references, strict=True)), strict=True)
         data = [{"src": source, "mt": output, "ref": given} for source, output, given in rows]
-        found = _load(self.model).predict(data, batch_size=self.batch_size, gpus=self.gpus)
-        return {"comet": float(found.system_score), "comet_model": self.model}
+        result = _load(self.model).predict(data, batch_size=self.batch_size, gpus=self.gpus)
+        return {"comet": float(result.system_score), "comet_model": self.model}
 
 
 COMET = Comet()

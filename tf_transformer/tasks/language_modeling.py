@@ -111,13 +111,13 @@ class LanguageModeling(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of every token, given those before it."""
         labels = batch["text"]
         inputs = ops.concatenate([batch["before"], labels[:, :-1]], axis=1)
-        return objective.losses(model, inputs, labels, training)
+        return loss.losses(model, inputs, labels, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> TextGenerator:
         return TextGenerator(model, codec, decode)
@@ -135,8 +135,8 @@ class LanguageModeling(Task):
         tokenizer = predictor.codec["text"]
         read = [tokenizer.decode(row) for row in tokenizer.encode_batch(test.references)]
         has_text = [bool(text.strip()) for text in read]
-        found = iter(predictor.score_texts(list(compress(test.references, has_text)), progress))
-        scores = [next(found) if scored else TextScore(0.0, 0) for scored in has_text]
+        of_texts = iter(predictor.score_texts(list(compress(test.references, has_text)), progress))
+        scores = [next(of_texts) if scored else TextScore(0.0, 0) for scored in has_text]
         lines = [f"{score.log_probability:.6f}\t{score.tokens}" for score in scores]
         return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
 

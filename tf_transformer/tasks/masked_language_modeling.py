@@ -81,7 +81,7 @@ class MaskedLanguageModeling(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Cross-entropy of the masked ids; every call in training masks anew."""
@@ -90,7 +90,7 @@ class MaskedLanguageModeling(Task):
         if training:
             labels, states = at_masks(labels, states)
         rows, matrix = model.factors(states)
-        return token_losses(labels, rows, matrix, objective.label_smoothing)
+        return token_losses(labels, rows, matrix, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> MaskedPredictor:
         return MaskedPredictor(model, codec, decode)
@@ -109,17 +109,17 @@ class MaskedLanguageModeling(Task):
             InputError: when no word is masked.
         """
         predictor = cast(MaskedPredictor, predictor)
-        found = predictor.restore(test.inputs, progress)
-        masked = sum(x.masked for x in found)
+        restored = predictor.restore(test.inputs, progress)
+        masked = sum(x.masked for x in restored)
         if not masked:
-            raise InputError(f"no word of {len(found)} lines is masked; give more text.")
+            raise InputError(f"no word of {len(restored)} lines is masked; give more text.")
         scores: dict[str, Any] = {
-            "masked_perplexity": perplexity(-sum(x.log_probability for x in found) / masked),
-            "masked_accuracy": sum(x.correct for x in found) / masked,
+            "masked_perplexity": perplexity(-sum(x.log_probability for x in restored) / masked),
+            "masked_accuracy": sum(x.correct for x in restored) / masked,
             "masked": masked,
-            "sentences": len(found),
+            "sentences": len(restored),
         }
-        return Evaluation([x.text for x in found], scores)
+        return Evaluation([x.text for x in restored], scores)
 
     def default_metric(self, references: Sequence[str]) -> str:
         """The validation loss, which is over all validation texts."""

@@ -116,11 +116,11 @@ class Parsing(Task):
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
         """The labels of the training trees and the linearization must be those of that run."""
         tokenizer = super().reuse_codec(codec, stream, config)["tree"]
-        found, expected = linearization_of(tokenizer), _linearization(config)
-        if found != expected:
+        given, expected = linearization_of(tokenizer), _linearization(config)
+        if given != expected:
             raise InputError(
-                f"the run of train.init_from has task.linearization {found}, this one {expected}: "
-                f"add --task.linearization {found}."
+                f"the run of train.init_from has task.linearization {given}, this one {expected}: "
+                f"add --task.linearization {given}."
             )
         labels = sorted(_labels(stream) - set(Actions.of(tokenizer).labels))
         if labels:
@@ -147,12 +147,12 @@ class Parsing(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Label-smoothed cross-entropy of the actions."""
         source, target = batch["sentence"], batch["tree"]
-        return objective.losses(model, (source, shift_right(target)), target, training)
+        return loss.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Parser:
         return Parser(model, codec, decode, self.options.grammar)

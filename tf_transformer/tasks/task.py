@@ -221,12 +221,12 @@ class Task(ABC):
         Raises:
             InputError: when it does not fit; by default, when `data.vocabularies` differs.
         """
-        found = "shared" if codec.is_shared else "separate"
-        if found != config.data.vocabularies:
+        kind = "shared" if codec.is_shared else "separate"
+        if kind != config.data.vocabularies:
             raise InputError(
-                f"the run of train.init_from has data.vocabularies {found}, this one "
+                f"the run of train.init_from has data.vocabularies {kind}, this one "
                 f"{config.data.vocabularies}: its weights belong to its vocabularies. Give "
-                f"--data.vocabularies {found}, or another train.init_from."
+                f"--data.vocabularies {kind}, or another train.init_from."
             )
         return codec
 
@@ -264,7 +264,7 @@ class Task(ABC):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """The summed losses of a batch.
@@ -272,7 +272,7 @@ class Task(ABC):
         Args:
             model: the model.
             batch: int32 tensors (B, L) by name, padded with 0 at the end.
-            objective: gives the losses of labels from a model and its inputs.
+            loss: gives the losses of labels from a model and its inputs.
             training: whether dropout is on.
         """
 

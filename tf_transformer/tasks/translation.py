@@ -99,12 +99,12 @@ class Translation(Task):
         self,
         model: keras.Model,
         batch: Mapping[str, KerasTensor],
-        objective: CrossEntropy,
+        loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
         """Label-smoothed cross-entropy of the target tokens (paper section 5.4)."""
         source, target = batch["source"], batch["target"]
-        return objective.losses(model, (source, shift_right(target)), target, training)
+        return loss.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
         return Translator(model, codec, decode, self.options.copy_without_letters)

@@ -127,7 +127,8 @@ class GraphTokenizer(tf.Module):
             lambda: inside & _is_whole(values),
             lambda: inside,  # most texts have no bytes
         )
-        return tf.ragged.boolean_mask(ids, whole)
+        counts = tf.math.count_nonzero(whole, axis=1)
+        return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(ids, whole), counts, validate=False)
 
 
 def _is_whole(values: tf.Tensor) -> tf.Tensor:

@@ -24,7 +24,7 @@ from typing import Any
 import sentencepiece
 
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 from tf_transformer.text.normalization import (
     NMT_NFC,
     clean,
@@ -147,11 +147,11 @@ class Tokenizer:
         """
         tokenizer = cls._parse(pathlib.Path(path))
         processor = tokenizer._processor
-        found = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
+        ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
         expected = (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
-        if found != expected:
+        if ids != expected:
             raise InputError(
-                f"{path} has the ids {found} for padding, start, end and unknown; expected "
+                f"{path} has the ids {ids} for padding, start, end and unknown; expected "
                 f"{expected}. Train the tokenizer with this project."
             )
         return tokenizer

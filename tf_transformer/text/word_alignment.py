@@ -22,11 +22,11 @@ class Agreement(NamedTuple):
     recall: float  # |A ∩ S| / |S|
 
 
-def agreement(found: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) -> Agreement:
+def agreement(predicted: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) -> Agreement:
     """The alignment error rate of a corpus (Och and Ney 2003, section 6).
 
     Args:
-        found: the links of each sentence pair.
+        predicted: the links of each sentence pair.
         gold: the gold links of each pair.
 
     Returns:
@@ -38,7 +38,7 @@ def agreement(found: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) -> A
         Agreement(error_rate=0.25, precision=0.6666666666666666, recall=1.0)
     """
     links = in_possible = sure = in_sure = 0
-    for each, (of_sure, of_possible) in zip(found, gold, strict=True):
+    for each, (of_sure, of_possible) in zip(predicted, gold, strict=True):
         links, sure = links + len(set(each)), sure + len(set(of_sure))
         in_possible += len(set(each) & set(of_possible))
         in_sure += len(set(each) & set(of_sure))

@@ -30,7 +30,7 @@ from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.shard_sampler import BatchIndices
-from tf_transformer.files.reading import write_whole
+from tf_transformer.files.writing import write_whole
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.programs import run_program
 from tf_transformer.machine.threads import available_cores
@@ -119,9 +119,9 @@ def _fastest(executions: Sequence[Execution], run: Run, batches: BatchSampler) -
     if file:
         with contextlib.suppress(OSError):  # a folder that cannot be written
             write_whole(file, json.dumps({name: cost for name, cost in costs.items() if cost}))
-    found = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
+    listed = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
     tqdm.write(
-        f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {found}. "
+        f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {listed}. "
         f"Chosen for {updates:,} updates: {chosen}; see --train.jit_compile, --train.micro_batches."
     )
     return chosen

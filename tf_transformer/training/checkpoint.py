@@ -50,7 +50,7 @@ class Checkpoints:
     ):
         self._updater = updater
         model, optimizer = updater.model, updater.optimizer
-        random_state = [*_without(model.weights, model.variables), *updater.objective.variables]
+        random_state = [*_without(model.weights, model.variables), *updater.loss.variables]
         weights = tf.train.Checkpoint(weights=tensors(model.weights))
         self._parts = {
             "weights": tensors(model.weights),

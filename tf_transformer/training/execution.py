@@ -63,5 +63,5 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
     numbers = [train.micro_batches] if train.micro_batches else sorted({1, threads})
     forms = [(False, number) for number in reversed(numbers)]
     forms += [(True, number) for number in numbers]
-    found = [Execution(*form, name) for name in names for form in forms]
-    return [each for each in found if train.jit_compile in ("auto", each.jit_compile)]
+    executions = [Execution(*form, name) for name in names for form in forms]
+    return [each for each in executions if train.jit_compile in ("auto", each.jit_compile)]

@@ -8,7 +8,8 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import literal, write_whole
+from tf_transformer.files.reading import literal
+from tf_transformer.files.writing import write_whole
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.training.samples import Samples
 

@@ -56,7 +56,7 @@ def _cell(text: str) -> str:
     """The text as one line without a meaning in Markdown and HTML."""
     text = " ".join(text.split())
     text = text[:LONGEST_CELL] + "…" * (len(text) > LONGEST_CELL)
-    return re.sub(r"[!-/:-@[-`{-~]", lambda found: f"&#{ord(found[0])};", text)
+    return re.sub(r"[!-/:-@[-`{-~]", lambda match: f"&#{ord(match[0])};", text)
 
 
 def picture(predictor: Predictor, test: TestSet) -> bytes:
@@ -87,9 +87,9 @@ def picture(predictor: Predictor, test: TestSet) -> bytes:
         return last_layer_picture(record._replace(maps=[_by_pieces(record.maps[-1])]), ".png")
 
 
-def _by_pieces(found: AttentionMap) -> AttentionMap:
+def _by_pieces(maps: AttentionMap) -> AttentionMap:
     """Each piece as a word: some languages have few or no blanks."""
-    return found._replace(queries=_each_alone(found.queries), keys=_each_alone(found.keys))
+    return maps._replace(queries=_each_alone(maps.queries), keys=_each_alone(maps.keys))
 
 
 def _each_alone(tokens: Tokens) -> Tokens:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
-from tf_transformer.losses.consistency import make_objective
+from tf_transformer.losses.consistency import make_loss
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import load_weights
 from tf_transformer.tasks.task import Task
@@ -40,7 +40,7 @@ def make_updater(config: Config, task: Task, codec: Codec, execution: Execution)
         average_decay=train.average_decay,
         scale_loss=precision == "mixed_float16",
     )
-    return Updater(task, model, optimizer, make_objective(train), *execution)
+    return Updater(task, model, optimizer, make_loss(train), *execution)
 
 
 def _precision(name: str) -> str:

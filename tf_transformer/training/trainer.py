@@ -36,9 +36,9 @@ from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.ownership import owned
 from tf_transformer.training.preparation import TrainingData, prepare
 from tf_transformer.training.progress import TrainingProgress
+from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.samples import Samples
 from tf_transformer.training.setup import initialize, make_updater
-from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.update import Updater
 from tf_transformer.training.validation import Validation
 
@@ -263,7 +263,7 @@ class _Trainer:
         """Every replica's shards of the batches from an update on."""
         sampler, size = self.data.train, self.config.train.accumulate
         start = position * size
-        return shard_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)
+        return replica_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)
 
     def _train(
         self, batches: Iterator, until: int, bar: TrainingProgress, stop: StopRequest

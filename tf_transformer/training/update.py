@@ -35,7 +35,7 @@ class Updater:
         task: gives the losses of a batch.
         model: the model, built in the strategy's scope.
         optimizer: built for the model's trainable variables, in the same scope.
-        objective: gives the losses of labels; the cross-entropy when None.
+        loss: gives the losses of labels; the cross-entropy when None.
         jit_compile: compile losses and gradients with XLA, once for every shape of a batch. The
             gradients' norm and Adam are faster in TensorFlow's own operations.
         micro_batches: number of parts of a batch. Each needs memory for its own gradients. They
@@ -54,7 +54,7 @@ class Updater:
         task: Task,
         model: keras.Model,
         optimizer: Adam,
-        objective: CrossEntropy | None = None,
+        loss: CrossEntropy | None = None,
         jit_compile: bool = False,
         micro_batches: int = 1,
         kernel_set: str = "",
@@ -69,7 +69,7 @@ class Updater:
         }
         self.gradient_norm = keras.metrics.Mean(name="gradient_norm")
         self.micro_batches = micro_batches
-        self.objective = objective or CrossEntropy()
+        self.loss = loss or CrossEntropy()
         self._jit_compile = jit_compile
         options = {"reduce_retracing": True, "jit_compile": jit_compile, "autograph": False}
         chosen = kernels.use(kernels.SETS[kernel_set] if kernel_set else kernels.current())
@@ -164,7 +164,7 @@ class Updater:
         return losses, list(map(tf.convert_to_tensor, tape.gradient(loss, variables)))
 
     def _losses(self, batch: Batch, training: bool = False) -> TokenLosses:
-        return self.task.losses(self.model, batch, self.objective, training)
+        return self.task.losses(self.model, batch, self.loss, training)
 
     def _add_to_metrics(self, losses: TokenLosses) -> None:
         self.metrics["loss"].update_state(losses.loss, losses.tokens)

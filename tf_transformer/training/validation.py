@@ -10,8 +10,8 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.tasks.metrics import OF_VALIDATION, Metric
 from tf_transformer.tasks.task import Predictor, Task
 from tf_transformer.training.preparation import TrainingData
+from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.samples import Samples, samples_of
-from tf_transformer.training.shards import shard_batches
 from tf_transformer.training.strategy import broadcast, is_chief
 from tf_transformer.training.update import Updater
 
@@ -59,19 +59,19 @@ class Validation:
     def losses(self) -> dict[str, float]:
         """Loss, perplexity and accuracy on all examples; each replica computes its shard."""
         sampler = self._data.valid
-        with shard_batches(self._strategy, sampler.names, sampler.one_epoch) as batches:
+        with replica_batches(self._strategy, sampler.names, sampler.one_epoch) as batches:
             for _ in range(len(sampler)):
                 self._updater.validate(batches)
         return _named(self._updater.read_metrics())
 
     def scores(self) -> Scored:
         """The task's scores of predictions; on other workers than the chief the metric."""
-        found: dict[str, float | str] = {}
+        by_name: dict[str, float | str] = {}
         samples = Samples()
         if is_chief(self._strategy):
-            predictions, found = self._task.evaluate(self._predict, self._data.scored)
+            predictions, by_name = self._task.evaluate(self._predict, self._data.scored)
             samples = samples_of(self._task, self._predict, self._data.scored, predictions)
-        scores = {name: score for name, score in found.items() if isinstance(score, float)}
+        scores = {name: score for name, score in by_name.items() if isinstance(score, float)}
         if self._metric not in OF_VALIDATION:
             name = self._metric.name
             own = scores[name] if is_chief(self._strategy) else 0.0

@@ -1,4 +1,4 @@
-"""Shards of batches: the rows of each replica."""
+"""Batches of each replica: its rows of a whole batch."""
 
 import contextlib
 import threading
@@ -11,13 +11,13 @@ from tf_transformer.training.strategy import num_workers
 
 
 @contextlib.contextmanager
-def shard_batches(
+def replica_batches(
     strategy: tf.distribute.Strategy,
     names: Sequence[str],
     batches: Callable[[], Iterator[Batch]],
     size: int = 1,
 ) -> Iterator[Iterator[tuple[Batch, ...]]]:
-    """Gives every replica its shard of the rows of each batch, `size` batches at a time.
+    """Gives every replica its rows of each batch, `size` batches at a time.
 
     Replica r of R gets rows r, r + R, r + 2R, …. A batch holds rows of about the same length, so
     each replica has about as many tokens. Where there are fewer rows than replicas, some get a
@@ -40,16 +40,16 @@ def shard_batches(
         count = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * count
 
-        def shards():
+        def of_replicas():
             same = [batches()] * size
             for group in zip(*same, strict=False):  # the next `size` batches of one iterator
                 if ended.is_set():
                     return
                 for replica in range(first, first + count):
-                    yield tuple(_shard(batch, replica, replicas) for batch in group)
+                    yield tuple(rows_of_replica(batch, replica, replicas) for batch in group)
 
         spec = dict.fromkeys(names, tf.TensorSpec((None, None), tf.int32))
-        dataset = tf.data.Dataset.from_generator(shards, output_signature=(spec,) * size)
+        dataset = tf.data.Dataset.from_generator(of_replicas, output_signature=(spec,) * size)
         return dataset.prefetch(4 * count)
 
     elements = iter(strategy.distribute_datasets_from_function(of_this_worker))
@@ -73,7 +73,8 @@ def _drain(elements: Iterator) -> None:
             pass
 
 
-def _shard(batch: Batch, replica: int, replicas: int) -> Batch:
+def rows_of_replica(batch: Batch, replica: int, replicas: int) -> Batch:
+    """The rows of one replica, or a row of padding when there is none for it."""
     return {
         name: ids[replica::replicas] if replica < len(ids) else ids[:1] * 0
         for name, ids in batch.items()

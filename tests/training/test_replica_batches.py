@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from tf_transformer.training.shards import _shard, shard_batches
+from tf_transformer.training.replica_batches import replica_batches, rows_of_replica
 from tf_transformer.training.strategy import make_strategy
 
 NAMES = ("source", "target")
@@ -27,7 +27,7 @@ def batches(count, rows=5):
 def all_of(name, size=1, count=4):
     """All elements: the replicas' groups of batches."""
     strategy = make_strategy(name)
-    with shard_batches(strategy, NAMES, lambda: batches(count), size) as elements:
+    with replica_batches(strategy, NAMES, lambda: batches(count), size) as elements:
         return [strategy.experimental_local_results(element) for element in elements]
 
 
@@ -50,7 +50,9 @@ def test_two_replicas_get_rows_in_turn_and_groups_stay_in_order(size):
 
 
 def test_batches_of_one_name():
-    with shard_batches(make_strategy("one"), ["text"], lambda: iter([{"text": [[1, 2]]}])) as data:
+    with replica_batches(
+        make_strategy("one"), ["text"], lambda: iter([{"text": [[1, 2]]}])
+    ) as data:
         ((batch,),) = data
     assert list(batch) == ["text"]
     np.testing.assert_array_equal(batch["text"], [[1, 2]])
@@ -58,7 +60,7 @@ def test_batches_of_one_name():
 
 def test_a_replica_without_rows_gets_a_row_of_padding():
     (batch,) = batches(1, rows=5)
-    shards = [_shard(batch, replica, 7) for replica in range(7)]
+    shards = [rows_of_replica(batch, replica, 7) for replica in range(7)]
     for name in NAMES:
         for replica, shard in enumerate(shards):
             expected = batch[name][replica : replica + 1] if replica < 5 else [[0, 0]]
@@ -73,14 +75,14 @@ DIES_WHILE_TRAINING = """
 import time
 import numpy as np
 import tensorflow as tf
-from tf_transformer.training.shards import shard_batches
+from tf_transformer.training.replica_batches import replica_batches
 
 def endless():
     while True:
         yield {"text": np.ones((2, 3), np.int32)}
         time.sleep(0.3)  # so that the process ends while the next batch is made
 
-with shard_batches(tf.distribute.get_strategy(), ["text"], endless) as batches:
+with replica_batches(tf.distribute.get_strategy(), ["text"], endless) as batches:
     next(batches)
     raise RuntimeError("and the traceback keeps the iterator alive")
 """
