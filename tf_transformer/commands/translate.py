@@ -109,7 +109,7 @@ def main(
 
 
 def _outputs(first: Output, *optional: Output) -> list[Output]:
-    """The outputs that are written: the first one, and the others that have a file."""
+    """The outputs that are written: the first one, and optional ones that have a file."""
     return [first, *(output for output in optional if output.path)]
 
 

@@ -34,7 +34,8 @@ class Run:
         >>> run = Run.load("runs/demo", beam_size=8)
         >>> run.config.decode.beam_size
         8
-        >>> run.codec.decode("target", run.codec.encode("target", "acht"))
+        >>> tokenizer = run.codec["target"]
+        >>> tokenizer.decode(tokenizer.encode("acht"))
         'acht'
     """
 
