@@ -649,7 +649,7 @@ class DecodeConfig:
         distinct: whether the predictions for a sentence are different texts. Of hypotheses with
             equal texts, which differ in their tokens or were drawn twice, the best is kept, so
             there may be fewer than num_hypotheses.
-        max_extra_length: longest prediction: input tokens · max_length_ratio + this. Both sides
+        max_extra_length: longest output = input tokens × max_length_ratio + this. Both sides
             count the end token.
         max_length_ratio: see max_extra_length.
         max_length: longest prediction for any input in tokens, with the end token; 0: no such

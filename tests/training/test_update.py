@@ -194,7 +194,7 @@ def test_losses_of_a_skipped_update_are_left_out_of_the_metrics(monkeypatch):
     _, expected, _ = trained(batches=[good])
     monkeypatch.setattr(type(TRANSLATION), "losses", nan_for_bad)
     _, metrics, updater = trained(batches=[good, bad])
-    assert (updater.updates, updater.position) == (1, 2)
+    assert (updater.updates, updater.next_batch) == (1, 2)
     assert metrics == pytest.approx(expected)
     _, metrics, updater = trained(batches=[bad])
     assert all(map(math.isnan, metrics.values()))

@@ -16,7 +16,7 @@ from tf_transformer.run.run import Run
 def write(run: Run, to: str | os.PathLike, dtype: DType) -> str:
     """Writes the configuration, codec, samples and one checkpoint, and reads it again.
 
-    Nothing else of the run is copied: its training cannot go on, but another one can start with
+    Nothing else of the run is copied: its training cannot resume, but another one can start with
     these weights (`train.init_from`).
 
     Args:

@@ -56,7 +56,7 @@ class ParserGraph(SearchGraph):
 
 
 class Parser(TextPredictor):
-    """Parses sentences in Penn style: blanks between words and punctuation.
+    """Parses sentences in Penn style: spaces between words and punctuation.
 
     Each tree is one line, over the words of its sentence. Brackets in words become -LRB- and so on;
     words other than punctuation have the tag XX.

@@ -43,7 +43,7 @@ class TextScore(NamedTuple):
 
 
 class TextGenerator(TextPredictor):
-    """Predicts how texts go on; an empty text is a prompt, too.
+    """Continues texts; an empty text is a prompt, too.
 
     A prediction follows its prompt directly: it begins with a space where a new word begins, and
     prompt + prediction is the text. After a prompt that ends in a space a new word follows. Of

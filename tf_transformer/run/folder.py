@@ -39,7 +39,7 @@ class RunFolder:
         execution: how updates are executed, JSON.
         checkpoints: weights of the newest validation intervals.
         best: in it, the weights with the best validation score.
-        resume: in it, everything that training needs to go on.
+        resume: in it, everything that training needs to resume.
         metrics: a line of JSON per validation interval.
         logs: the same metrics for TensorBoard.
         samples: inputs of the validation set, one per line, to check an export with.
@@ -75,7 +75,7 @@ class RunFolder:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether a training can go on in this folder."""
+        """Whether a training can resume in this folder."""
         return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
 
     def weights(self, average: int | str) -> pathlib.Path:

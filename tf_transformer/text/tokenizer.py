@@ -288,7 +288,7 @@ class Tokenizer:
         return token > UNK_ID and self._processor.is_control(int(token))
 
     def piece(self, token: int) -> str:
-        """The piece of text of an id; U+2581 stands for a blank."""
+        """The piece of text of an id; U+2581 stands for a space."""
         return self._processor.id_to_piece(int(token))
 
     def piece_to_id_or_unknown(self, piece: str) -> int:
@@ -329,7 +329,7 @@ def _with_symbols_apart(model: bytes, processor: sentencepiece.SentencePieceProc
 
 
 def _model_of_bytes(normalization: str) -> bytes:
-    """A SentencePiece model without pieces but the blank's own."""
+    """A SentencePiece model without pieces but that of the space."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([" "]),

@@ -26,7 +26,7 @@ class Checkpoints:
     """Writes checkpoints of a training.
 
     `checkpoints/resume` holds one checkpoint with everything the next update depends on: weights,
-    optimizer (its counts are the position in the data), averages, random states, and the
+    optimizer (its counts say which batch is next), averages, random states, and the
     best score. `checkpoints/` holds the weights of the newest validation intervals, and
     `checkpoints/best` those with the best score.
 
@@ -104,7 +104,7 @@ class Checkpoints:
         return update_of(path) if path else 0
 
     def save(self) -> None:
-        """Saves everything that the training needs to go on from here."""
+        """Saves everything that the training needs to resume from here."""
         self._save(self._resume)
         self._starting.unlink(missing_ok=True)
 
@@ -117,7 +117,7 @@ class Checkpoints:
 
     def _save(self, manager: tf.train.CheckpointManager) -> None:
         try:
-            manager.save(checkpoint_number=self._updater.position)
+            manager.save(checkpoint_number=self._updater.next_batch)
         except (OSError, tf.errors.OpError) as error:
             _remove_unfinished(manager)
             reason = str(error).rpartition("}} ")[2]  # after TensorFlow's name of the operation

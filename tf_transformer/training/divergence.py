@@ -51,7 +51,7 @@ class DivergenceCheck:
         skipped = int(self._updater.optimizer.skipped_in_a_row.numpy())
         if skipped >= self._max_skipped:
             raise InputError(
-                f"{skipped} updates in a row, up to number {self._updater.position:,}, were "
+                f"{skipped} updates in a row, up to number {self._updater.next_batch:,}, were "
                 f"skipped because their gradients were not finite. {self._advice()} Instead of "
                 "train.precision=mixed_float16, use mixed_bfloat16 or float32."
             )
@@ -77,7 +77,7 @@ class DivergenceCheck:
     def error(self, problem: str) -> InputError:
         """The error that ends the training."""
         return InputError(
-            f"the training has diverged by update {self._updater.position:,}: {problem}. "
+            f"the training has diverged by update {self._updater.next_batch:,}: {problem}. "
             + self._advice()
         )
 

@@ -88,7 +88,7 @@ def picture(predictor: Predictor, test: TestSet) -> bytes:
 
 
 def _by_pieces(maps: AttentionMap) -> AttentionMap:
-    """Each piece as a word: some languages have few or no blanks."""
+    """Each piece as a word: some languages have few or no spaces."""
     return maps._replace(queries=_each_alone(maps.queries), keys=_each_alone(maps.keys))
 
 

@@ -206,7 +206,7 @@ class _Trainer:
 
     def run(self, folder: RunFolder, stop: StopRequest) -> Result:
         """Trains interval by interval, until all updates are made or scores stop improving."""
-        start, done = time.perf_counter(), self.updater.position
+        start, done = time.perf_counter(), self.updater.next_batch
         # Differs from the paper: a checkpoint after a number of updates, not every ten minutes.
         train = self.config.train
         interval = train.validate_every or self._updates_per_epoch()
@@ -225,20 +225,20 @@ class _Trainer:
             self._report_best()
         progress = TrainingProgress(steps, done, shown=self._is_chief)
         with self._batches(done) as batches, progress as bar:
-            while self.updater.position < steps and not self._should_stop:
-                position = self.updater.position
+            while self.updater.next_batch < steps and not self._should_stop:
+                position = self.updater.next_batch
                 until = min(steps, position - position % interval + interval)
                 seconds = self._train(batches, until, bar, stop)
                 metrics = self._end_interval(-(-until // interval), seconds, log)
                 bar.end_interval(metrics)
         return Result(
             updates=self.updater.updates,
-            skipped=self.updater.position - self.updater.updates,
+            skipped=self.updater.next_batch - self.updater.updates,
             metrics=metrics,
             metric=self._metric,
             best=gain(self.metric, float(self.early_stopping.best.numpy())),
             best_update=int(self.early_stopping.best_update.numpy()),
-            stopped_early=self.updater.position < steps,
+            stopped_early=self.updater.next_batch < steps,
             seconds=time.perf_counter() - start,
         )
 
@@ -272,7 +272,7 @@ class _Trainer:
         start = time.perf_counter()
         bar.start_interval()
         self.divergence.start_interval()
-        for position in range(self.updater.position + 1, until + 1):
+        for position in range(self.updater.next_batch + 1, until + 1):
             self.updater.update(batches)
             if bar.step(self.updater):
                 self.divergence.check_updates()
@@ -301,7 +301,7 @@ class _Trainer:
         metrics = {
             "tokens_per_second": round(self.updater.tokens_seen / seconds),
             "learning_rate": float(keras.ops.convert_to_numpy(rate)),
-            "skipped": float(self.updater.position - self.updater.updates),
+            "skipped": float(self.updater.next_batch - self.updater.updates),
             "gradient_norm": self.updater.read_gradient_norm(),
             **self.updater.read_metrics(),
             **self.validation.losses(),
@@ -312,7 +312,7 @@ class _Trainer:
             scores, samples = self.validation.scores()
             metrics |= scores
         if log:  # before the checkpoint: a restart drops lines beyond its checkpoint
-            log.write(self.updater.position, metrics, samples)
+            log.write(self.updater.next_batch, metrics, samples)
         if problem:
             raise self.divergence.error(problem)
         score = metrics.get(self._metric)

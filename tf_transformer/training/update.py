@@ -84,8 +84,8 @@ class Updater:
         return int(self.optimizer.iterations.numpy())  # int() alone fails on two replicas
 
     @property
-    def position(self) -> int:
-        """Updates tried, skipped ones included: the position in the data."""
+    def next_batch(self) -> int:
+        """Updates tried, with skipped ones: the number of the batch that is next."""
         return self.updates + int(self.optimizer.skipped.numpy())
 
     @property
