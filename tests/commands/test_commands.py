@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 from tf_transformer.commands import evaluate, export, translate
+from tf_transformer.config import Config
 from tf_transformer.errors import InputError
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -358,8 +360,9 @@ def test_scoring_refuses_options_of_translating(run, other):
 
 
 def test_files_are_checked_before_the_model_is_loaded(tmp_path):
+    RunFolder(tmp_path).save_config(Config())  # a run without a model
     with pytest.raises(InputError, match="--resume needs the --input and --output"):
-        translate.main(str(tmp_path / "no run"), resume=True)
+        translate.main(str(tmp_path), resume=True)
 
 
 def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_model):
