@@ -57,21 +57,23 @@ class MultiHeadAttention(ConfiguredLayer):
 
     def build(self, query_shape, value_shape=None):
         config, fill = self.config, self._fill
-        queries = (config.num_heads, config.key_dim)
-        keys_values = [(config.num_key_value_heads, k) for k in (config.key_dim, config.value_dim)]
-        options = {"use_bias": config.attention_bias, "dtype": self.dtype_policy}
+        heads, groups = config.num_heads, config.num_key_value_heads
+        sizes = [(heads, config.key_dim), (groups, config.key_dim), (groups, config.value_dim)]
         self.is_self_attention = value_shape is None
         if self.is_self_attention:
-            self.projection = HeadProjection([queries, *keys_values], fill, **options)
-            self.projection.build(query_shape)
+            self.projection = self._built("query_key_value", query_shape, sizes, fill)
         else:
-            self.query_projection = HeadProjection([queries], fill[:1], **options)
-            self.query_projection.build(query_shape)
-            self.key_value_projection = HeadProjection(keys_values, fill[1:], **options)
-            self.key_value_projection.build(value_shape)
-        self.output_projection = keras.layers.Dense(query_shape[-1], **options)
-        heads = config.num_heads * config.value_dim
-        self.output_projection.build((*query_shape[:-1], heads))
+            self.query_projection = self._built("query", query_shape, sizes[:1], fill[:1])
+            self.key_value_projection = self._built("key_value", value_shape, sizes[1:], fill[1:])
+        concatenated = (*query_shape[:-1], heads * config.value_dim)
+        size, of_output = [(1, query_shape[-1])], [keras.initializers.GlorotUniform()]
+        self.output_projection = self._built("output", concatenated, size, of_output)
+
+    def _built(self, name: str, input_shape, sizes: list, fill: list) -> HeadProjection:
+        options = {"use_bias": self.config.attention_bias, "dtype": self.dtype_policy}
+        projection = HeadProjection(sizes, fill, name=name, **options)
+        projection.build(input_shape)
+        return projection
 
     def call(
         self,

@@ -44,7 +44,8 @@ class FeedForward(ConfiguredLayer):
 
     def build(self, input_shape):
         self.hidden.build(input_shape)
-        self.output_projection = keras.layers.Dense(input_shape[-1], dtype=self.dtype_policy)
+        size, policy = input_shape[-1], self.dtype_policy
+        self.output_projection = keras.layers.Dense(size, dtype=policy, name="output")
         self.output_projection.build((*input_shape[:-1], self.config.d_ff))
 
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:

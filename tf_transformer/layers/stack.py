@@ -63,10 +63,7 @@ class Stack(ConfiguredLayer):
         positions: KerasTensor | None = None,
         training: bool | None = None,
     ) -> StackOutput:
-        """A call that returns the attention weights of all layers, too.
-
-        `positions` are those of x, an int tensor (T,); 0 to T - 1 when None.
-        """
+        """A call with the attention weights; `positions` of x are 0 to T - 1 when None."""
         positions = ops.arange(ops.shape(x)[1]) if positions is None else positions
         scored = self.positions(positions, positions[None])
         outputs = []
