@@ -42,8 +42,7 @@ class Transformer(PredictsTokens, keras.Model):
 
     Raises:
         InputError: for values that are no ids.
-        ValueError: for vocabulary sizes that are not positive, or that differ while source and
-            target share one embedding matrix.
+        ValueError: for sizes below 1, or other sizes of source and target in one matrix.
 
     Example:
         >>> model = Transformer(vocabulary_size=11)
@@ -104,7 +103,8 @@ class Transformer(PredictsTokens, keras.Model):
         """A call without the logits, for rows that begin with their tokens."""
         source, target = inputs
         require_tokens_first(target, self.vocabulary_size)
-        encoded = self._encode(source, training)
+        x = self._source(source, training)
+        encoded = self.encoder.run(x, None, padding_mask(source), training=training)
         x = self.target_position(self.target_embedding(target))
         x = self.target_dropout(x, training=training)
         # Targets have padding at the end only, so the causal mask hides it from real tokens.
@@ -115,13 +115,13 @@ class Transformer(PredictsTokens, keras.Model):
 
     def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Source ids (B, S) to memory (B, S, D)."""
-        return self._encode(source, training).output
+        x = self._source(source, training)
+        return self.encoder(x, padding_mask(source), training=training)
 
-    def _encode(self, source: KerasTensor, training: bool | None):
+    def _source(self, source: KerasTensor, training: bool | None) -> KerasTensor:
         require_tokens_first(source, self.source_vocabulary_size)
         x = self.source_position(self.source_embedding(source))
-        x = self.source_dropout(x, training=training)
-        return self.encoder.run(x, None, padding_mask(source), training=training)
+        return self.source_dropout(x, training=training)
 
     def max_target_length(self, source_length: int | KerasTensor) -> int | None:
         """The most tokens of a target: a learned position table has a last row; see `Search`."""
