@@ -156,3 +156,10 @@ def test_models_without_self_attention_have_no_pattern():
         ModelConfig(attention="local", architecture="luong")
     with pytest.raises(InputError, match=r"model\.attention_window must be positive, got 0"):
         ModelConfig(attention_window=0)
+
+
+@pytest.mark.parametrize("name", ["local", "strided", "linear"])
+def test_a_call_attends_as_a_stack_does(name):
+    layer = make_layer(name, 3, is_causal=True)
+    attended = layer.self_attend(X)
+    np.testing.assert_array_equal(reference.array(layer(X)), reference.array(attended.output))

@@ -7,9 +7,9 @@ import json
 from fractions import Fraction
 from types import SimpleNamespace
 
-import keras
 import numpy as np
 import pytest
+import reference
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,9 +90,7 @@ def of_pairs(folder, pretrained):
     data = DataConfig(train_file=str(table), **SIZES)
     config = CLASSIFICATION.complete(Config(model=MODEL, data=data, task=columns))
     codec = Run.load(pretrained).codec
-    keras.utils.set_random_seed(1)
-    model = CLASSIFICATION.build_model(config, codec, "float32")
-    model.head.kernel.assign(np.random.default_rng(1).normal(size=model.head.kernel.shape))
+    model = reference.randomize(CLASSIFICATION.build_model(config, codec, "float32"), seed=1)
     predictor = CLASSIFICATION.predictor(model, codec, DecodeConfig(batch_size=7))
     return table, config, predictor
 

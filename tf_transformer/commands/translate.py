@@ -79,8 +79,8 @@ def main(
     if attention_output and resume:
         raise InputError("--attention_output shows the first lines: give it without --resume.")
     # These check files and options before TensorFlow is imported.
-    run = Run.load(run_dir, **decode_options)
     attention = AttentionFile(attention_output, overwrite) if attention_output else None
+    run = Run.load(run_dir, **decode_options)
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
     outputs = _outputs(
         Output(output, _pair_score if score_target else _text),

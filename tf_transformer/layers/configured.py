@@ -37,8 +37,8 @@ class ConfiguredLayer(keras.layers.Layer):
             config = {"dropout_rate": 0.0, "value_dim": fields.get("key_dim") or 0}
         self.config = as_config(config, **fields).decoder
 
-    def compute_output_shape(self, x_shape, *other_shapes):
-        return x_shape
+    def compute_output_shape(self, x_shape=None, *other_shapes, **named_shapes):
+        return x_shape or next(iter(named_shapes.values()))
 
     def get_config(self):
         return super().get_config() | {"config": asdict(self.config)}

@@ -35,6 +35,12 @@ class SelfAttention(MultiHeadAttention):
         super().__init__(config, **options)
         self.is_causal = is_causal
 
+    def run(self, query, value=None, attention_mask=None, training: bool | None = None) -> Attended:
+        """A call that returns the attention weights and the keys and values, too."""
+        if value is not None:
+            return super().run(query, value)  # an error
+        return self.self_attend(query, attention_mask, training=training)
+
     def self_attend(
         self,
         x: KerasTensor,

@@ -1,5 +1,6 @@
 """Strings to ids and back as operations of TensorFlow, in Python and in exported graphs."""
 
+import hashlib
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -50,6 +51,26 @@ def without_letters(text: tf.Tensor) -> tf.Tensor:
     return tf.logical_and(no_letter, tf.not_equal(text, ""))
 
 
+class _SharedModel(tf.saved_model.experimental.TrackableResource):
+    """A SentencePiece model in memory, one for all tokenizers of a process with the same model.
+
+    A model without a name belongs to the operation that has read it, and is lost when TensorFlow
+    clears its caches, as `tf.random.set_seed` does.
+    """
+
+    def __init__(self, model: bytes):
+        super().__init__()
+        self._model = model
+        _ = self.resource_handle  # reads the model
+
+    def _create_resource(self) -> tf.Tensor:
+        from tensorflow_text.python.ops import sentencepiece_tokenizer
+
+        return sentencepiece_tokenizer.gen_sentencepiece_tokenizer.sentencepiece_op(
+            model=self._model, shared_name=hashlib.sha256(self._model).hexdigest()
+        )
+
+
 class GraphTokenizer(tf.Module):
     """A `Tokenizer` on tensors: tensorflow-text's SentencePiece op with the same model.
 
@@ -73,6 +94,7 @@ class GraphTokenizer(tf.Module):
         import tensorflow_text
 
         self._op = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
+        self._op._model_resource = _SharedModel(tokenizer.model)
         self._byte_of = [tokenizer.byte_of.get(i, -1) for i in range(tokenizer.vocabulary_size)]
         self._folds_spaces = tokenizer.vocabulary_size != BYTES
         self._space_id = tokenizer.piece_to_id_or_unknown("▁")
