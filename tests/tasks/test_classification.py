@@ -92,6 +92,9 @@ def of_pairs(folder, pretrained):
     codec = Run.load(pretrained).codec
     model = reference.randomize(CLASSIFICATION.build_model(config, codec, "float32"), seed=1)
     predictor = CLASSIFICATION.predictor(model, codec, DecodeConfig(batch_size=7))
+    texts = CLASSIFICATION.load_test(config, "", str(table)).inputs
+    p = predictor.probabilities(texts)  # the bias divides the texts in halves, for each label
+    model.head.bias.assign(model.head.bias - np.median(np.log(p / (1 - p)), axis=0))
     return table, config, predictor
 
 
