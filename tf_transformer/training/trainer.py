@@ -260,7 +260,7 @@ class _Trainer:
         return f"val_{self.metric.name}"
 
     def _batches(self, position: int) -> AbstractContextManager[Iterator]:
-        """Every replica's shards of the batches from an update on."""
+        """Every replica's rows of the batches from an update on."""
         sampler, size = self.data.train, self.config.train.accumulate
         start = position * size
         return replica_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)

@@ -57,7 +57,7 @@ class Validation:
         return self._task.predictor(self._updater.model, self._data.codec, self._decode)
 
     def losses(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy on all examples; each replica computes its shard."""
+        """Loss, perplexity and accuracy on all examples; each replica computes its rows."""
         sampler = self._data.valid
         with replica_batches(self._strategy, sampler.names, sampler.one_epoch) as batches:
             for _ in range(len(sampler)):
