@@ -27,7 +27,8 @@ class StaticArrays(NamedTuple):
     @classmethod
     def of(cls, key_value: KeyValue) -> StaticArrays:
         """Keys and values (B, G, S, K) in this layout."""
-        key, value = (ops.reshape(x, (-1, *ops.shape(x)[2:])) for x in key_value)
+        batch, groups, rows, _ = ops.shape(key_value.key)  # of no rows, -1 could not be inferred
+        key, value = (ops.reshape(x, (batch * groups, rows, x.shape[3])) for x in key_value)
         return cls(ops.transpose(key, (0, 2, 1)), value)
 
 
