@@ -245,9 +245,9 @@ def test_the_format_is_named_or_is_that_of_the_ending(corpus, expected):
 @pytest.mark.parametrize(
     ("corpus", "message"),
     [
-        (Corpus(path="a.csv"), r"a\.csv does not end with that of a format \(\.txt, \.tsv, .*Give"),
+        (Corpus(path="a.ods"), r"a\.ods does not end with that of a format \(\.txt, \.tsv, .*Give"),
         (Corpus(path="a.gz"), r"a\.gz does not end"),
-        (Corpus(path="a.tsv", format="csv"), "unknown format 'csv' of a corpus; expected text, "),
+        (Corpus(path="a.tsv", format="ods"), "unknown format 'ods' of a corpus; expected text, "),
         (Corpus(path="a.txt"), "with source and target needs source and target, two files"),
         (Corpus(path="a.tsv", split="test"), "tsv takes path, columns; got path, split"),
         (Corpus(path="a.tmx", reverse=True), "tmx takes path, columns; got path, reverse"),
