@@ -159,7 +159,7 @@ DOORS = {
     "commands.plot": {"RunFolder"},
     "commands.train": {"Run.at"},
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
-    **{f"inference.{name}": {"Run.load"} for name in ("translator", "parser", "text_generator")},
+    "inference.text_predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder
     # Programs that measure in a process of their own.

@@ -1,7 +1,6 @@
 """Constituency parsing: sentences in, trees out."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -22,7 +21,6 @@ from tf_transformer.parsing.linearization import WORD_PIECE, Actions, linearize
 from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import clean, parse
 from tf_transformer.parsing.words import normalize
-from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -78,6 +76,8 @@ class Parser(TextPredictor):
     graph_type = ParserGraph
     no_prefixes = "trees have no prefixes: leave out --prefixes."  # half a tree is none
     output = "tree"
+    build_model = staticmethod(build_model)
+    of_task = ("grammar",)
 
     def __init__(
         self, model: keras.Model, codec: Codec, config: DecodeConfig, grammar: bool = True
@@ -86,20 +86,6 @@ class Parser(TextPredictor):
         self.actions = Actions.of(codec["target"])
         self.symbols = {*SPECIAL_IDS, *self.actions.symbols}
         super().__init__(model, codec, config)
-
-    @classmethod
-    def from_run(
-        cls,
-        run_dir: str | os.PathLike,
-        dtype: str = "float32",
-        task_options: Mapping[str, Any] | None = None,
-        **decode_options: Any,
-    ) -> "Parser":
-        """Loads a run; see `Translator.from_run`."""
-        run = Run.load(run_dir, task_options, **decode_options)
-        task: Any = run.config.task
-        model = run.model(build_model)
-        return cls(model, run.codec, run.config.decode, task.grammar).with_dtype(dtype)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         grammar = TreeGrammar(self.actions) if self.own_options["grammar"] else None

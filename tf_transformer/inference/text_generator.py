@@ -1,8 +1,7 @@
 """Continues texts and scores them with a language model."""
 
-import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -29,7 +28,6 @@ from tf_transformer.inference.predictor import (
 from tf_transformer.inference.search_graph import Inputs
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.special_ids import BOS_ID
@@ -40,6 +38,13 @@ class TextScore(NamedTuple):
 
     log_probability: float  # nats
     tokens: int  # with the end token
+
+
+def build_language_model(config: Config, codec: Codec, dtype: str) -> LanguageModel:
+    """A new language model with all its weights."""
+    model = LanguageModel(codec.size("text"), config.model, dtype=dtype)
+    model.build()
+    return model
 
 
 class TextGenerator(TextPredictor):
@@ -69,6 +74,7 @@ class TextGenerator(TextPredictor):
 
     graph_type = GenerationGraph
     output = "continuation"
+    build_model = staticmethod(build_language_model)
     _graph: GenerationGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -82,14 +88,6 @@ class TextGenerator(TextPredictor):
         self._windows_of_texts = Traced(self._graph.windows_of_texts, STRINGS)
         self._windows_of_rests = Traced(self._graph.windows_of_rests, STRINGS, STRINGS)
         self._log_probabilities = Traced(self._graph.score_windows, row, IDS, row)
-
-    @classmethod
-    def from_run(
-        cls, run_dir: str | os.PathLike, dtype: str = "float32", **decode_options: Any
-    ) -> "TextGenerator":
-        """Loads a run; see `Translator.from_run`."""
-        run = Run.load(run_dir, **decode_options)
-        return cls(run.model(build_language_model), run.codec, run.config.decode).with_dtype(dtype)
 
     def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
         """The prompts and their prefixes.
@@ -185,10 +183,3 @@ class TextGenerator(TextPredictor):
             "generate": cases["serving_default"],
             "score": SignatureCase({"text": list(texts)}, numbers),
         }
-
-
-def build_language_model(config: Config, codec: Codec, dtype: str) -> LanguageModel:
-    """A new language model with all its weights."""
-    model = LanguageModel(codec.size("text"), config.model, dtype=dtype)
-    model.build()
-    return model

@@ -1,14 +1,14 @@
 """Texts in, texts out: a codec, a model and a search in one."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import DecodeConfig
+from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
     IDS,
@@ -32,6 +32,7 @@ from tf_transformer.inference.search_graph import Inputs, Predictions, SearchGra
 from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.machine.heap import total_memory
 from tf_transformer.machine.threads import require_threads
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.sequences import shift_right
@@ -53,6 +54,7 @@ class TextPredictor(BatchPredictor):
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with the score 0.
+        of_task: options of the task that are arguments of this class, too.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -61,6 +63,7 @@ class TextPredictor(BatchPredictor):
     graph_type: ClassVar[type[SearchGraph]] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
+    of_task: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         super().__init__(model, codec, config)
@@ -83,6 +86,36 @@ class TextPredictor(BatchPredictor):
     def _in_graph(self, search: Search) -> Callable[..., Predictions]:
         """The search as a function from strings (R,), their ids and maybe prefixes."""
         return lambda text, *ids: self._graph.predictions(search(*ids), text)
+
+    @staticmethod
+    def build_model(config: Config, codec: Codec, dtype: str) -> Any:
+        """A new model of a run, with all its weights."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_run(
+        cls,
+        run_dir: str | os.PathLike,
+        dtype: str = "float32",
+        task_options: Mapping[str, Any] | None = None,
+        **decode_options: Any,
+    ) -> Self:
+        """Loads a run's codec and the weights that `DecodeConfig.average` names.
+
+        Args:
+            run_dir: the run's folder.
+            dtype: of weights and computation, float32 or bfloat16.
+            task_options: options of the run's task that replace the run's own; None keeps them.
+            **decode_options: fields of `DecodeConfig`, likewise.
+
+        Raises:
+            InputError: when the folder is not a run's folder, or an option is out of range.
+        """
+        run = Run.load(run_dir, task_options, **decode_options)
+        task = run.config.task  # a task of a user may have other options
+        own = {name: getattr(task, name) for name in cls.of_task if hasattr(task, name)}
+        model = run.model(cls.build_model)
+        return cls(model, run.codec, run.config.decode, **own).with_dtype(dtype)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search that `config` describes."""

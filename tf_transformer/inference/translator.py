@@ -1,8 +1,8 @@
 """Translations: strings in, strings out, and alignments of their words."""
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,7 +16,6 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.sequences import shift_right
@@ -50,6 +49,15 @@ class Alignment(NamedTuple):
         return [(source, target) for target, source in sorted(words)]
 
 
+def build_model(config: Config, codec: Codec, dtype: str) -> Transformer | RecurrentModel:
+    """A new model of `config.model.architecture` with all its weights."""
+    make = Transformer if config.model.architecture == "transformer" else RecurrentModel
+    source, target = map(codec.size, ("source", "target"))
+    model = make(target, config.model, source_vocabulary_size=source, dtype=dtype)
+    model.build()
+    return model
+
+
 class Translator(TextPredictor):
     """Translates lists of strings.
 
@@ -70,6 +78,8 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
+    build_model = staticmethod(build_model)
+    of_task = ("copy_without_letters",)
 
     def __init__(
         self,
@@ -89,30 +99,6 @@ class Translator(TextPredictor):
             input_signature=[ids, ids],
             autograph=False,
         )
-
-    @classmethod
-    def from_run(
-        cls,
-        run_dir: str | os.PathLike,
-        dtype: str = "float32",
-        task_options: Mapping[str, Any] | None = None,
-        **decode_options: Any,
-    ) -> "Translator":
-        """Loads a run's codec and the weights that `DecodeConfig.average` names.
-
-        Args:
-            run_dir: the run's folder.
-            dtype: of weights and computation, float32 or bfloat16.
-            task_options: options of the run's task that replace the run's own; None keeps them.
-            **decode_options: fields of `DecodeConfig`, likewise.
-
-        Raises:
-            InputError: when the folder is not a run's folder, or an option is out of range.
-        """
-        run = Run.load(run_dir, task_options, **decode_options)
-        model, task = run.model(build_model), run.config.task
-        copies = getattr(task, "copy_without_letters", False)  # a task of a user has other options
-        return cls(model, run.codec, run.config.decode, copies).with_dtype(dtype)
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:
@@ -163,12 +149,3 @@ class Translator(TextPredictor):
         words = [*clean(text).split(), pieces[-1]]
         word_of = self.codec[field].word_of_pieces(text)[: len(pieces) - 1]
         return Tokens(pieces, words, [*word_of, len(words) - 1])
-
-
-def build_model(config: Config, codec: Codec, dtype: str) -> Transformer | RecurrentModel:
-    """A new model of `config.model.architecture` with all its weights."""
-    make = Transformer if config.model.architecture == "transformer" else RecurrentModel
-    source, target = map(codec.size, ("source", "target"))
-    model = make(target, config.model, source_vocabulary_size=source, dtype=dtype)
-    model.build()
-    return model

@@ -60,9 +60,11 @@ class PositionEncoding(keras.layers.Layer):
         return self if acts else None
 
     @staticmethod
-    def restored(config: dict) -> "PositionEncoding":
-        """An encoding from what `keras.saving.serialize_keras_object` has made of it."""
-        return keras.saving.deserialize_keras_object(config)
+    def restored(encoding: "PositionEncoding | dict | None") -> "PositionEncoding | None":
+        """An encoding as it is, or from what `keras.saving.serialize_keras_object` made of it."""
+        if isinstance(encoding, dict):
+            return keras.saving.deserialize_keras_object(encoding)
+        return encoding
 
     def call(self, x: KerasTensor) -> KerasTensor:
         length = x.shape[1] if x.shape[1] is not None else ops.shape(x)[1]

@@ -42,9 +42,7 @@ class Stack(ConfiguredLayer):
         ]
         norm = NORMALIZATIONS[config.normalization]
         self.final_norm = norm(dtype=policy) if config.norm_first else None
-        if isinstance(position, dict):  # as in `get_config`
-            position = PositionEncoding.restored(position)
-        self.position = position
+        self.position = PositionEncoding.restored(position)
 
     def _build(self, x_shape, memory_shape=None) -> None:
         for layer in self.layers:
@@ -64,8 +62,7 @@ class Stack(ConfiguredLayer):
         training: bool | None = None,
     ) -> StackOutput:
         """A call with the attention weights; `positions` of x are 0 to T - 1 when None."""
-        positions = ops.arange(ops.shape(x)[1]) if positions is None else positions
-        scored = self.positions(positions, positions[None])
+        scored = self.positions(x, positions)
         outputs = []
         for layer in self.layers:
             run: Callable = functools.partial(layer.run, positions=scored, training=training)
@@ -82,9 +79,12 @@ class Stack(ConfiguredLayer):
         x = x if self.final_norm is None else self.final_norm(x)
         return StackOutput(x, attention, cross_attention, stored)
 
-    def positions(self, queries: KerasTensor, keys: KerasTensor) -> Positions | None:
-        """Positions (T,) and (1 or B, S) for an encoding that acts on scores."""
-        return None if self.position is None else Positions(self.position, queries, keys)
+    def positions(self, x: KerasTensor, queries=None, keys=None) -> Positions | None:
+        """Positions of x (T,) and keys (1 or B, S), for an encoding that acts on scores."""
+        if self.position is None:
+            return None
+        queries = ops.arange(ops.shape(x)[1]) if queries is None else queries
+        return Positions(self.position, queries, queries[None] if keys is None else keys)
 
     def get_config(self):
         position = self.position and keras.saving.serialize_keras_object(self.position)

@@ -210,8 +210,8 @@ class CachedDecoder:
         query_positions = ops.broadcast_to(position, (self._options.beam_size,))  # all the same
         visible = self._attention.visible(query_positions[:1], step.positions)
         masks = combine_masks(step.mask, visible), None if isinstance(mask, tuple) else mask
-        positions = decoder.positions(query_positions, step.positions)
         x, outputs = self._embed(ids, places), []
+        positions = decoder.positions(x, query_positions, step.positions)
         for layer, stored, before in zip(
             decoder.layers, self._memories(memory), step.earlier, strict=True
         ):

@@ -108,52 +108,49 @@ class Bleu:
 
 
 @dataclass(frozen=True)
-class ChrF:
-    """The F-score of characters, 0 to 100; see `Bleu`."""
+class _OfTexts:
+    """A metric of normalized texts alone; see `Bleu`."""
 
     options: TranslationOptions
+
+    def score(
+        self, inputs: Sequence[str], predictions: Sequence[str], references: References
+    ) -> dict[str, Any]:
+        return self._score(Texts.of(predictions, references, self.options))
+
+    def _score(self, texts: "Texts") -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class ChrF(_OfTexts):
+    """The F-score of characters, 0 to 100."""
 
     name = "chrf"
     lower_is_better = False
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
-        texts = Texts.of(predictions, references, self.options)
+    def _score(self, texts: "Texts") -> dict[str, Any]:
         chrf = sacrebleu.CHRF(lowercase=self.options.lowercase)
         return {"chrf": _percent(chrf.corpus_score(texts.hypotheses, texts.references).score)}
 
 
-@dataclass(frozen=True)
-class Ter:
-    """The translation edit rate: edits per 100 words of the reference; see `Bleu`."""
-
-    options: TranslationOptions
+class Ter(_OfTexts):
+    """The translation edit rate: edits per 100 words of the reference."""
 
     name = "ter"
     lower_is_better = True
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
-        texts = Texts.of(predictions, references, self.options)
+    def _score(self, texts: "Texts") -> dict[str, Any]:
         ter = sacrebleu.TER(case_sensitive=not self.options.lowercase)
         return {"ter": ter.corpus_score(texts.hypotheses, texts.references).score}
 
 
-@dataclass(frozen=True)
-class ExactMatch:
-    """The percentage of translations equal to one of their references; see `Bleu`."""
-
-    options: TranslationOptions
+class ExactMatch(_OfTexts):
+    """The percentage of translations equal to one of their references."""
 
     name = "exact_match"
     lower_is_better = False
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
-        texts = Texts.of(predictions, references, self.options)
+    def _score(self, texts: "Texts") -> dict[str, Any]:
         rows: Any = zip(texts.hypotheses, *texts.references, strict=True)
         if self.options.lowercase:
             rows = ([text if text is None else text.lower() for text in row] for row in rows)
