@@ -138,7 +138,7 @@ def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
     Raises:
         InputError: for a name that is no field, or a value that is out of range.
     """
-    names = [each.name for each in fields(config)]
+    names = [field.name for field in fields(config)]
     options = {name: value for name, value in options.items() if value is not None}
     if unknown := options.keys() - set(names):
         raise InputError(

@@ -8,6 +8,8 @@ A block stands on lines of its own; its content is Markdown, mostly a table:
 A value stands within a line, but not at its start: Markdown takes such a line as HTML.
 
     BLEU is <!-- figure:NAME.KEY --><!-- /figure -->.
+
+A value with more than four digits is rounded to three. The blocks have the exact ones.
 """
 
 import pathlib
@@ -115,7 +117,7 @@ def rendered(text: str, page: str, book: Book) -> str:
 
     def inline(match: re.Match[str]) -> str:
         try:
-            return f"{match[1]}{book.value(match[2])}<!-- /figure -->"
+            return f"{match[1]}{_rounded(book.value(match[2]))}<!-- /figure -->"
         except KeyError:
             raise InputError(
                 f"{page}: unknown value figure:{match[2]}; {book.names} lists all."
@@ -124,3 +126,13 @@ def rendered(text: str, page: str, book: Book) -> str:
     if alone := _OPENING.search(_VALUE.sub("", _BLOCK.sub("", text))):
         raise InputError(f"{page}: {alone[0]} has no end.")
     return _BLOCK.sub(block, _VALUE.sub(inline, text))
+
+
+def _rounded(text: str) -> str:
+    """A number of more than four digits with three of them, such as 22,100 for 22,108."""
+    if not re.fullmatch(r"\d[\d,]*(\.\d+)?", text):
+        return text
+    if len(re.sub("[.,]", "", text).lstrip("0")) <= 4:
+        return text
+    number = float(f"{float(text.replace(',', '')):.3g}")
+    return f"{number:,.0f}" if number >= 100 else f"{number:g}"

@@ -26,9 +26,27 @@ def test_marked_places_are_filled_and_nothing_else_changes():
         "BLEU is <!-- figure:run.bleu -->38.12<!-- /figure --> and "
         "<!-- figure:run.bleu -->38.12<!-- /figure -->; `<!-- figures:NAME -->` stays.\n"
     )
-    found = pages.rendered(text, "a.md", BOOK)
-    assert found == expected
-    assert pages.rendered(found, "a.md", BOOK) == expected
+    page = pages.rendered(text, "a.md", BOOK)
+    assert page == expected
+    assert pages.rendered(page, "a.md", BOOK) == expected
+
+
+@pytest.mark.parametrize(
+    ("exact", "shown"),
+    [
+        ("22,108", "22,100"),
+        ("0.0135854", "0.0136"),
+        ("100.04", "100"),
+        ("38.12", "38.12"),
+        ("2,500,000", "2,500,000"),
+        ("2026-11-23", "2026-11-23"),
+        ("2.21.0", "2.21.0"),
+    ],
+)
+def test_a_value_of_many_digits_is_rounded(exact, shown):
+    book = BOOK._replace(value={"run.bleu": exact}.__getitem__)
+    text = "x <!-- figure:run.bleu -->{}<!-- /figure -->"
+    assert pages.rendered(text.format(""), "a.md", book) == text.format(shown)
 
 
 @pytest.mark.parametrize(

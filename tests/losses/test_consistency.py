@@ -46,7 +46,7 @@ def kl(log_p, log_q):
 def test_the_loss_is_that_of_the_equation(loss):
     """Of three real tokens of five; V is 4."""
     p, q = np.random.default_rng(1).normal(size=(2, 2, 3, 4)).astype("float32")
-    found = loss.losses(Repeats(p, q), np.ones_like(LABELS), LABELS, training=True)
+    losses_of_batch = loss.losses(Repeats(p, q), np.ones_like(LABELS), LABELS, training=True)
     log_p, log_q = log_softmax(p), log_softmax(q)
     target = 0.9 * np.eye(4)[LABELS] + 0.1 / 4
     of_p, of_q = (-(target * each).sum(-1) for each in (log_p, log_q))
@@ -55,10 +55,10 @@ def test_the_loss_is_that_of_the_equation(loss):
     else:
         losses = of_p + 3.0 * kl(log_p, log_q)
     real = LABELS > 0
-    np.testing.assert_allclose(found.loss, (losses * real).sum(), rtol=1e-5)
+    np.testing.assert_allclose(losses_of_batch.loss, (losses * real).sum(), rtol=1e-5)
     nll = -np.take_along_axis(log_p, LABELS[..., None], -1)[..., 0]
-    np.testing.assert_allclose(found.nll, (nll * real).sum(), rtol=1e-5)
-    assert float(found.tokens) == 3
+    np.testing.assert_allclose(losses_of_batch.nll, (nll * real).sum(), rtol=1e-5)
+    assert float(losses_of_batch.tokens) == 3
 
 
 @pytest.mark.parametrize("loss", [RDrop(0.1, 5.0), SimCut(0.1, 3.0, WordDropout(0.0))])
@@ -68,9 +68,9 @@ def test_two_equal_predictions_have_the_cross_entropy_alone(loss, training):
     model = Transformer(9, ModelConfig(num_layers=1, d_model=8, dropout_rate=0.0))
     model.build()
     inputs = np.int32([[5, 6, 2], [7, 2, 0]]), np.int32([[1, 1, 3], [1, 2, 0]])
-    found = loss.losses(model, inputs, LABELS, training)
+    losses_of_batch = loss.losses(model, inputs, LABELS, training)
     expected = CrossEntropy(0.1).losses(model, inputs, LABELS, training)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(losses_of_batch, expected, rtol=1e-5)
 
 
 def test_word_dropout_hides_a_share_of_the_real_tokens_on_both_sides():

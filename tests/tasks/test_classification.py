@@ -171,8 +171,8 @@ def test_scores_of_sets_are_those_of_the_definitions(data):
     right = data.draw(st.lists(st.permutations(["a", "b", "c", "\u00e9"]), min_size=len(predicted)))
     right = [row[: data.draw(st.integers(0, 4))] for row in right[: len(predicted)]]
     scoring = CLASSIFICATION.with_options(ClassificationOptions(label_separator=","))
-    found, given = ([",".join(row) for row in rows] for rows in (predicted, right))
-    scores = scoring.score([], found, [given])
+    labels, given = ([",".join(row) for row in rows] for rows in (predicted, right))
+    scores = scoring.score([], labels, [given])
     predicted = [{name.strip().replace("e\u0301", "\u00e9") for name in row} for row in predicted]
     right = list(map(set, right))
     names = set().union(*predicted, *right)

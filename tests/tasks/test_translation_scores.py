@@ -35,35 +35,35 @@ BAD = [text.replace("small dog walk", "dog small walks") for text in REFERENCE]
 
 def test_several_references_are_those_of_sacrebleu():
     references = [REFERENCE, GOOD]
-    found = score_translations(BAD, references)
-    assert found["bleu"] == sacrebleu.corpus_bleu(BAD, references).score
-    assert found["chrf"] == sacrebleu.corpus_chrf(BAD, references).score
-    assert found["signature"].startswith("nrefs:2|")
+    scores = score_translations(BAD, references)
+    assert scores["bleu"] == sacrebleu.corpus_bleu(BAD, references).score
+    assert scores["chrf"] == sacrebleu.corpus_chrf(BAD, references).score
+    assert scores["signature"].startswith("nrefs:2|")
     assert score_translations(GOOD, references)["exact_match"] == 100
 
 
 def test_tokenised_text_is_scored_as_it_is():
     tokenised = [text.replace("river", "river's") for text in REFERENCE]
-    found = score_translations(tokenised, [REFERENCE], bleu_tokenize="none")
-    assert found["bleu"] == sacrebleu.corpus_bleu(tokenised, [REFERENCE], tokenize="none").score
-    assert found["ter"] == sacrebleu.corpus_ter(tokenised, [REFERENCE]).score
-    assert "tok:none" in found["signature"]
+    scores = score_translations(tokenised, [REFERENCE], bleu_tokenize="none")
+    assert scores["bleu"] == sacrebleu.corpus_bleu(tokenised, [REFERENCE], tokenize="none").score
+    assert scores["ter"] == sacrebleu.corpus_ter(tokenised, [REFERENCE]).score
+    assert "tok:none" in scores["signature"]
 
 
 def test_upper_case_counts_unless_it_is_turned_off():
     upper = [text.upper() for text in REFERENCE]
     assert score_translations(upper, [REFERENCE])["bleu"] < 1
-    found = score_translations(upper, [REFERENCE], lowercase=True)
-    assert found["bleu"] == pytest.approx(100)
-    assert found["exact_match"] == 100
+    scores = score_translations(upper, [REFERENCE], lowercase=True)
+    assert scores["bleu"] == pytest.approx(100)
+    assert scores["exact_match"] == 100
 
 
 def test_a_better_system_is_significantly_better():
-    found = score_translations(GOOD, [REFERENCE], BAD, resamples=200)
-    assert found["baseline_bleu"] < found["bleu"]
-    assert found["p_value"] < 0.05
-    low, high = found["bleu_interval"]
-    assert low < found["bleu"] < high
+    scores = score_translations(GOOD, [REFERENCE], BAD, resamples=200)
+    assert scores["baseline_bleu"] < scores["bleu"]
+    assert scores["p_value"] < 0.05
+    low, high = scores["bleu_interval"]
+    assert low < scores["bleu"] < high
     same = score_translations(GOOD, [REFERENCE], list(GOOD), resamples=200)
     assert same["p_value"] > 0.05
 
@@ -97,31 +97,31 @@ def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lower
     """Oracle: sacreBLEU's own API, to which None is a missing reference."""
     hypotheses, baseline, references = corpus
     options = {"bleu_tokenize": tokenize, "lowercase": lowercase, "resamples": resamples}
-    found = score_translations(hypotheses, references, baseline, **options)
+    scores = score_translations(hypotheses, references, baseline, **options)
     expected = [[text if comparable(text) else None for text in each] for each in references]
     bleu = sacrebleu.BLEU(lowercase, tokenize == "none", tokenize)
     score = bleu.corpus_score(hypotheses, expected, n_bootstrap=resamples or 1)
-    assert found["bleu"] == pytest.approx(score.score, abs=1e-9)
-    assert found["signature"] == str(bleu.get_signature())
+    assert scores["bleu"] == pytest.approx(score.score, abs=1e-9)
+    assert scores["signature"] == str(bleu.get_signature())
     chrf = sacrebleu.CHRF(lowercase=lowercase).corpus_score(hypotheses, expected)
-    assert found["chrf"] == pytest.approx(chrf.score, abs=1e-9)
+    assert scores["chrf"] == pytest.approx(chrf.score, abs=1e-9)
     ter = sacrebleu.TER(case_sensitive=not lowercase).corpus_score(hypotheses, expected)
-    assert found["ter"] == ter.score
+    assert scores["ter"] == ter.score
     case = str.lower if lowercase else str
     rows = zip(hypotheses, *expected, strict=True)
     matches = [case(one) in [case(text) for text in row if text] for one, *row in rows]
-    assert found["exact_match"] == pytest.approx(100 * np.mean(matches))
-    assert 0 <= found["bleu"] <= 100
-    assert 0 <= found["chrf"] <= 100
+    assert scores["exact_match"] == pytest.approx(100 * np.mean(matches))
+    assert 0 <= scores["bleu"] <= 100
+    assert 0 <= scores["chrf"] <= 100
     if resamples:
-        low, high = found["bleu_interval"]
+        low, high = scores["bleu_interval"]
         assert low == pytest.approx(max(0, score._mean - score._ci), abs=1e-9)
         assert high == pytest.approx(min(100, score._mean + score._ci), abs=1e-9)
         systems = [("baseline", baseline), ("system", hypotheses)]
         _, results = PairedTest(systems, {"BLEU": bleu}, expected, "bs", resamples)()
         tie = results["BLEU"][0].score == results["BLEU"][1].score
-        assert found["p_value"] == (1 if tie else results["BLEU"][1].p_value)
-    json.dumps(found, allow_nan=False)
+        assert scores["p_value"] == (1 if tie else results["BLEU"][1].p_value)
+    json.dumps(scores, allow_nan=False)
 
 
 @settings(max_examples=100)
@@ -135,12 +135,12 @@ def test_forms_of_equal_text_score_alike(texts, form, tokenize):
     options = TranslationOptions(bleu_tokenize=tokenize)
     texts = [f"a{text}" for text in texts]
     other = [unicodedata.normalize(form, text) for text in texts]
-    found = score_translations(other, [texts], bleu_tokenize=tokenize)
-    assert found == score_translations(texts, [other], bleu_tokenize=tokenize)
-    assert found["exact_match"] == 100
+    scores = score_translations(other, [texts], bleu_tokenize=tokenize)
+    assert scores == score_translations(texts, [other], bleu_tokenize=tokenize)
+    assert scores["exact_match"] == 100
     as_scored = [normalized(text, options) for text in texts]
     assert [normalized(text, options) for text in as_scored] == as_scored
-    assert found == score_translations(as_scored, [as_scored], bleu_tokenize=tokenize)
+    assert scores == score_translations(as_scored, [as_scored], bleu_tokenize=tokenize)
 
 
 def test_lines_that_differ_by_form_are_counted(capsys):
@@ -232,9 +232,9 @@ def test_files_are_scored_by_the_command(tmp_path, capsys):
     out, old, one, two = (str(tmp_path / name) for name in ("out", "old", "one", "two"))
     options = {"task_options": {"resamples": 40}, "metric": "ter"}
     evaluate.main(hypotheses=out, reference=f"{one},{two}", baseline=old, **options)
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert found["baseline_bleu"] == pytest.approx(100)
-    assert {"bleu_interval", "p_value", "ter", "signature", "chrf"} <= found.keys()
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert scores["baseline_bleu"] == pytest.approx(100)
+    assert {"bleu_interval", "p_value", "ter", "signature", "chrf"} <= scores.keys()
     with pytest.raises(InputError, match="--baseline compares translations"):
         evaluate.main(hypotheses=out, reference=one, baseline=old, task="classification")
     options = {"task_options": {"lowercase": True}, "task": "parsing"}

@@ -142,7 +142,7 @@ def types_of(main: Callable[..., None], task: str = DEFAULT_TASK) -> dict[str, A
     types: dict[str, Any] = {"config": str, "help": bool}
     for name, hint in get_type_hints(main).items():
         if dataclasses.is_dataclass(hint):
-            types |= {f"{name}.{each}": kind for each, kind in get_type_hints(hint).items()}
+            types |= {f"{name}.{field}": kind for field, kind in get_type_hints(hint).items()}
         if name != _repeated(main):
             types[name] = hint
     if _has_task(main):
@@ -154,13 +154,18 @@ def types_of(main: Callable[..., None], task: str = DEFAULT_TASK) -> dict[str, A
 def _repeated(main: Callable[..., None]) -> str:
     """The name of the parameter *name; "" if there is none."""
     parameters = inspect.signature(main).parameters.values()
-    return next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "")
+    return next(
+        (parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL),
+        "",
+    )
 
 
 def _help(main: Callable[..., None], name: str) -> str:
     """The description of a parameter in the docstring; "" without one."""
     documented = docstring_parser.parse(inspect.getdoc(main) or "").params
-    return next((each.description or "" for each in documented if each.arg_name == name), "")
+    return next(
+        (parameter.description or "" for parameter in documented if parameter.arg_name == name), ""
+    )
 
 
 def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
@@ -174,9 +179,9 @@ def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(main, eval_str=True)
     stars = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     named = [
-        each
-        for each in signature.parameters.values()
-        if each.kind not in stars and each.name != "task"
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind not in stars and parameter.name != "task"
     ]
     function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     function.__doc__, function.__module__ = main.__doc__, main.__module__

@@ -87,7 +87,7 @@ def main(
         if output:
             lines = "".join(one_line(text) + "\n" for text in predictions)
             write_output(output, lines, overwrite)
-    requested = [f"{each.name} {scores[each.name]:.4g}" for each in kind.requested]
+    requested = [f"{metric.name} {scores[metric.name]:.4g}" for metric in kind.requested]
     print(", ".join([kind.describe(scores), *requested]))
     print(json.dumps({name: _for_json(score) for name, score in scores.items()}))
 

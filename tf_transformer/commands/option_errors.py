@@ -34,14 +34,14 @@ def explain(message: str, options: Types, file: str = "") -> str:
         text = f"{dashes}{name} must be {in_words(options[name])}; a corpus has no {wrong_name!r}."
     elif group := re.search(r'Parser key "(\w+)": Unable to load config "(.*)"', message):
         name, value = group.groups()
-        option = next((each for each in options if each.startswith(f"{name}.")), name)
+        option = next((known for known in options if known.startswith(f"{name}.")), name)
         text = f"{dashes}{name} is a group of options, such as {dashes}{option}; got {value!r}."
     elif named := re.search(r"(?:Group '([\w.]+)' does not accept o|O)ption '([\w.]+)'", message):
         unknown = ".".join(filter(None, named.groups()))
         text = _unknown(dashes + unknown, {dashes + name for name in options})
     elif required := re.search(r"arguments are required: (.*)", message):
         names = required[1].split(", ")
-        return f"expected {', '.join(f'--{each}' if each in options else each for each in names)}."
+        return f"expected {', '.join(f'--{name}' if name in options else name for name in names)}."
     elif lacking := re.match(r"argument (\S+): expected one argument", message):
         return f"{lacking[1]} needs a value."
     elif config := re.match(r"Unexpected config: (.*)", message):
@@ -97,7 +97,7 @@ def as_typed(message: str, options: Types) -> str:
         return message
 
     def option(name: re.Match[str]) -> str:
-        typed = [each for each in (name[0], name[0].removeprefix("decode.")) if each in options]
+        typed = [known for known in (name[0], name[0].removeprefix("decode.")) if known in options]
         if name[0].startswith("task."):  # whichever task that is
             return f"--{name[0]}"
         return f"--{typed[0]}" if typed else name[0]

@@ -86,10 +86,10 @@ def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -
         return streams[0]
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
-        return itertools.chain.from_iterable(each.start(skipped) for each in streams)
+        return itertools.chain.from_iterable(part.start(skipped) for part in streams)
 
     def identify() -> str:
-        return "corpora " + "; ".join(each.identity for each in streams)
+        return "corpora " + "; ".join(part.identity for part in streams)
 
     return ExampleStream(tuple(fields), start, identify)
 

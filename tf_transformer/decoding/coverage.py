@@ -2,6 +2,17 @@
 
 from keras import KerasTensor, ops
 
+from tf_transformer.errors import InputError
+
+
+def require_no_penalty(beta: float) -> None:
+    """Raises an `InputError` for a penalty of a model that attends to no source."""
+    if beta:
+        raise InputError(
+            "decode.coverage_penalty needs a model that attends to a source; for a language model "
+            "it must be 0."
+        )
+
 
 def no_coverage(batch: int | KerasTensor, beam_size: int, length: int | KerasTensor) -> KerasTensor:
     """The attention that S source tokens have received before the first step, (B, W, S)."""

@@ -189,12 +189,12 @@ class Model:
             )
             for tokens, score in zip(hypotheses, scores, strict=True)
         ]
-        rescored.sort(key=lambda each: -each.score)
+        rescored.sort(key=lambda candidate: -candidate.score)
         if not self.search.get("distinct", True):  # older folders do not have it
             return rescored
         best: dict[str, Translation] = {}
-        for each in rescored:
-            best.setdefault(each.translation, each)
+        for candidate in rescored:
+            best.setdefault(candidate.translation, candidate)
         return list(best.values())
 
     def text(self, tokens: Sequence[str]) -> str:

@@ -250,7 +250,7 @@ class BatchPredictor(ABC):
             for kind, queries, keys, layers in batch:
                 if not layers:
                     continue  # linear attention has no weights
-                weights = np.stack([np.asarray(each, np.float32) for each in layers], 1)
+                weights = np.stack([np.asarray(layer, np.float32) for layer in layers], 1)
                 for i, *rows, matrix in zip(indices, queries, keys, weights, strict=True):
                     query, key = map(self.tokens, rows, SIDES[kind])
                     matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]

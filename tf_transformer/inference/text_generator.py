@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.decoding.coverage import require_no_penalty
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
     IDS,
@@ -78,11 +79,7 @@ class TextGenerator(TextPredictor):
     _graph: GenerationGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
-        if config.coverage_penalty:
-            raise InputError(
-                "decode.coverage_penalty needs a model that attends to a source; for a language "
-                "model it must be 0."
-            )
+        require_no_penalty(config.coverage_penalty)
         super().__init__(model, codec, config)
         row = tf.TensorSpec((None,), tf.int32)
         self._windows_of_texts = Traced(self._graph.windows_of_texts, STRINGS)

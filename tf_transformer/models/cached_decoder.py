@@ -6,7 +6,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding.cache import Cache, GrowingCache, Kept, SumsCache
-from tf_transformer.decoding.coverage import coverage_penalty, no_coverage
+from tf_transformer.decoding.coverage import coverage_penalty, no_coverage, require_no_penalty
 from tf_transformer.decoding.hypotheses import CacheSchedule, StepOptions, StepState
 from tf_transformer.decoding.static_cache import (
     StaticArrays,
@@ -15,7 +15,6 @@ from tf_transformer.decoding.static_cache import (
     limited,
 )
 from tf_transformer.decoding.step_logits import step_logits
-from tf_transformer.errors import InputError
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.linear_attention import LinearAttention
 from tf_transformer.layers.masks import combine_masks, padding_mask
@@ -115,11 +114,8 @@ class CachedDecoder:
         source: KerasTensor,
         memory: KerasTensor | None = None,
     ):
-        if memory is None and options.coverage_penalty:
-            raise InputError(
-                "decode.coverage_penalty needs a model that attends to a source; for a language "
-                "model it must be 0."
-            )
+        if memory is None:
+            require_no_penalty(options.coverage_penalty)
         self._parts = parts
         self._options = options
         self._attention = parts.decoder.layers[0].self_attention  # all layers have the same kind

@@ -26,9 +26,10 @@ def requested_metrics(train: TrainConfig, task: Task) -> list[str]:
     if metric in OF_VALIDATION:
         return []
     if not train.valid_score_examples:
+        names = " or ".join(metric.name for metric in OF_VALIDATION)
         raise InputError(
             f"train.metric={train.metric} needs train.valid_score_examples above 0; without scores "
-            f"only {' or '.join(each.name for each in OF_VALIDATION)} can choose the best weights."
+            f"only {names} can choose the best weights."
         )
     return [] if metric in task.metrics else [train.metric]
 

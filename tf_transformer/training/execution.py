@@ -53,7 +53,7 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
 
     Example:
         >>> options = TrainConfig(micro_batches=4, jit_compile=True)
-        >>> [each.kernels for each in possible_executions(options)]
+        >>> [execution.kernels for execution in possible_executions(options)]
         ['tuned', 'plain']
     """
     names = kernels.possible_names()
@@ -64,4 +64,8 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
     forms = [(False, number) for number in reversed(numbers)]
     forms += [(True, number) for number in numbers]
     executions = [Execution(*form, name) for name in names for form in forms]
-    return [each for each in executions if train.jit_compile in ("auto", each.jit_compile)]
+    return [
+        execution
+        for execution in executions
+        if train.jit_compile in ("auto", execution.jit_compile)
+    ]

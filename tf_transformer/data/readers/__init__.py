@@ -78,10 +78,10 @@ def format_of(corpus: Corpus) -> str:
     if corpus.source:
         return "text"
     ending = pathlib.Path(COMPRESSED.sub("", corpus.path)).suffix.lower()
-    for name, each in FORMATS.items():
-        if ending in each.endings:
+    for name, kind in FORMATS.items():
+        if ending in kind.endings:
             return name
-    endings = ", ".join(ending for each in FORMATS.values() for ending in each.endings)
+    endings = ", ".join(ending for kind in FORMATS.values() for ending in kind.endings)
     raise InputError(
         f"the name of {corpus.path} does not end with that of a format ({endings}). Give the "
         f"corpus a format: {names}."
@@ -102,7 +102,7 @@ def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
     """
     name = format_of(corpus)
     kind = FORMATS[name]
-    given = {each.name for each in fields(Corpus) if getattr(corpus, each.name)} - {"format"}
+    given = {field.name for field in fields(Corpus) if getattr(corpus, field.name)} - {"format"}
     needed = {"source", "path", "name"} & {*kind.options}
     if given - {*kind.options} or (needed and not given & needed):
         raise InputError(
