@@ -1,8 +1,10 @@
 # make demo      from a fresh clone to an exported translator; TRAIN_OPTIONS: more options of train.py
-# make test      every test that CI runs
-# make test-all  the slow tests, too
-# make test-research  the tests of research/, which are not part of make test
-# make test-torch  the Keras-only tests on Keras' torch backend
+# make test      the tests of a change, about ten minutes on two cores
+# make test-jax, test-torch  the Keras-only tests on Keras' other backends
+# make test-browser  the pages in Chromium
+# make test-slow  notebooks, the wheel, Beam, kills, full sizes
+# make test-research  the tests of research/
+# make test-all  all of these
 # make check     before each commit: format, lint, types, fast tests
 # make format    formats the code
 #
@@ -23,7 +25,7 @@ JAX_TESTS := KERAS_BACKEND=jax \
     XLA_FLAGS='--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 export TF_CPP_MIN_LOG_LEVEL := 3
 
-.PHONY: demo test test-all test-research test-torch check lint types format clean
+.PHONY: demo test test-jax test-torch test-browser test-slow test-research test-all check lint types format clean
 
 .venv/pyvenv.cfg:
 	$(if $(SYSTEM_PYTHON),,$(error expected Python 3.11, 3.12 or 3.13 on the PATH; install one of them))
@@ -49,10 +51,17 @@ demo: .venv/installed
 
 test: .venv/installed-dev lint types
 	$(PYTHON) -m pytest $(PARALLEL)
+
+test-jax: .venv/installed-dev
 	$(JAX_TESTS) $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
 
-test-all: test
+test-browser: .venv/installed-dev
+	$(PYTHON) -m pytest -m browser
+
+test-slow: .venv/installed-dev
 	$(PYTHON) -m pytest -m slow
+
+test-all: test test-jax test-torch test-browser test-slow test-research
 
 test-research: .venv/installed-dev lint
 	$(PYTHON) -m pytest $(PARALLEL) research/tests
