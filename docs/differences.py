@@ -19,8 +19,8 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m docs.differences` from comments of the code. Do not edit. -->
 
-This page lists where the code differs from *Attention Is All You Need*, and from the papers of other
-layers. Each difference is a comment, `# Differs from the paper: ...`, in the code that it is about.
+This page lists where the code differs from *Attention Is All You Need*, and from the papers of
+other layers. Each difference is a comment beside the code, `# Differs from the paper: ...`.
 """
 
 

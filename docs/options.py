@@ -30,10 +30,11 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m docs.options` from the docstrings of the code. Do not edit. -->
 
-This page lists all options. Give an option on the command line (`--model.d_model 256`) or in a YAML
-file (`--config FILE`). The command line counts more than the file, and the last of two equal options
-counts. An unknown option is an error. `config.yaml` in the run folder has the value of every option.
-`tf-transformer train` takes the same options as `python train.py`, and so do the other commands.
+This page lists all options. Give an option on the command line (`--model.d_model 256`) or in a
+YAML file (`--config FILE`). The command line overrides the file. If an option is given twice, the
+last value counts. An unknown option is an error. `config.yaml` in the run folder has the value of
+every option. `tf-transformer train` takes the options of `python train.py`; so do the other
+commands.
 """
 
 TASKS = """\

@@ -1,11 +1,12 @@
 """Takes pictures of the site's start page at three widths: python -m docs.screenshots [SITE].
 
-SITE is the folder of the built site, `site` by default (`make docs`). Needs the extra `dev`, Chromium
-and chromedriver. The pictures are docs/images/site_<width>.png.
+SITE is the folder of the built site, `site` by default (`make docs`). Needs the extra `dev`,
+Chromium and chromedriver. The pictures are docs/images/site_<width>.png.
 """
 
 import io
 import pathlib
+import shutil
 import sys
 
 from PIL import Image
@@ -21,7 +22,8 @@ def take(site: pathlib.Path) -> None:
     options = webdriver.ChromeOptions()
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
         options.add_argument(flag)
-    driver = webdriver.Chrome(options=options)
+    options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or ""
+    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     try:
         for width, height in SIZES.items():
             size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}

@@ -1,9 +1,10 @@
-"""Hooks of the site's build (mkdocs.yml): links to other files of the repository, undocumented names.
+"""Hooks of the site's build (mkdocs.yml): links to the repository, docstrings.
 
 A link from a page to a file outside of the site, like `../configs/demo.yaml`, works where the
 repository is shown. On the site it becomes a link to the repository.
 """
 
+import contextlib
 import logging
 import os
 import pathlib
@@ -86,11 +87,11 @@ class Docstrings(griffe.Extension):
 
 
 def with_known_sections(docstring: str) -> str:
-    """A docstring whose sections have the names and forms that griffe knows.
+    r"""A docstring whose sections have the names and forms that griffe knows.
 
     Example:
-        >>> with_known_sections("Adds.\\n\\nCall arguments:\\n    x: int.")
-        'Adds.\\n\\nArgs: Call arguments:\\n    x: int.'
+        >>> with_known_sections("Adds.\n\nCall arguments:\n    x: int.")
+        'Adds.\n\nArgs: Call arguments:\n    x: int.'
     """
 
     def known(section: re.Match[str]) -> str:
@@ -128,8 +129,10 @@ def on_pre_build(config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Remembers the page."""
+    """Remembers the page; the start page has no list of pages beside it."""
     links.page = page
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation"]
     return markdown
 
 
@@ -144,7 +147,7 @@ def undocumented(parent: griffe.Module | griffe.Class) -> Iterator[str]:
             continue
         if member.is_attribute and "property" not in member.labels:
             continue
-        if not (member.has_docstring or parent.is_class and _is_documented(parent, name)):
+        if not (member.has_docstring or (parent.is_class and _is_documented(parent, name))):
             yield member.path
         if member.is_module or member.is_class:
             yield from undocumented(member)
@@ -175,11 +178,10 @@ def _protocols(cls: griffe.Class) -> Iterator[griffe.Class]:
 
 def unlisted(package: griffe.Module, pages: list[str]) -> Iterator[str]:
     """The names in a module's `__all__` that no `:::` line of a page has."""
-    listed = {
-        _origin(package, name)
-        for page in pages
-        for name in re.findall(rf"^::: {package.name}\.(\S+)$", page, re.MULTILINE)
-    }
+    listed = set()
+    for name in re.findall(rf"^::: {package.name}\.(\S+)$", "\n".join(pages), re.MULTILINE):
+        with contextlib.suppress(KeyError):  # mkdocstrings reports it
+            listed.add(_origin(package, name))
     for module in _modules(package):
         for name in module.exports or () if module.is_init_module else ():
             if not str(name).startswith("__") and _origin(module, str(name)) not in listed:
