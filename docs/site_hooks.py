@@ -166,14 +166,13 @@ def _is_documented(cls: griffe.Class, name: str) -> bool:
 
 
 def _protocols(cls: griffe.Class) -> Iterator[griffe.Class]:
-    """The protocols that a class can be seen to implement from its module: it has all members."""
-    for other in cls.module.members.values():
-        if other.is_alias and not str(other.target_path).startswith(f"{cls.package.name}."):
-            continue
-        if other.is_class and "Protocol" in map(str, other.bases):
-            public = {name for name in other.members if not name.startswith("_")}
-            if public <= cls.all_members.keys():
-                yield other
+    """The protocols of the package that a class implements: it has all of their members."""
+    for module in _modules(cls.package):
+        for other in module.classes.values():
+            if not other.is_alias and "Protocol" in map(str, other.bases):
+                public = {name for name in other.members if not name.startswith("_")}
+                if public <= cls.all_members.keys():
+                    yield other
 
 
 def unlisted(package: griffe.Module, pages: list[str]) -> Iterator[str]:

@@ -92,7 +92,6 @@ class StaticCache:
         return Kept(ancestors, list(map(StaticArrays.of, stored)))
 
     def begin(self, kept: Kept, index: KerasTensor) -> Step:
-        """The cache of step `index`, int32 scalar, counted from 0."""
         ancestors, arrays = kept
         batch, rows, beam_size = ops.shape(ancestors)[0], ops.shape(ancestors)[2], self.beam_size
         own_rows = ops.broadcast_to(ops.eye(beam_size, dtype="bool"), (batch, *[beam_size] * 2))
@@ -103,11 +102,9 @@ class StaticCache:
         return Step(Kept(ancestors, arrays), earlier, ancestors[:, None], positions)
 
     def commit(self, step: Step, stored: list[StaticKeyValue]) -> Kept:
-        """The cache after a step; `stored` has the arrays of each layer."""
         return Kept(step.kept.per_hypothesis, [layer.arrays for layer in stored])
 
     def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
-        """The cache with capacity for so many steps."""
         rows = self.columns + limited(steps, self.window) * self.beam_size
         ancestors, arrays = kept
         layers = [StaticArrays(_pad(key, rows, 2), _pad(value, rows, 1)) for key, value in arrays]

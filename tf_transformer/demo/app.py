@@ -72,11 +72,9 @@ class Demo:
             yield
 
     async def page(self, request: Request) -> Response:
-        """Answers with the page."""
         return HTMLResponse(self._page, headers=HEADERS)
 
     async def info(self, request: Request) -> Response:
-        """Answers with the model's name, its options, samples and limits."""
         model = self._model
         controls = {name: control._asdict() for name, control in model.controls.items()}
         return JSONResponse(
@@ -92,7 +90,6 @@ class Demo:
         )
 
     async def translate(self, request: Request) -> Response:
-        """Answers with the predictions for texts, best first."""
         body = await read_json(request)
         texts, options = read_texts(body, "texts"), self._read_options(body)
         refuse_others(body)
@@ -116,7 +113,6 @@ class Demo:
         )
 
     async def align(self, request: Request) -> Response:
-        """Answers with the attention between the words of texts and of their predictions."""
         if not self._model.can_align:
             raise HTTPException(404, "This model gives no attention weights.")
         body = await read_json(request)

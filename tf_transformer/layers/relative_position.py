@@ -61,8 +61,8 @@ class RelativePosition(PositionEncoding):
         x; scores are changed inside of attention.
     """
 
-    # Differs from Shaw et al. 2018: values have no vectors of distances (its Table 4 finds no gain
-    # from them), and all layers of an encoder or decoder share one table.
+    # Differs from the paper: values have no vectors of distances (its Table 4 finds no gain from
+    # them), and all layers of an encoder or decoder share one table.
 
     def __init__(self, key_dim: int, max_relative_distance: int = 16, **kwargs):
         super().__init__(**kwargs)
