@@ -14,7 +14,7 @@ from selenium import webdriver
 
 FOLDER = pathlib.Path(__file__).with_name("images")
 SIZES = {360: 740, 768: 900, 1280: 800}  # width to height, CSS pixels
-COLORS = 64  # of stored pictures
+COLORS = 256  # of stored pictures
 
 
 def take(site: pathlib.Path) -> None:

@@ -4,6 +4,7 @@ A link from a page to a file outside of the site, like `../configs/demo.yaml`, w
 repository is shown. On the site it becomes a link to the repository.
 """
 
+import configparser
 import contextlib
 import logging
 import os
@@ -112,8 +113,11 @@ links: RepositoryLinks
 
 
 def on_config(config: Any) -> None:
-    """Adds the links to Markdown's extensions."""
+    """Takes the repository's address from setup.cfg, and adds the links to Markdown's extensions."""
     global links
+    metadata = configparser.ConfigParser(interpolation=None)
+    metadata.read(ROOT / "setup.cfg", encoding="utf-8")
+    config.repo_url = metadata["metadata"]["url"]
     links = RepositoryLinks(config.repo_url, pathlib.Path(config.docs_dir))
     config.markdown_extensions.append(RepositoryLinksExtension(links))
 

@@ -35,9 +35,9 @@ def small(tmp_path):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "docs" / "theme", docs / "theme")
     (tmp_path / "small.yml").write_text(
-        "INHERIT: mkdocs.yml\nrepo_url: https://code.example/owner/name\n"
-        "nav: [index.md, reference/api/all.md]\n"
+        "INHERIT: mkdocs.yml\nnav: [index.md, reference/api/all.md]\n"
     )
+    (tmp_path / "setup.cfg").write_text("[metadata]\nurl = https://code.example/owner/name\n")
     (tmp_path / "configs" / "demo.yaml").write_text("train: {}\n")
     (docs / "index.md").write_text("# Start\n\n[a](../configs/demo.yaml) [b](#start)\n")
     (docs / "reference" / "api" / "all.md").write_text("# All\n\n::: tf_transformer.listed\n")
