@@ -113,7 +113,7 @@ links: RepositoryLinks
 
 
 def on_config(config: Any) -> None:
-    """Takes the repository's address from setup.cfg, and adds the links to Markdown's extensions."""
+    """Takes the repository's address from setup.cfg, and extends Markdown with the links."""
     global links
     metadata = configparser.ConfigParser(interpolation=None)
     metadata.read(ROOT / "setup.cfg", encoding="utf-8")
