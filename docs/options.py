@@ -92,14 +92,14 @@ def _command(name: str, function: Callable[..., None]) -> str:
     doc = docstring_parser.parse(inspect.getdoc(function) or "")
     texts = {param.arg_name: param.description or "" for param in doc.params}
     hints = get_type_hints(function)
-    rows, groups = {}, []
+    rows, groups = [], []
     for parameter in inspect.signature(function).parameters.values():
         hint, default = hints[parameter.name], parameter.default
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             groups.append("the [decode options](#decode-options) without `decode.`")
             groups.append("the [options of the run's task](#options-of-tasks)")
         elif parameter.name == "task":
-            rows["task"] = _row("--task", str, _default(default), texts["task"])
+            rows.append(_row("--task", str, _default(default), texts["task"]))
         elif dataclasses.is_dataclass(hint):
             groups.append(f"[`--{parameter.name}.*`](#{parameter.name}-options)")
         else:
@@ -110,7 +110,7 @@ def _command(name: str, function: Callable[..., None]) -> str:
                 if several
                 else f"--{parameter.name}"
             )
-            rows[parameter.name] = _row(option, hint, shown, texts[parameter.name])
+            rows.append(_row(option, hint, shown, texts[parameter.name]))
     program = PROGRAMS.get(name, f"python {name}.py")
     also = f"\nIt also takes {', '.join(groups)}.\n" if groups else ""
     return f"## {program}\n\n{_summary(doc)}\n\n{_tables(rows, COMMON.get(name))}{also}"
@@ -121,13 +121,11 @@ def _group(name: str, cls: Any, title: str) -> str:
     doc = docstring_parser.parse(inspect.getdoc(cls) or "")
     texts = {param.arg_name: param.description or "" for param in doc.params}
     hints = get_type_hints(cls)
-    rows = {
-        each.name: _row(
-            f"--{name}.{each.name}", hints[each.name], _default(each.default), texts[each.name]
-        )
+    rows = [
+        _row(f"--{name}.{each.name}", hints[each.name], _default(each.default), texts[each.name])
         for each in dataclasses.fields(cls)
         if f"{name}.{each.name}" != "task.name"
-    }
+    ]
     tables = f"\n{_tables(rows, COMMON.get('--' + name))}" if rows else ""
     return f"## {title}\n\n{_summary(doc)}\n{tables}"
 
@@ -136,19 +134,20 @@ def _summary(doc: docstring_parser.Docstring) -> str:
     return "\n\n".join(filter(None, [doc.short_description, doc.long_description]))
 
 
-def _tables(rows: dict[str, str], common: set[str] | None) -> str:
+def _tables(rows: list[str], common: set[str] | None) -> str:
     """The table of the common options, and the folded table of the rare ones.
 
     Raises:
         KeyError: when a common option does not exist.
     """
     if common is None:
-        return _table(rows.values())
-    if unknown := common - rows.keys():
+        return _table(rows)
+    by_name = {row.split("`")[1].rpartition(".")[2].lstrip("-"): row for row in rows}
+    if unknown := common - by_name.keys():
         raise KeyError(f"COMMON names options that do not exist: {', '.join(sorted(unknown))}")
-    rare = [row for name, row in rows.items() if name not in common]
+    rare = [row for name, row in by_name.items() if name not in common]
     return (
-        _table(row for name, row in rows.items() if name in common)
+        _table(row for name, row in by_name.items() if name in common)
         + f"\n<details markdown>\n<summary>{len(rare)} more options</summary>\n\n"
         + f"{_table(rare)}\n</details>\n"
     )
@@ -161,12 +160,6 @@ def _table(rows: Iterable[str]) -> str:
 def _row(option: str, hint: Any, default: str, text: str) -> str:
     cells = (f"`{option}`", _values(hint), default, _as_cell(text))
     return f"| {' | '.join(cells)} |\n"
-
-
-def _as_cell(text: str) -> str:
-    """A text in a table; what looks like a tag of HTML, such as <name>, is text."""
-    spans = " ".join(text.split()).replace("|", "\\|").split("`")
-    return "`".join(spans[i] if i % 2 else spans[i].replace("<", "&lt;") for i in range(len(spans)))
 
 
 def _default(value: Any) -> str:
@@ -186,6 +179,12 @@ def _values(hint: Any) -> str:
         return "list of [corpora](#corpus-options)" if is_corpora else "list of text"
     words = {int: "integer", float: "number", bool: "`true`, `false`", str: "text"}
     return (words | {type(None): "`null`"})[hint]
+
+
+def _as_cell(text: str) -> str:
+    """A text in a table; what looks like a tag of HTML, such as <name>, is text."""
+    spans = " ".join(text.split()).replace("|", "\\|").split("`")
+    return "`".join(spans[i] if i % 2 else spans[i].replace("<", "&lt;") for i in range(len(spans)))
 
 
 if __name__ == "__main__":
