@@ -5,6 +5,7 @@
 # make test-slow  notebooks, the wheel, Beam, kills, full sizes
 # make test-research  the tests of research/
 # make test-all  all of these
+# make docs      the site in site/, strict, and its test in a browser; make docs-serve shows it while you write
 # make check     before each commit: format, lint, types, fast tests
 # make format    formats the code
 #
@@ -25,7 +26,8 @@ JAX_TESTS := KERAS_BACKEND=jax \
     XLA_FLAGS='--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 export TF_CPP_MIN_LOG_LEVEL := 3
 
-.PHONY: demo test test-jax test-torch test-browser test-slow test-research test-all check lint types format clean
+.PHONY: demo test test-jax test-torch test-browser test-slow test-research test-all docs docs-serve check lint \
+    types format clean
 
 .venv/pyvenv.cfg:
 	$(if $(SYSTEM_PYTHON),,$(error expected Python 3.11, 3.12 or 3.13 on the PATH; install one of them))
@@ -38,6 +40,10 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 
 .venv/installed-dev: .venv/installed
 	$(PYTHON) -m pip install --editable '.[dev]'
+	touch $@
+
+.venv/installed-docs: .venv/installed-dev
+	$(PYTHON) -m pip install --editable '.[docs]'
 	touch $@
 
 demo: .venv/installed
@@ -71,6 +77,15 @@ test-torch: .venv/installed-dev
 	$(PYTHON) -m pip install --editable '.[torch]'
 	KERAS_BACKEND=torch $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
 
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1  # setup.cfg pins MkDocs below 2
+
+docs: .venv/installed-docs
+	$(PYTHON) -m mkdocs build --strict
+	TF_TRANSFORMER_SITE=site $(PYTHON) -m pytest -m slow tests/test_site.py
+
+docs-serve: .venv/installed-docs
+	$(PYTHON) -m mkdocs serve
+
 check: .venv/installed-dev lint types
 	$(PYTHON) -m pytest --exitfirst tests/layers tests/decoding tests/data tests/models
 
@@ -86,4 +101,4 @@ format: .venv/installed-dev
 	$(PYTHON) -m ruff check --fix .
 
 clean:
-	rm -rf .venv runs served
+	rm -rf .venv runs served site

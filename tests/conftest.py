@@ -110,6 +110,7 @@ def browser():
     options.binary_location = program
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(driver_program)
     driver = webdriver.Chrome(options=options, service=service)
     yield driver

@@ -9,7 +9,7 @@ import shlex
 import keras
 import pytest
 
-from docs import options
+from docs import differences, options
 from tf_transformer.commands import command_line
 from tf_transformer.commands import main as commands
 from tf_transformer.registry import OPTIONS
@@ -19,7 +19,7 @@ PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
     for path in (
         *ROOT.glob("*.md"),
-        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("pretrained/*/README.md"),
         ROOT / "benchmarks" / "README.md",
         ROOT / "research" / "README.md",
@@ -181,6 +181,39 @@ def test_first_pages_are_short(page, most):
 
 def test_the_reference_of_options_is_up_to_date():
     assert options.PAGE.read_text("utf-8") == options.page(), "run python -m docs.options"
+
+
+def test_the_list_of_differences_from_the_paper_is_up_to_date():
+    assert differences.PAGE.read_text("utf-8") == differences.page(), (
+        "run python -m docs.differences"
+    )
+
+
+def test_differences_from_papers_are_found_with_their_places():
+    code = """\
+# Differs from the paper: one | two,
+# three.
+LIMIT: int = 3
+
+
+class Layer:
+    # Differs from Shaw et al. 2018: four.
+
+    def call(self):
+        # Differs from the paper: five.
+        return 1
+"""
+    assert list(differences.differences_in(code, "a.py")) == [
+        ("a.py", "LIMIT", "the paper", "One | two, three."),
+        ("a.py", "Layer", "Shaw et al. 2018", "Four."),
+        ("a.py", "Layer.call", "the paper", "Five."),
+    ]
+
+
+def test_a_common_option_that_does_not_exist_is_an_error(monkeypatch):
+    monkeypatch.setitem(options.COMMON, "--decode", {"beam_size", "beam_width"})
+    with pytest.raises(KeyError, match="beam_width"):
+        options.page()
 
 
 def test_make_targets_exist():
