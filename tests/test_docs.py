@@ -138,7 +138,8 @@ def known_options() -> set[str]:
 
 def serving_options() -> set[str]:
     """The options that the serving kit takes, or gives to a server."""
-    files = [path for path in (ROOT / "export").rglob("*") if path.suffix in (".py", ".txt", ".yaml")]
+    folders = [ROOT / "export", ROOT / "tf_transformer" / "export"]
+    files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
     return {option for file in files for option in re.findall(r"--\w+", file.read_text("utf-8"))}
 
 
