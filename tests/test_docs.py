@@ -1,5 +1,6 @@
 """The pages: their Python blocks run, their commands are accepted, all that they name exists."""
 
+import ast
 import importlib
 import json
 import pathlib
@@ -28,6 +29,7 @@ PAGES = {
 }
 MOST_LINES = {"README.md": 150, "ARCHITECTURE.md": 250}
 SERVER = "localhost:8501"  # in the pages; the tests put a stand-in for TensorFlow Serving there
+USERS = ["README.md", *(page for page in PAGES if page.startswith(("docs/start/", "docs/guides/")))]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -134,11 +136,18 @@ def known_options() -> set[str]:
     return known
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/training.md", "docs/decoding.md"])
+def serving_options() -> set[str]:
+    """The options that the serving kit takes, or gives to a server."""
+    folders = [ROOT / "export", ROOT / "tf_transformer" / "export"]
+    files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
+    return {option for file in files for option in re.findall(r"--\w+", file.read_text("utf-8"))}
+
+
+@pytest.mark.parametrize("page", USERS)
 def test_options_in_the_text_exist(page):
     spans = [span for span in inline(page) if span.startswith("--")]
     named = {option for span in spans for option in re.findall(r"(?<!\S)--[a-z][\w.]*", span)}
-    assert named <= known_options()
+    assert named <= known_options() | serving_options()
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -246,7 +255,7 @@ def test_extras_of_pip_exist():
 
 def test_the_server_is_started_with_files_that_exist():
     starts = shell_lines("tensorflow_model_server")
-    assert len(starts) == 2
+    assert len(starts) >= 2
     for _page, words in starts:
         given = dict(word.removeprefix("--").split("=") for word in words[1:])
         if "batching_parameters_file" in given:
@@ -273,6 +282,42 @@ def test_json_blocks_are_json(page):
 
 
 def test_table_of_serving_files_is_complete():
-    named = set(re.findall(r"`(\w+\.\w+)`", PAGES["docs/serving.md"].partition("## Export")[0]))
+    page = PAGES["docs/guides/serving.md"].partition("## Readiness")[0]
+    named = set(re.findall(r"`(\w+\.\w+)`", page))
     files = {path.name for path in (ROOT / "export" / "serving").iterdir() if path.is_file()}
     assert files == named
+
+
+ANY = "…"  # stands for a value in a message
+
+
+def messages() -> list[str]:
+    """The texts in the code that a user may see, with `ANY` for each value; no docstrings."""
+    folders = [ROOT / "tf_transformer", ROOT / "export"]
+    trees = [ast.parse(p.read_text("utf-8")) for folder in folders for p in folder.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    texts = [n.value for n in nodes if isinstance(n, ast.Constant) and n not in docstrings]
+    texts += ["".join(map(template, n.values)) for n in nodes if isinstance(n, ast.JoinedStr)]
+    return [(ROOT / "Makefile").read_text("utf-8"), *(t for t in texts if isinstance(t, str))]
+
+
+def template(part: ast.expr) -> str:
+    return str(part.value) if isinstance(part, ast.Constant) else ANY
+
+
+def quoted_messages() -> list[str]:
+    """The headings of the page on troubleshooting that are a message of this project."""
+    page = PAGES["docs/guides/troubleshooting.md"]
+    return re.findall(r"^### `(.+)`$", page, re.MULTILINE)
+
+
+def test_there_are_quoted_messages():
+    assert len(quoted_messages()) > 30
+
+
+def test_quoted_messages_occur_in_the_code():
+    known = messages()
+    for message in quoted_messages():
+        pattern = re.compile(".*".join(map(re.escape, message.split(ANY))))
+        assert any(map(pattern.search, known)), message
