@@ -19,8 +19,7 @@ class BlockOutput(NamedTuple):
     """The results of one layer of an encoder or decoder."""
 
     output: KerasTensor  # (B, T, D)
-    # Weights of self-attention: (B, H, T, S), or as the class of attention says.
-    attention: KerasTensor | tuple
+    attention: KerasTensor | tuple  # weights of self-attention: (B, H, T, S), or as its class says
     cross_attention: KerasTensor | tuple  # (B, H, T, S); () without cross-attention
     stored: Stored  # keys and values of self-attention, earlier positions included
 

@@ -61,8 +61,8 @@ class RelativePosition(PositionEncoding):
         x, unchanged. Attention calls `bias`.
     """
 
-    # Differs from the paper: values have no vectors of distances (Table 4 of Shaw et al. shows no
-    # gain), and all layers of an encoder or decoder share one table.
+    # Differs from Shaw et al. 2018: values have no vectors of distances (its Table 4 finds no gain
+    # from them), and all layers of an encoder or decoder share one table.
 
     def __init__(self, key_dim: int, max_relative_distance: int = 16, **kwargs):
         super().__init__(**kwargs)
