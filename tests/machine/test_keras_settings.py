@@ -77,7 +77,7 @@ def test_the_last_of_overlapping_blocks_restores_the_settings(foreign_settings):
 def test_commands_need_tensorflow_and_read_no_configuration_file(backend, monkeypatch):
     monkeypatch.setenv("KERAS_HOME", "/somewhere")
     monkeypatch.setenv("KERAS_BACKEND", backend)
-    with pytest.raises(InputError, match=rf"^the backend of Keras is {backend}, but runs need"):
+    with pytest.raises(InputError, match=rf"^Keras' backend is {backend}; runs need tensorflow\."):
         for_commands()
     monkeypatch.delenv("KERAS_BACKEND")
     for_commands()

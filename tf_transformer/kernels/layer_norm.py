@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba et al. 2016; paper section 3.1), and RMSNorm (Zhang & Sennrich 2019)."""
+"""Layer normalization (Ba et al. 2016; paper section 3.1), and RMSNorm (Zhang & Sennrich 2019)."""
 
 from keras import KerasTensor, ops
 

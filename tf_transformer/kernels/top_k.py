@@ -69,7 +69,7 @@ def xla_top_k(values: KerasTensor, k: int) -> Ranking:
 
 
 def rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
-    """`plain_rank_tokens` that normalises only the k best, by one number for each row."""
+    """`plain_rank_tokens` that normalizes only the k best, by one number for each row."""
     return _rank_tokens(logits, totals, k, xla=False)
 
 
@@ -79,7 +79,7 @@ def xla_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> 
 
 
 def _rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int, xla: bool) -> Ranking:
-    if logits.shape[1] == 1 and totals is None:  # the order does not depend on the normaliser
+    if logits.shape[1] == 1 and totals is None:  # the order does not depend on the normalizer
         values, tokens = _top_k(logits, k, xla)  # (G, 1, k)
         highest = values[..., :1]
         values = values - highest - _log_sum(logits, highest, xla)

@@ -53,8 +53,8 @@ class ConfiguredLayer(keras.layers.Layer):
         pattern = config.pop("pattern", None)
         if pattern and pattern["class_name"] != "Pattern":
             raise ValueError(
-                f"{cls.__name__} was saved with {pattern['class_name']}. Make the layer anew, as "
-                "LocalAttention, StridedAttention or LinearAttention, and load its weights."
+                f"{cls.__name__} was saved with {pattern['class_name']}. Make a LocalAttention, "
+                "StridedAttention or LinearAttention layer instead, and load its weights."
             )
         return super().from_config(config)
 

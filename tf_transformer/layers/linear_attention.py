@@ -61,8 +61,8 @@ class LinearAttention(SelfAttention):
     def self_attend(self, x, mask=None, positions=None, earlier=None, training=None):
         if self.dropout_function(training) is not None:
             raise ValueError(
-                "linear attention has no attention weights to drop. Use attention_dropout_rate 0, "
-                f"got {self.dropout.rate}."
+                "linear attention has no attention weights that dropout could act on: expected "
+                f"attention_dropout_rate 0, got {self.dropout.rate}."
             )
         if positions is not None and positions.encoding.has_bias:
             raise ValueError(

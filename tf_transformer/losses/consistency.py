@@ -1,4 +1,4 @@
-"""The losses that training minimises for models that predict the next token.
+"""The losses that training minimizes for models that predict the next token.
 
 `CrossEntropy` is the loss of the paper. `WordDropout` adds noise to its inputs. `RDrop` and
 `SimCut` run the model twice in training with different noise, and add the divergence of the two

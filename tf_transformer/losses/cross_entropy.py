@@ -17,7 +17,7 @@ class TokenLosses(NamedTuple):
     `tokens`.
     """
 
-    loss: KerasTensor  # float32 scalar, nats, label-smoothed; training minimises it
+    loss: KerasTensor  # float32 scalar, nats, label-smoothed; training minimizes it
     nll: KerasTensor  # float32 scalar, nats, unsmoothed; perplexity = exp(nll / tokens)
     correct: KerasTensor  # float32 scalar, number of tokens whose label has the largest logit
     tokens: KerasTensor  # float32 scalar, number of tokens without padding

@@ -65,6 +65,6 @@ def _set(floatx, policy, epsilon) -> None:
 def _require_tensorflow(backend: str) -> None:
     if backend != "tensorflow":
         raise InputError(
-            f"the backend of Keras is {backend}, but runs need tensorflow. Set "
-            "KERAS_BACKEND=tensorflow. Only models and layers work with every backend."
+            f"Keras' backend is {backend}; runs need tensorflow. Set KERAS_BACKEND=tensorflow. "
+            "Only models and layers work with every backend."
         )

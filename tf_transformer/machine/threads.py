@@ -35,9 +35,9 @@ def require_threads() -> None:
     _process = _process or os.getpid()
     if _process != os.getpid():
         raise InputError(
-            "this process is a fork of a process that has loaded a model, and TensorFlow cannot "
-            "compute in a fork. Load the model in each worker, after the fork, or start workers "
-            "with spawn: multiprocessing.get_context('spawn')."
+            "this process is a fork of one that has loaded a model, and TensorFlow cannot compute "
+            "in a fork. Load the model in each worker, after the fork, or start workers with "
+            "spawn: multiprocessing.get_context('spawn')."
         )
 
 

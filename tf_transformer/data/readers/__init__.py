@@ -120,7 +120,7 @@ def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
         )
     if corpus.columns and len(corpus.columns) != len(names):
         raise InputError(
-            f"columns of {corpus.path} must be {len(names)}, for {' and '.join(names)}; got "
+            f"expected {len(names)} columns of {corpus.path}, for {' and '.join(names)}; got "
             f"{', '.join(corpus.columns)}."
         )
     return kind.read(corpus, names, data)
