@@ -271,7 +271,7 @@ def test_source_and_target_may_have_their_own_vocabularies(tie_embeddings, sizes
     [
         ((0,), r"vocabulary sizes must be positive, got 0 \(target\) and 0 \(source\)"),
         ((7, None, -1), r"must be positive, got 7 \(target\) and -1 \(source\)"),
-        ((7, {"tie_embeddings": "all"}, 8), r"must have the same size, got 8 and 7\. Use tie_emb"),
+        ((7, {"tie_embeddings": "all"}, 8), r"same size, got 8 .* and 7 \(target\)\. Use tie_emb"),
     ],
 )
 def test_impossible_vocabulary_sizes_are_an_error(arguments, message):
