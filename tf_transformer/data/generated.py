@@ -1,7 +1,8 @@
 """The generated corpus: numbers and dates in words, with exact answers.
 
 Compositional language in any pair of languages that `num2words` and `babel` support (English
-*twenty-one thousand*, German *einundzwanzigtausend*). It needs no download.
+*twenty-one thousand*, German *einundzwanzigtausend*). It needs no download. The two packages are
+the extra `generated`: functions import them, so that other corpora do without.
 """
 
 import datetime
@@ -9,10 +10,7 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-import babel
 import numpy as np
-from babel.dates import format_date, get_month_names
-from num2words import num2words
 
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.examples import Examples
@@ -29,6 +27,23 @@ SPLITS = ("train", "validation", "test")
 # Languages that count the days of a month (first, second, …); others say one, two, ….
 _ORDINAL_DAYS = {"en", "de", "da", "fi", "is", "lt", "lv", "nb", "no", "sv"}
 _ORDINAL_FIRST = {"fr", "it", "pt"}  # premier janvier, deux janvier
+
+
+def require_packages() -> None:
+    """Checks that the packages of the extra `generated` are installed.
+
+    Raises:
+        InputError: when one is missing.
+    """
+    try:
+        import babel  # noqa: F401
+        import num2words  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"the generated corpus needs the package {error.name}: pip install "
+            "'tf_transformer[generated]', or pip install '.[generated]' in the repository. Or "
+            "give text of your own, for example --data.train_source and --data.train_target."
+        ) from error
 
 
 def read_generated(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
@@ -61,6 +76,9 @@ def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
 
 def number_in_words(number: int, language: str) -> str:
     """321 as "three hundred and twenty-one"."""
+    require_packages()
+    from num2words import num2words
+
     return num2words(number, lang=language)
 
 
@@ -71,6 +89,10 @@ def date_in_words(date: datetime.date, language: str) -> str:
 
 def _date_parts(date: datetime.date, language: str) -> list[tuple[str, str]]:
     """The text of a date in parts: each with its name, year, month, day or "" for others."""
+    require_packages()
+    from babel.dates import format_date, get_month_names
+    from num2words import num2words
+
     month = get_month_names("wide", locale=language)[date.month]
     text = format_date(date, format="long", locale=language)
 
@@ -188,9 +210,12 @@ def _in_words(meaning: int | datetime.date, language: str) -> str:
 
 
 def _check_language(language: str) -> None:
+    require_packages()
+    from babel import UnknownLocaleError
+
     try:
         date_in_words(FIRST_DAY, language)
-    except (NotImplementedError, babel.UnknownLocaleError, ValueError) as error:
+    except (NotImplementedError, UnknownLocaleError, ValueError) as error:
         raise InputError(
             f"the generated corpus has no language {language!r}: {error}. Use a language code that "
             "num2words and babel both support, like en, de or fr."
