@@ -35,7 +35,9 @@ def main() -> None:
     package = (ROOT / "tf_transformer" / "__init__.py").read_text("utf-8")
     version = re.findall(r'^__version__ = "(.+)"', package, re.MULTILINE)[0]
     setup(
-        long_description=with_addresses((ROOT / "README.md").read_text("utf-8"), url, f"v{version}"),
+        long_description=with_addresses(
+            (ROOT / "README.md").read_text("utf-8"), url, f"v{version}"
+        ),
         long_description_content_type="text/markdown",
         project_urls={
             "Source": url,

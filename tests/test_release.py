@@ -1,4 +1,4 @@
-"""What a release needs: versions that agree, a changelog that stays as it is, links for an index."""
+"""What a release needs: versions that agree, a frozen changelog, and links for a package index."""
 
 import importlib.util
 import pathlib

@@ -63,7 +63,7 @@ def plain_local_attention(
     return HeadOutput(heads, columns_by_offset(weights, 0, window))
 
 
-def without_keys_zero(heads, weights, allowed) -> HeadOutput:
+def without_keys_zero(heads: KerasTensor, weights: KerasTensor, allowed: KerasTensor) -> HeadOutput:
     """Output and weights (B, H, T, ·), 0 for the queries that are allowed (·, 1, T, S) no key."""
     has_key = ops.any(allowed, axis=-1, keepdims=True)
     return HeadOutput(*(ops.where(has_key, x, ops.zeros_like(x)) for x in (heads, weights)))

@@ -1,7 +1,7 @@
 """The model that the Transformer replaced: GRU encoder, GRU decoder with attention."""
 
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -64,7 +64,7 @@ class RecurrentModel(PredictsTokens, keras.Model):
         vocabulary_size: int,
         config: ModelConfig | dict,
         source_vocabulary_size: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.config = config = as_config(config)
@@ -91,7 +91,7 @@ class RecurrentModel(PredictsTokens, keras.Model):
         )
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Makes all weights; they do not depend on the shapes of inputs."""
         encoder, decoder = self.config.encoder.d_model, self.config.decoder.d_model
         for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
@@ -143,7 +143,7 @@ class RecurrentModel(PredictsTokens, keras.Model):
         """The decoder as the step function of a search for targets of `source`."""
         return RecurrentStep(self, source, options)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
             "source_vocabulary_size": self.source_vocabulary_size,

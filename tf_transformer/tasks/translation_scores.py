@@ -212,7 +212,7 @@ def _require_as_many(name: str, texts: Sequence[str], hypotheses: Sequence[str])
         )
 
 
-def _given(hypotheses, references) -> list[Any]:
+def _given(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[Any]:
     """The lists of references with None for a missing one, as sacreBLEU takes them."""
     given = [[None if is_blank(text) else text for text in texts] for texts in references]
     for line, (hypothesis, *texts) in enumerate(zip(hypotheses, *given, strict=True)):
