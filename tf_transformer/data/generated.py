@@ -10,8 +10,6 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.readers.rows import Rows
@@ -189,6 +187,8 @@ def _parts_of_words(meaning: int | datetime.date, language: str) -> list[str]:
 
 
 def _meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
+    import numpy as np  # --help does without
+
     rng = np.random.default_rng(seed)
     dates = count // 5
     likelihood = 1.0 / (1000.0 + np.arange(NUMBERS))
