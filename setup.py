@@ -13,15 +13,16 @@ def with_addresses(page: str, url: str, tag: str) -> str:
     """A page whose links to files of the repository are addresses, for a package index.
 
     Args:
-        page: Markdown with HTML images.
+        page: Markdown, with pictures and links in HTML, too.
         url: the address of the repository.
         tag: the version whose files are linked.
     """
     local = r"(?![\w+.-]+:|#|/)"  # neither an address nor an anchor of the page
 
     def rewrite(text: str) -> str:
-        text = re.sub(rf'(<img [^>]*?src="|!\[[^]]*\]\(){local}', rf"\1{url}/raw/{tag}/", text)
-        return re.sub(rf"(\]\(){local}", rf"\1{url}/blob/{tag}/", text)
+        pictures = rf'(<(?:img|source) [^>]*?src(?:set)?="|!\[[^]]*\]\(){local}'
+        text = re.sub(pictures, rf"\1{url}/raw/{tag}/", text)
+        return re.sub(rf'(<a [^>]*?href="|\]\(){local}', rf"\1{url}/blob/{tag}/", text)
 
     parts = re.split(r"(^```.*?^```)", page, flags=re.DOTALL | re.MULTILINE)  # code blocks stay
     return "".join(part if part.startswith("```") else rewrite(part) for part in parts)

@@ -48,6 +48,10 @@ def test_the_changelog_has_no_generated_values():
             "[![a](docs/a.png)](docs/a.md)",
             f"[![a]({URL}/raw/v1/docs/a.png)]({URL}/blob/v1/docs/a.md)",
         ),
+        (
+            '<a href="docs/a.md"><source srcset="docs/a.png"></a>',
+            f'<a href="{URL}/blob/v1/docs/a.md"><source srcset="{URL}/raw/v1/docs/a.png"></a>',
+        ),
         ("```python\nlayers[-1](x)\n```\n", "```python\nlayers[-1](x)\n```\n"),
     ],
 )
@@ -58,6 +62,6 @@ def test_links_of_the_readme_become_addresses(setup, page, expected):
 def test_no_link_of_the_readme_is_local(setup):
     page = setup.with_addresses((ROOT / "README.md").read_text("utf-8"), URL, "v1")
     text = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
-    targets = re.findall(r'\]\(([^)]+)\)|(?:src|href)="([^"]+)"', text)
+    targets = re.findall(r'\]\(([^)]+)\)|(?:src|srcset|href)="([^"]+)"', text)
     assert targets
     assert [t for pair in targets for t in pair if t and not t.startswith(("https://", "#"))] == []
