@@ -29,6 +29,14 @@ class BatchSampler:
         bucket_width: lengths are rounded up to multiples of this width and then compared.
         seed: seed of all orders.
         augment: changes the examples of `batches`; None: they stay as they are.
+
+    Example:
+        >>> from tf_transformer.data.tokens import IdRows, TokenExamples
+        >>> examples = TokenExamples({"source": IdRows.from_lists([[5, 2], [6, 7, 2]])})
+        >>> store = TokenStore.of(examples)
+        >>> sampler = BatchSampler(store, batch_tokens=8, bucket_width=1, seed=1)
+        >>> [batch["source"].shape for batch in sampler.one_epoch()]
+        [(2, 3)]
     """
 
     def __init__(

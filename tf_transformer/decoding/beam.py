@@ -93,6 +93,15 @@ def beam_search(
 
     Raises:
         InputError: if beam size, number of hypotheses or exponent is out of range.
+
+    Example:
+        >>> log_p = np.log([0.01, 0.01, 0.5, 0.4, 0.08]).astype("float32")  # id 2 ends a sentence
+        >>> def step(ids, state, index):
+        ...     return ops.broadcast_to(log_p, (*ids.shape, 5)), state
+        >>> special = SpecialIds(pad=0, start=1, end=2)
+        >>> best = beam_search(step, StepState(()), np.array([3]), 3, special, beam_size=2)
+        >>> np.asarray(best.ids).tolist()
+        [[[2, 0, 0]]]
     """
     if not 1 <= num_hypotheses <= beam_size:
         raise InputError(

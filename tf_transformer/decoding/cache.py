@@ -27,8 +27,7 @@ from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 class Kept(NamedTuple):
     """The tensors of a cache between two steps."""
 
-    # Reordered with the beam: the ancestor mask, bool (B, W, R); in `SumsCache`, the sums.
-    per_hypothesis: Any
+    per_hypothesis: Any  # reordered with the beam: ancestor mask, bool (B, W, R), or sums over keys
     per_sentence: Any  # shared by the hypotheses of a sentence
 
 
@@ -143,7 +142,7 @@ class GrowingCache:
 
 
 def _without_dead_rows(ancestors: KerasTensor, rows: Rows) -> tuple[KerasTensor, Rows]:
-    """Removes rows without a descendant. All sentences keep as many rows as the largest needs."""
+    """Removes rows without a descendant. All sentences keep the same number of rows."""
     alive = ops.any(ancestors, axis=1)  # (B, R)
     count = ops.max(ops.sum(ops.cast(alive, "int32"), axis=1))
     places = ops.arange(ops.shape(alive)[1], dtype="int32")

@@ -36,8 +36,7 @@ class StepOptions(NamedTuple):
 
     beam_size: int  # W, hypotheses of each sentence
     max_length: int | KerasTensor  # largest number of steps
-    # Whether tensors keep their shapes from step to step. XLA needs it.
-    static_shapes: bool = False
+    static_shapes: bool = False  # whether tensors keep their shapes in all steps, as XLA needs
     capacity: int | KerasTensor | None = None  # steps that static shapes have room for at first
     coverage_penalty: float = 0.0  # β of `coverage.coverage_penalty`
 

@@ -96,6 +96,15 @@ def greedy_search(
 
     Returns:
         `Hypotheses` with N = 1. Of equally likely tokens, the lowest id wins.
+
+    Example:
+        >>> log_p = np.log([0.01, 0.01, 0.4, 0.5, 0.08]).astype("float32")  # id 2 ends a sentence
+        >>> def step(ids, state, index):
+        ...     return ops.broadcast_to(log_p, (*ids.shape, 5)), state
+        >>> special = SpecialIds(pad=0, start=1, end=2)
+        >>> best = greedy_search(step, StepState(()), np.array([3]), 3, special)
+        >>> np.asarray(best.ids).tolist()
+        [[[3, 3, 3]]]
     """
 
     def likeliest(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:

@@ -35,6 +35,10 @@ class LearnedPosition(PositionEncoding):
     Raises:
         ValueError: if the sequence is longer than the table. A graph with an unknown length does
             not check this.
+
+    Example:
+        >>> LearnedPosition(max_length=6)(np.zeros((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
     def __init__(self, max_length: int, **kwargs: Any):

@@ -14,6 +14,10 @@ class GatedFeedForward(FeedForward):
 
     The hidden layer has size F. The layer has three matrices of D·F numbers, `FeedForward` has two;
     with 2/3 of F both have the same size. `FeedForward` describes arguments and calls.
+
+    Example:
+        >>> GatedFeedForward(d_ff=16)(np.ones((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
     # Differs from Shazeer 2020: the gated unit has biases, like equation 2 of the paper.

@@ -61,7 +61,16 @@ class LinearAttention(SelfAttention):
     """Self-attention to every position, by sums over keys in place of a softmax.
 
     Katharopoulos et al. 2020, equations 4 and 9. The mask must hide keys for all queries alike,
-    (B, 1, 1, T). There are no attention weights, so `Attended.weights` is ().
+    (B, 1, 1, T). There are no attention weights, so `Attended.weights` is (). `SelfAttention`
+    describes the arguments.
+
+    Raises:
+        ValueError: for dropout of attention weights, and for position encodings with a bias.
+
+    Example:
+        >>> layer = LinearAttention(num_heads=2, key_dim=4, is_causal=True)
+        >>> layer(np.ones((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
     def self_attend(

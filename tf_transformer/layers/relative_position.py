@@ -29,6 +29,11 @@ class RotaryPosition(PositionEncoding):
 
     Raises:
         ValueError: if the size of a head is odd.
+
+    Example:
+        >>> queries = np.ones((1, 2, 5, 4), "float32")
+        >>> RotaryPosition().rotate(queries, np.arange(5)).shape
+        TensorShape([1, 2, 5, 4])
     """
 
     def rotate(self, heads: KerasTensor, positions: KerasTensor) -> KerasTensor:
@@ -61,6 +66,13 @@ class RelativePosition(PositionEncoding):
 
     Returns:
         x, unchanged. Attention calls `bias`.
+
+    Example:
+        >>> position = RelativePosition(key_dim=4)
+        >>> position.build((None, None, 8))
+        >>> queries = np.ones((1, 2, 5, 4), "float32")
+        >>> position.bias(queries, np.arange(5), np.arange(5)[None]).shape
+        TensorShape([1, 2, 5, 5])
     """
 
     # Differs from Shaw et al. 2018: values have no vectors of distances (its Table 4 finds no gain
@@ -111,6 +123,13 @@ class T5Position(PositionEncoding):
 
     Returns:
         x, unchanged. Attention calls `bias`.
+
+    Example:
+        >>> position = T5Position(num_heads=2)
+        >>> position.build((None, None, 8))
+        >>> queries = np.ones((1, 2, 5, 4), "float32")
+        >>> position.bias(queries, np.arange(5), np.arange(5)[None]).shape
+        TensorShape([1, 2, 5, 5])
     """
 
     # Differs from T5: scores are divided by √K, as everywhere in this project.
@@ -201,6 +220,11 @@ class AlibiPosition(PositionEncoding):
 
     Returns:
         x, unchanged. Attention calls `bias`.
+
+    Example:
+        >>> queries = np.ones((1, 2, 3, 4), "float32")
+        >>> np.asarray(AlibiPosition().bias(queries, np.arange(3), np.arange(3)[None]))[0, 0, 2]
+        array([-0.125 , -0.0625, -0.    ], dtype=float32)
     """
 
     def bias(

@@ -33,6 +33,11 @@ class Residual(ConfiguredLayer):
 
     Returns:
         float tensor (B, T, D).
+
+    Example:
+        >>> residual, x = Residual(), np.ones((3, 5, 8), "float32")
+        >>> residual(x, 2 * x).shape
+        TensorShape([3, 5, 8])
     """
 
     def __init__(self, config: Config = None, **options: Any):

@@ -28,6 +28,11 @@ class SelfAttention(MultiHeadAttention):
 
     Attributes:
         window: number of latest positions that a cache keeps, with the query's own; None: all.
+
+    Example:
+        >>> layer = SelfAttention(num_heads=2, key_dim=4, is_causal=True)
+        >>> layer(np.ones((3, 5, 8), "float32"), attention_mask=causal_mask(5)).shape
+        TensorShape([3, 5, 8])
     """
 
     window: int | None = None

@@ -88,6 +88,13 @@ class LocalAttention(SparseAttention):
     Attention weights are (B, H, T, N), where N is the size of the neighbourhood. Column m of row i
     is the weight of position i - before + m. With `is_causal`, `before` is r - 1, else r // 2.
     `SparseAttention` describes the arguments.
+
+    Example:
+        >>> layer = LocalAttention(num_heads=2, key_dim=4, attention_window=3, is_causal=True)
+        >>> layer.build((3, 5, 8))
+        >>> attended = layer.run(np.ones((3, 5, 8), "float32"))
+        >>> attended.output.shape, attended.weights.shape
+        (TensorShape([3, 5, 8]), TensorShape([3, 2, 5, 3]))
     """
 
     def __init__(self, config: Config = None, is_causal: bool = False, **options: Any):
@@ -121,6 +128,11 @@ class StridedAttention(SparseAttention):
     With `is_causal`, later positions are hidden. Attention weights are (B, H, T, N + ⌈T / r⌉);
     `kernels/strided_attention.py` describes the columns. `SparseAttention` describes the
     arguments.
+
+    Example:
+        >>> layer = StridedAttention(num_heads=2, key_dim=4, attention_window=3, is_causal=True)
+        >>> layer(np.ones((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
     def by_position(self, weights: KerasTensor) -> KerasTensor:
