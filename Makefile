@@ -35,7 +35,7 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 	$(PYTHON) -m pip install --upgrade pip
 
 .venv/installed: .venv/pyvenv.cfg setup.cfg
-	$(PYTHON) -m pip install --editable .
+	$(PYTHON) -m pip install --editable '.[generated]'
 	touch $@
 
 .venv/installed-dev: .venv/installed

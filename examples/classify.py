@@ -4,8 +4,8 @@
     python examples/classify.py --run_dir runs/demo                 # or --from_scratch
 
 Each line of the file is label<TAB>text. Without --data, the texts are numbers in words and the
-labels their last digits. About a fifth of the texts is held out. The last line printed is one JSON
-object.
+labels their last digits: this needs the extra `generated`. About a fifth of the texts is held out.
+The last line printed is one JSON object.
 """
 
 import argparse

@@ -16,7 +16,7 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig,
 if TYPE_CHECKING:
     from tf_transformer.models.transformer import Transformer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Config",

@@ -86,7 +86,7 @@ def in_words(hint: Any) -> str:
     return names.get(hint, "a group of options")
 
 
-def _require_positive(config, *names: str) -> None:
+def _require_positive(config: Any, *names: str) -> None:
     for name in names:
         if getattr(config, name) <= 0:
             raise InputError(
@@ -94,7 +94,7 @@ def _require_positive(config, *names: str) -> None:
             )
 
 
-def _require_not_negative(config, *names: str) -> None:
+def _require_not_negative(config: Any, *names: str) -> None:
     for name in names:
         if getattr(config, name) < 0:
             raise InputError(
@@ -102,7 +102,7 @@ def _require_not_negative(config, *names: str) -> None:
             )
 
 
-def _require_int32(config, *names: str) -> None:
+def _require_int32(config: Any, *names: str) -> None:
     for name in names:
         if getattr(config, name) > LARGEST_INT:
             raise InputError(
@@ -111,7 +111,7 @@ def _require_int32(config, *names: str) -> None:
             )
 
 
-def _require_rate(config, *names: str) -> None:
+def _require_rate(config: Any, *names: str) -> None:
     for name in names:
         if not 0 <= getattr(config, name) < 1:
             raise InputError(
@@ -120,7 +120,7 @@ def _require_rate(config, *names: str) -> None:
             )
 
 
-def _path(config, name: str) -> str:
+def _path(config: Any, name: str) -> str:
     """The option as a user types it, like model.d_model."""
     if isinstance(config, TaskOptions):
         return f"task.{name}"
@@ -225,7 +225,7 @@ class ModelConfig:
     attention_bias: bool = False
     remat: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_types(self, open_to="position")
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
         _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
@@ -310,7 +310,7 @@ class ModelConfig:
         return stack
 
     @classmethod
-    def preset(cls, name: str, **changes) -> "ModelConfig":
+    def preset(cls, name: str, **changes: Any) -> "ModelConfig":
         """A named model: `tiny`, or `base` and `big` of the paper's Table 3.
 
         Args:
@@ -368,7 +368,7 @@ class Corpus:
     split: str = ""
     reverse: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_types(self)
         if bool(self.source) != bool(self.target):
             raise InputError(
@@ -476,7 +476,7 @@ class DataConfig:
     batch_tokens: int = 2048
     bucket_width: int = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_types(self)
         _require_positive(
             self,
@@ -623,7 +623,7 @@ class TrainConfig:
     deterministic: bool = False
     seed: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_types(self)
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
         _require_positive(self, "accumulate", "save_every", "valid_score_every", "max_skipped")
@@ -703,7 +703,7 @@ class DecodeConfig:
     parallel_batches: int = 0
     average: int | Literal["best", "ema"] = 5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_types(self)
         _require_positive(self, "beam_size", "num_hypotheses", "batch_size", "batch_tokens")
         if isinstance(self.average, int):
@@ -763,7 +763,7 @@ class TaskOptions:
 
     of_search = frozenset[str]()  # without a type, or it would be an option
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_types(self)
 
 
@@ -789,7 +789,7 @@ class Config:
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     task: TaskOptions = "translation"  # type: ignore[assignment]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if isinstance(self.task, str):
             object.__setattr__(self, "task", options_of(self.task)(name=self.task))
         require_types(self)

@@ -43,7 +43,7 @@ class TranslationOptions(TaskOptions):
 
     of_search = frozenset({"copy_without_letters"})
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.resamples and self.resamples < FEWEST_RESAMPLES:
             raise InputError(
@@ -92,7 +92,7 @@ class ClassificationOptions(TaskOptions):
     label_separator: str = ""
     labels: tuple[str, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.text_columns) not in (1, 2):
             raise InputError(

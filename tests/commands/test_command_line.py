@@ -291,7 +291,10 @@ def test_data_max_length_follows_from_batch_tokens(error_of):
 
 
 ROOT = pathlib.Path(__file__).parents[2]
-SLOW = {"tensorflow", "keras", "jax", "torch"}
+SLOW = {
+    *("tensorflow", "keras", "jax", "torch", "numpy", "matplotlib"),
+    *("tensorflow_datasets", "sacrebleu"),
+}
 PROGRAM = """
 import sys
 from tf_transformer.commands import main

@@ -27,7 +27,7 @@ def environment(tmp_path_factory):
     """A fresh environment with the wheel, and with the dependencies of the running environment."""
     folder = tmp_path_factory.mktemp("wheel")
     # From a copy: a build writes into its source folder and includes files of earlier builds.
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         (folder / "source").mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder / "source")
     ignored = shutil.ignore_patterns("__pycache__")

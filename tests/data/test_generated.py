@@ -1,11 +1,12 @@
 """The generated corpus against numbers and dates spelled by hand."""
 
 import datetime
+import sys
 
 import pytest
 
 from tf_transformer.config import DataConfig
-from tf_transformer.data import generated
+from tf_transformer.data import corpora, generated
 from tf_transformer.data.generated import (
     TEST_PAIRS,
     date_in_words,
@@ -155,4 +156,34 @@ def test_more_pairs_than_there_are(count):
     assert str(error.value) == (
         f"the generated corpus has 1 to 365245 pairs, asked for {count}. Give another number as "
         "data.generated_pairs."
+    )
+
+
+@pytest.mark.parametrize("package", ["babel", "num2words"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: corpora.check(DataConfig()),
+        lambda: generate(1, "en", "de", seed=1),
+        lambda: number_in_words(1, "en"),
+    ],
+    ids=["before training", "generate", "number_in_words"],
+)
+def test_a_missing_package_is_an_error_that_names_the_extra(package, use, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError) as error:
+        use()
+    assert str(error.value).startswith(
+        f"the generated corpus needs the package {package}: pip install "
+        "'tf_transformer[generated]', or pip install '.[generated]' in the repository."
+    )
+
+
+def test_other_corpora_need_no_package_of_the_extra(monkeypatch, tmp_path):
+    for package in ("babel", "num2words"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for name in ("a.en", "a.de"):
+        (tmp_path / name).write_text("one\n")
+    corpora.check(
+        DataConfig(train_source=str(tmp_path / "a.en"), train_target=str(tmp_path / "a.de"))
     )

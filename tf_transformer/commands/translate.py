@@ -14,10 +14,10 @@ from tf_transformer.run.run import Run
 from tf_transformer.text.normalization import has_letters
 from tf_transformer.text.sentences import has_several_sentences
 from tf_transformer.text.word_alignment import Unit
-from tf_transformer.visualization.attention_file import AttentionFile
 
 if TYPE_CHECKING:
     from tf_transformer.inference.predictor import Prediction, Predictor
+    from tf_transformer.visualization.attention_file import AttentionFile
 
 LISTED = 10  # line numbers in a report
 SPEED = ("batch_size", "batch_tokens", "parallel_batches")  # options that change no translation
@@ -79,7 +79,7 @@ def main(
     if attention_output and resume:
         raise InputError("--attention_output shows the first lines: give it without --resume.")
     # These check files and options before TensorFlow is imported.
-    attention = AttentionFile(attention_output, overwrite) if attention_output else None
+    attention = _attention_file(attention_output, overwrite) if attention_output else None
     run = Run.load(run_dir, **decode_options)
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
     outputs = _outputs(
@@ -111,6 +111,13 @@ def main(
 def _outputs(first: Output, *optional: Output) -> list[Output]:
     """The outputs that are written: the first one, and optional ones that have a file."""
     return [first, *(output for output in optional if output.path)]
+
+
+def _attention_file(path: str, overwrite: bool) -> "AttentionFile":
+    """The file of attention; its module imports NumPy, which --help does without."""
+    from tf_transformer.visualization.attention_file import AttentionFile
+
+    return AttentionFile(path, overwrite)
 
 
 def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +193,7 @@ def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:
     return with_links
 
 
-def recording(predictor: "Predictor", step: Step, file: AttentionFile) -> Step:
+def recording(predictor: "Predictor", step: Step, file: "AttentionFile") -> Step:
     """A step that adds the attention of the first lines to a file.
 
     Raises:

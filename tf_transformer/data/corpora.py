@@ -9,6 +9,7 @@ from dataclasses import replace
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
+from tf_transformer.data.generated import require_packages
 from tf_transformer.data.readers import COMPRESSED, format_of, open_corpus
 from tf_transformer.data.readers.tfds import pair_in, tfds_languages
 from tf_transformer.errors import InputError
@@ -144,13 +145,15 @@ def check(data: DataConfig) -> None:
 
 
 def check_corpus(corpus: Corpus) -> None:
-    """Checks that the files of a corpus can be opened.
+    """Checks that the files of a corpus can be opened and that its packages are installed.
 
     Raises:
-        InputError: if a file cannot be read.
+        InputError: if a file cannot be read, or if a package is missing.
     """
     for path in filter(None, [corpus.source, corpus.target, corpus.path]):
         check_file(path)
+    if format_of(corpus) == "generated":
+        require_packages()
 
 
 def with_languages(data: DataConfig) -> DataConfig:

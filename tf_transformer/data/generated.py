@@ -1,18 +1,14 @@
 """The generated corpus: numbers and dates in words, with exact answers.
 
 It has compositional language (English *twenty-one thousand*, German *einundzwanzigtausend*) in any
-two languages that `num2words` and `babel` support. It needs no download.
+two languages that `num2words` and `babel` support. It needs no download. The two packages are the
+extra `generated`. Functions import them, so other corpora do not need them.
 """
 
 import datetime
 import functools
 import re
 from collections.abc import Iterator, Sequence
-
-import babel
-import numpy as np
-from babel.dates import format_date, get_month_names
-from num2words import num2words
 
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.examples import Examples
@@ -29,6 +25,23 @@ SPLITS = ("train", "validation", "test")
 # Languages that say first, second, … for the days of a month. Other languages say one, two, ….
 _ORDINAL_DAYS = {"en", "de", "da", "fi", "is", "lt", "lv", "nb", "no", "sv"}
 _ORDINAL_FIRST = {"fr", "it", "pt"}  # premier janvier, deux janvier
+
+
+def require_packages() -> None:
+    """Checks that the packages of the extra `generated` are installed.
+
+    Raises:
+        InputError: when one is missing.
+    """
+    try:
+        import babel  # noqa: F401
+        import num2words  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"the generated corpus needs the package {error.name}: pip install "
+            "'tf_transformer[generated]', or pip install '.[generated]' in the repository. Or "
+            "give text of your own, for example --data.train_source and --data.train_target."
+        ) from error
 
 
 def read_generated(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
@@ -70,6 +83,9 @@ def number_in_words(number: int, language: str) -> str:
         >>> number_in_words(321, "en")
         'three hundred and twenty-one'
     """
+    require_packages()
+    from num2words import num2words
+
     return num2words(number, lang=language)
 
 
@@ -85,6 +101,10 @@ def date_in_words(date: datetime.date, language: str) -> str:
 
 def _date_parts(date: datetime.date, language: str) -> list[tuple[str, str]]:
     """Divides the text of a date into parts with names: year, month, day, or "" for other text."""
+    require_packages()
+    from babel.dates import format_date, get_month_names
+    from num2words import num2words
+
     month = get_month_names("wide", locale=language)[date.month]
     text = format_date(date, format="long", locale=language)
 
@@ -184,6 +204,8 @@ def _parts_of_words(meaning: int | datetime.date, language: str) -> list[str]:
 
 
 def _meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
+    import numpy as np  # --help does without
+
     rng = np.random.default_rng(seed)
     dates = count // 5
     likelihood = 1.0 / (1000.0 + np.arange(NUMBERS))
@@ -205,9 +227,12 @@ def _in_words(meaning: int | datetime.date, language: str) -> str:
 
 
 def _check_language(language: str) -> None:
+    require_packages()
+    from babel import UnknownLocaleError
+
     try:
         date_in_words(FIRST_DAY, language)
-    except (NotImplementedError, babel.UnknownLocaleError, ValueError) as error:
+    except (NotImplementedError, UnknownLocaleError, ValueError) as error:
         raise InputError(
             f"the generated corpus has no language {language!r}: {error}. Use a language code that "
             "num2words and babel both support, like en, de or fr."

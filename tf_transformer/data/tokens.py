@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.text.special_ids import PAD_ID
@@ -38,7 +39,7 @@ class IdRows:
         self._starts = np.cumsum(self.lengths, dtype=np.int64) - self.lengths
 
     @classmethod
-    def from_lists(cls, rows: Sequence[Sequence[int]], dtype=np.int32) -> "IdRows":
+    def from_lists(cls, rows: Sequence[Sequence[int]], dtype: DTypeLike = np.int32) -> "IdRows":
         """Makes rows from lists.
 
         Example:

@@ -138,12 +138,12 @@ def _start(
     state: StepState,
     constraints: SentenceConstraints,
     beam_size: int,
-    max_length,
+    max_length: int | KerasTensor,
     special: SpecialIds,
 ) -> BeamState:
     batch = ops.shape(constraints.limits)[0]
 
-    def full(shape, value, dtype="int32"):
+    def full(shape: tuple, value: float, dtype: str = "int32") -> KerasTensor:
         return ops.full((batch, beam_size, *shape), value, dtype)
 
     # At first, only the empty hypothesis is live. The first step fills the other rows.

@@ -59,7 +59,7 @@ class Constraints:
     grammar: Grammar | None = None
     facts: KerasTensor | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.no_repeat_ngram_size < 0:
             raise InputError(
                 f"no_repeat_ngram_size must not be negative, got {self.no_repeat_ngram_size}."
@@ -150,7 +150,16 @@ def rank_together(
     return Ranked(ops.where(excluded, NEG_INF, values), tokens), places // size
 
 
-def _rank(logits, totals, rows: int, count: int, ids, index, special, constraints: Constraints):
+def _rank(
+    logits: KerasTensor,
+    totals: KerasTensor | None,
+    rows: int,
+    count: int,
+    ids: KerasTensor,
+    index: KerasTensor,
+    special: SpecialIds,
+    constraints: Constraints,
+) -> tuple[KerasTensor, KerasTensor]:
     """Ranks the tokens of each group of `rows` hypotheses: values and indices (G, count)."""
     size = logits.shape[-1]
     logits = ops.cast(logits, "float32")
@@ -163,7 +172,9 @@ def _rank(logits, totals, rows: int, count: int, ids, index, special, constraint
     return kernels.current().top_k(ops.reshape(allowed, (-1, rows * size)), count)
 
 
-def _excluded(tokens, index, special: SpecialIds, constraints: Constraints) -> KerasTensor:
+def _excluded(
+    tokens: KerasTensor, index: KerasTensor, special: SpecialIds, constraints: Constraints
+) -> KerasTensor:
     """Which ranked tokens (B, W, k) are padding, start, or an end that comes too early."""
     excluded = ops.logical_or(ops.equal(tokens, special.pad), ops.equal(tokens, special.start))
     if constraints.min_lengths is None:

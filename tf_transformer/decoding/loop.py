@@ -68,11 +68,13 @@ def run_search(
         schedule = cache_schedule or CacheSchedule((max_length,), lambda state, _: state)
         return result(_run_with_capacities(extend, start, is_done, schedule))
 
-    def mostly_live(now):
+    def mostly_live(now: State) -> KerasTensor:
         running = ops.cast(ops.logical_not(is_done(now)), "float32")  # (B,)
         return ops.logical_and(now.index < max_length, ops.mean(running) > 1 - SHARE_TO_REMOVE)
 
-    def continue_without_finished(now, sentences, results):
+    def continue_without_finished(
+        now: State, sentences: KerasTensor, results: Hypotheses
+    ) -> tuple[State, KerasTensor, Hypotheses]:
         (now,) = ops.while_loop(mostly_live, lambda now: (extend(now),), (now,))
         results = tree.map_structure(
             lambda all_rows, rows: ops.scatter_update(all_rows, sentences[:, None], rows),
@@ -91,7 +93,12 @@ def run_search(
     return results
 
 
-def _run_with_capacities(extend, now: State, is_done, schedule: CacheSchedule) -> State:
+def _run_with_capacities(
+    extend: Callable[[State], State],
+    now: State,
+    is_done: Callable[[State], KerasTensor],
+    schedule: CacheSchedule,
+) -> State:
     """Runs one loop for each capacity of the state."""
     for length in schedule.capacities:
         now = now._replace(state=schedule.resize(now.state, length))
@@ -100,7 +107,9 @@ def _run_with_capacities(extend, now: State, is_done, schedule: CacheSchedule) -
     return now
 
 
-def _is_running(now: Any, is_done, max_length) -> KerasTensor:
+def _is_running(
+    now: Any, is_done: Callable[[Any], KerasTensor], max_length: int | KerasTensor
+) -> KerasTensor:
     return ops.logical_and(now.index < max_length, ops.logical_not(ops.all(is_done(now))))
 
 

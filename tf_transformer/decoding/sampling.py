@@ -44,7 +44,7 @@ class Sampling:
     top_k: int = 0
     top_p: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not ops.is_tensor(self.temperature) and self.temperature <= 0:
             raise InputError(
                 f"temperature must be positive, got {self.temperature}. "
@@ -195,7 +195,13 @@ def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
 
 
 def _start(
-    state, limits, max_length, special, beam_size: int, uniforms, constraints: Constraints | None
+    state: StepState,
+    limits: KerasTensor,
+    max_length: int | KerasTensor,
+    special: SpecialIds,
+    beam_size: int,
+    uniforms: KerasTensor | tuple,
+    constraints: Constraints | None,
 ) -> SampleState:
     batch = ops.shape(limits)[0]
     return SampleState(
@@ -245,7 +251,13 @@ def _extension(
 
 
 def _run(
-    extend, start: SampleState, max_length, special, alpha: float, drop_finished, cache_schedule
+    extend: Callable[[SampleState], SampleState],
+    start: SampleState,
+    max_length: int | KerasTensor,
+    special: SpecialIds,
+    alpha: float,
+    drop_finished: bool,
+    cache_schedule: CacheSchedule | None,
 ) -> Hypotheses:
     return run_search(
         extend,

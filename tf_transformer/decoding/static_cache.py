@@ -9,7 +9,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.decoding.cache import Kept, Step, first_ancestors
-from tf_transformer.kernels.attention import HeadOutput
+from tf_transformer.kernels.attention import Dropout, HeadOutput
 from tf_transformer.layers.stored import KeyValue
 
 
@@ -55,7 +55,13 @@ class StaticKeyValue:
         )
         return StaticKeyValue(arrays, self.groups, self.start + new.key.shape[2])
 
-    def weighted(self, query, mask=None, bias=None, dropout=None) -> HeadOutput:
+    def weighted(
+        self,
+        query: KerasTensor,
+        mask: KerasTensor | None = None,
+        bias: KerasTensor | None = None,
+        dropout: Dropout | None = None,
+    ) -> HeadOutput:
         """Attends with queries (B, H, T, K); all sizes but B are known. There is no dropout."""
         return kernels.current().static_attention(query, *self.arrays, self.groups, mask, bias)
 

@@ -43,7 +43,7 @@ class VariableConfig(DecodeConfig):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Checks nothing: the others are options of a run, and controls have ranges."""
 
 

@@ -9,7 +9,7 @@ To rebuild the list, delete the file and run this under each server's TensorFlow
 import pathlib
 import re
 from collections.abc import Container, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Version = tuple[int, int]
 FILE = pathlib.Path(__file__).with_name("server_ops.tsv")
@@ -156,7 +156,7 @@ def main() -> None:
     from tensorflow.core.framework import kernel_def_pb2, op_def_pb2
     from tensorflow.python.client import pywrap_tf_session as c_api
 
-    def registered_ops():
+    def registered_ops() -> Any:
         return op_def_pb2.OpList.FromString(c_api.TF_GetBuffer(c_api.TF_GetAllOpList())).op
 
     without_text = {op.name for op in registered_ops()}
@@ -184,7 +184,7 @@ def main() -> None:
     write(add(listed, server, linked(ops, of_text, on_cpu, _test_ops(tf))))
 
 
-def _test_ops(tf) -> set[str]:
+def _test_ops(tf: Any) -> set[str]:
     """The ops in the module that TensorFlow generates for its own tests."""
     module = pathlib.Path(tf.__file__).parent / "python" / "framework" / "test_ops.py"
     return set(re.findall(r'_apply_op_helper\(\s*"([^"]+)"', module.read_text("utf-8")))

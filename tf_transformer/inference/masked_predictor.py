@@ -1,7 +1,7 @@
 """Texts in, restored texts out: a tokenizer and a masked language model in one."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -69,7 +69,7 @@ class MaskedPredictor(EncoderPredictor):
         rows, cut = self.encode([texts])
         result = [Restored("", 0.0, 0, 0, False)] * len(rows)
 
-        def run(indices: list[int]):
+        def run(indices: list[int]) -> Any:
             batch = [rows[i] for i in indices]
             return self._fill(pad(batch), pad(list(map(self._words, batch))))
 

@@ -49,7 +49,7 @@ class ModelStep(Protocol):
     start: StepState
     cache_schedule: CacheSchedule | None
 
-    def __call__(self, ids, state: StepState, index) -> tuple[Any, StepState]:
+    def __call__(self, ids: tf.Tensor, state: StepState, index: tf.Tensor) -> tuple[Any, StepState]:
         """The logits of the next tokens, and the new state."""
 
     def bonus(self, state: StepState) -> tf.Tensor:
@@ -65,7 +65,7 @@ class SearchModel(Protocol):
 
     vocabulary_size: int
 
-    def max_target_length(self, source_length):
+    def max_target_length(self, source_length: int | tf.Tensor) -> int | tf.Tensor | None:
         """The most tokens that can be predicted for sources of this length; None: any number.
 
         Args:
@@ -226,7 +226,9 @@ def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
     return config
 
 
-def max_target_lengths(lengths, config: DecodeConfig, limit=None):
+def max_target_lengths(
+    lengths: int | tf.Tensor, config: DecodeConfig, limit: int | tf.Tensor | None = None
+) -> tf.Tensor:
     """Largest number of target tokens for sources of `lengths` tokens (section 6.1: 50 more).
 
     Args:
@@ -246,7 +248,9 @@ def max_target_lengths(lengths, config: DecodeConfig, limit=None):
     return ops.maximum(most, 1)
 
 
-def min_target_lengths(lengths, limits, config: DecodeConfig):
+def min_target_lengths(
+    lengths: int | tf.Tensor, limits: int | tf.Tensor, config: DecodeConfig
+) -> tf.Tensor | None:
     """Smallest number of target tokens, at most the limit; None without a minimum.
 
     The options count tokens of text; these numbers, like `lengths`, count the end token.

@@ -81,7 +81,7 @@ class SentenceProgress:
     def __enter__(self) -> "SentenceProgress":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.close()
 
     def advance(self, sentences: int, tokens: int) -> None:

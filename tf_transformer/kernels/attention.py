@@ -66,7 +66,7 @@ def for_each_head(x: KerasTensor, query: KerasTensor) -> KerasTensor:
     return x if queries_each == 1 else ops.repeat(x, queries_each, axis=1)
 
 
-def _masked(scores: KerasTensor, mask, bias) -> KerasTensor:
+def _masked(scores: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None) -> KerasTensor:
     """Adds the bias to scores (B, H, T, S) in float32; `MASKED_SCORE` where the mask is False."""
     scores = ops.cast(scores, "float32")
     if bias is not None:
@@ -74,7 +74,7 @@ def _masked(scores: KerasTensor, mask, bias) -> KerasTensor:
     return scores if mask is None else ops.where(mask, scores, MASKED_SCORE)
 
 
-def softmax(scores: KerasTensor, dtype) -> KerasTensor:
+def softmax(scores: KerasTensor, dtype: str) -> KerasTensor:
     """The softmax of float32 scores over the last axis, cast to `dtype`."""
     return ops.cast(ops.softmax(scores, axis=-1), dtype)
 
@@ -94,7 +94,9 @@ def attention(
     up to ten times as long for small products, because it divides each product between threads.
     """
 
-    def one_head_each(query, mask, bias) -> HeadOutput:
+    def one_head_each(
+        query: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None
+    ) -> HeadOutput:
         return _attention(query, key, value, mask, bias, dropout)
 
     if key.shape[1] == query.shape[1]:
@@ -102,7 +104,14 @@ def attention(
     return HeadOutput(*in_groups(one_head_each, key.shape[1], query, mask, bias))
 
 
-def _attention(query, key, value, mask, bias, dropout) -> HeadOutput:
+def _attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    mask: KerasTensor | None,
+    bias: KerasTensor | None,
+    dropout: Dropout | None,
+) -> HeadOutput:
     def by_products() -> HeadOutput:
         scores = matmul_transposed(_scaled(query), key)
         weights = softmax(_masked(scores, mask, bias), scores.dtype)
@@ -118,7 +127,12 @@ def _attention(query, key, value, mask, bias, dropout) -> HeadOutput:
     )
 
 
-def masked_scores(query, key, mask, bias=None) -> KerasTensor:
+def masked_scores(
+    query: KerasTensor,
+    key: KerasTensor,
+    mask: KerasTensor | None,
+    bias: Callable[[KerasTensor], KerasTensor] | None = None,
+) -> KerasTensor:
     """Scores Q Kᵀ / √K, with a mask and a bias.
 
     Args:
@@ -138,7 +152,13 @@ def _scaled(query: KerasTensor) -> KerasTensor:
     return query * (1.0 / math.sqrt(query.shape[-1]))
 
 
-def _elementwise_attention(query, key, value, mask, bias) -> HeadOutput:
+def _elementwise_attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    mask: KerasTensor | None,
+    bias: KerasTensor | None,
+) -> HeadOutput:
     """`plain_attention` of T known queries, one query at a time."""
     query = _scaled(query)
     outputs, weights = [], []
@@ -158,13 +178,20 @@ def _row(x: KerasTensor | None, t: int) -> KerasTensor | None:
     return None if x is None else x[:, :, t if x.shape[2] != 1 else 0, :, None]
 
 
-def _elementwise_softmax(scores: KerasTensor, dtype, axis: int) -> KerasTensor:
+def _elementwise_softmax(scores: KerasTensor, dtype: str, axis: int) -> KerasTensor:
     """The softmax of few float32 scores. These operations start faster than `ops.softmax`."""
     exponentials = ops.exp(scores - ops.max(scores, axis=axis, keepdims=True))
     return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), dtype)
 
 
-def plain_static_attention(query, key, value, groups, mask=None, bias=None) -> HeadOutput:
+def plain_static_attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    groups: int,
+    mask: KerasTensor | None = None,
+    bias: KerasTensor | None = None,
+) -> HeadOutput:
     """`plain_attention` for the layout of keys and values in `decoding/static_cache.py`.
 
     Args:
@@ -182,13 +209,22 @@ def plain_static_attention(query, key, value, groups, mask=None, bias=None) -> H
     return plain_attention(query, key, _split_batch(value, groups), mask, bias)
 
 
-def static_attention(query, key, value, groups, mask=None, bias=None) -> HeadOutput:
+def static_attention(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    groups: int,
+    mask: KerasTensor | None = None,
+    bias: KerasTensor | None = None,
+) -> HeadOutput:
     """`plain_static_attention` that leaves the axes of the cache in place.
 
     XLA would copy the whole cache to move an axis.
     """
 
-    def one_head_each(query, mask, bias) -> HeadOutput:
+    def one_head_each(
+        query: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None
+    ) -> HeadOutput:
         _, _, length, size = query.shape
         scores = ops.matmul(ops.reshape(_scaled(query), (-1, length, size)), key)  # (B·G, T, S)
         weights = softmax(_masked(_split_batch(scores, groups), mask, bias), scores.dtype)

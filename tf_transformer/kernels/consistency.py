@@ -16,7 +16,7 @@ from tf_transformer.kernels.cross_entropy import (
     logits_of,
     negative_log_likelihood,
 )
-from tf_transformer.kernels.gradient import with_gradient
+from tf_transformer.kernels.gradient import WithGradient, with_gradient
 
 
 class ConsistencyWeights(NamedTuple):
@@ -97,7 +97,9 @@ def consistency(
         return plain_consistency(labels, states_p, states_q, embeddings, label_smoothing, weights)
 
     @with_gradient
-    def nonlinear_terms(states_p, states_q, embeddings):
+    def nonlinear_terms(
+        states_p: KerasTensor, states_q: KerasTensor, embeddings: KerasTensor
+    ) -> WithGradient:
         a, b = logits_of(states_p, embeddings), logits_of(states_q, embeddings)  # (N, V)
         p, q = ops.softmax(a, axis=-1), ops.softmax(b, axis=-1)
         nll, a_of_labels, correct = negative_log_likelihood(p, a, labels)
@@ -110,7 +112,7 @@ def consistency(
         q_d = ops.sum(q * d, axis=-1) if weights.qp else ops.zeros_like(nll)
         losses += weights.pq * p_d - weights.qp * q_d
 
-        def gradient(upstream, *_):
+        def gradient(upstream: KerasTensor, *_: KerasTensor) -> tuple[KerasTensor, ...]:
             of_p = (weights.p + weights.qp - weights.pq * p_d)[:, None]
             of_q = (weights.q + weights.pq + weights.qp * q_d)[:, None]
             by_a = p * (weights.pq * d + of_p)

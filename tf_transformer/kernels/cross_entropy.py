@@ -5,7 +5,7 @@ from typing import NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.kernels.gradient import with_gradient
+from tf_transformer.kernels.gradient import WithGradient, with_gradient
 
 UNDERFLOW = 1e-30  # smaller float32 probabilities may have lost digits
 
@@ -74,12 +74,12 @@ def cross_entropy(
     in_first_term = float(half)  # the share of z[label] that the first term subtracts
 
     @with_gradient
-    def first_term(states, embeddings):
+    def first_term(states: KerasTensor, embeddings: KerasTensor) -> WithGradient:
         logits = logits_of(states, embeddings)  # (N, V)
         p = ops.softmax(logits, axis=-1)
         nll, of_labels, correct = negative_log_likelihood(p, logits, labels)
 
-        def gradient(upstream, *_):
+        def gradient(upstream: KerasTensor, *_: KerasTensor) -> tuple[KerasTensor, ...]:
             # In half precision, 1 is subtracted from p(label) before p is rounded. In float32, it
             # is subtracted after the products, which saves a copy of p.
             by_logits = ops.cast(_minus_labels(p, labels), states.dtype) if half else p

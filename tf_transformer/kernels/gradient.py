@@ -2,9 +2,13 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops, tree
+
+WithGradient = tuple[Any, Callable[..., Any]]
+"""Outputs, and the function from their gradients to gradients of the inputs."""
 
 _are_in_use = True
 
@@ -44,16 +48,16 @@ def with_gradient(function: Callable) -> Callable:
         9.0
     """
 
-    def value(*arguments):
+    def value(*arguments: KerasTensor) -> Any:
         return function(*arguments)[0]
 
     if keras.backend.backend() == "torch":
         return value
 
-    def on_any_backend(*arguments):
+    def on_any_backend(*arguments: KerasTensor) -> WithGradient:
         outputs, gradient = function(*arguments)
 
-        def gradient_of(*upstreams, upstream=None):
+        def gradient_of(*upstreams: Any, upstream: Any = None) -> Any:
             # Backends pass one array for each output, one tuple of arrays, or a keyword argument.
             return gradient(*tree.flatten(upstreams if upstream is None else upstream))
 
@@ -82,13 +86,13 @@ def plain_matmul_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
 
 
 @with_gradient
-def matmul_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
+def matmul_transposed(a: KerasTensor, b: KerasTensor) -> WithGradient:
     """`plain_matmul_transposed` with its own gradient.
 
     Automatic differentiation would compute the gradient of bᵀ and transpose it.
     """
 
-    def gradient(upstream):
+    def gradient(upstream: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
         return ops.matmul(upstream, b), ops.matmul(ops.swapaxes(upstream, -1, -2), a)
 
     return plain_matmul_transposed(a, b), gradient

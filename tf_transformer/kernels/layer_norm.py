@@ -2,7 +2,7 @@
 
 from keras import KerasTensor, ops
 
-from tf_transformer.kernels.gradient import with_gradient
+from tf_transformer.kernels.gradient import WithGradient, with_gradient
 
 
 def plain_layer_norm(
@@ -35,13 +35,13 @@ def layer_norm(
     """`plain_layer_norm` with its own gradient, which passes over x fewer times."""
 
     @with_gradient
-    def normalize(x, gamma, beta):
+    def normalize(x: KerasTensor, gamma: KerasTensor, beta: KerasTensor) -> WithGradient:
         centred = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(centred * centred, axis=-1, keepdims=True)
         scale = ops.rsqrt(variance + epsilon)  # (..., 1)
         unit = centred * scale  # mean 0, variance 1
 
-        def gradient(upstream):
+        def gradient(upstream: KerasTensor) -> tuple[KerasTensor, ...]:
             by_unit = upstream * gamma
             # Adding a number to all elements, or scaling all of them, leaves the output as it is.
             shift = ops.mean(by_unit, axis=-1, keepdims=True)
@@ -77,11 +77,11 @@ def rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasTensor:
     """`plain_rms_norm` with its own gradient, as in `layer_norm`."""
 
     @with_gradient
-    def normalize(x, gamma):
+    def normalize(x: KerasTensor, gamma: KerasTensor) -> WithGradient:
         scale = ops.rsqrt(ops.mean(x * x, axis=-1, keepdims=True) + epsilon)  # (..., 1)
         unit = x * scale
 
-        def gradient(upstream):
+        def gradient(upstream: KerasTensor) -> tuple[KerasTensor, ...]:
             by_unit = upstream * gamma
             stretch = ops.mean(by_unit * unit, axis=-1, keepdims=True)
             return (by_unit - unit * stretch) * scale, _sum_of_rows(upstream * unit)

@@ -76,7 +76,9 @@ def _products(a: KerasTensor, b: KerasTensor) -> KerasTensor:
     return ops.matmul(a, ops.swapaxes(b, -1, -2))
 
 
-def _prepared(query, key, value, mask) -> tuple[KerasTensor, KerasTensor, KerasTensor]:
+def _prepared(
+    query: KerasTensor, key: KerasTensor, value: KerasTensor, mask: KerasTensor | None
+) -> tuple[KerasTensor, KerasTensor, KerasTensor]:
     """φ(q), φ(k) and v in float32; φ(k) is 0 for hidden keys."""
     queries, keys = features(query), features(key)
     if mask is not None:
@@ -112,12 +114,14 @@ def linear_attention(
     return LinearOutput(heads, LinearSums(products, ops.sum(keys, axis=2)))
 
 
-def _causal_numerators(queries, keys, values) -> tuple[KerasTensor, KerasTensor]:
+def _causal_numerators(
+    queries: KerasTensor, keys: KerasTensor, values: KerasTensor
+) -> tuple[KerasTensor, KerasTensor]:
     """Σ_{j ≤ i} (qᵢ·kⱼ) vⱼ for each position i, and Σ kⱼ vⱼᵀ over all."""
     batch, heads, length, _ = ops.shape(queries)
     count = (length + CHUNK - 1) // CHUNK
 
-    def chunks(x):
+    def chunks(x: KerasTensor) -> KerasTensor:
         x = zero_padded(x, 0, count * CHUNK - length, axis=2)
         return ops.reshape(x, (batch, heads, count, CHUNK, ops.shape(x)[3]))
 

@@ -63,7 +63,7 @@ def plain_local_attention(
     return HeadOutput(heads, columns_by_offset(weights, 0, window))
 
 
-def without_keys_zero(heads, weights, allowed) -> HeadOutput:
+def without_keys_zero(heads: KerasTensor, weights: KerasTensor, allowed: KerasTensor) -> HeadOutput:
     """Sets output and weights (B, H, T, ·) to 0 for queries that may attend to no key.
 
     Args:

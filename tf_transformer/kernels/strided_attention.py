@@ -1,5 +1,6 @@
 """Attention to a neighbourhood and to every l-th position (Child et al. 2019, section 4.2)."""
 
+from collections.abc import Callable
 from typing import Any
 
 from keras import KerasTensor, ops
@@ -91,7 +92,7 @@ def plain_strided_attention(
     return HeadOutput(heads, ops.concatenate([near, far], axis=3))
 
 
-def _far(weights: KerasTensor, offsets, window: Window, stride: int) -> KerasTensor:
+def _far(weights: KerasTensor, offsets: KerasTensor, window: Window, stride: int) -> KerasTensor:
     """The columns of the second set, (B, H, T, T) to (B, H, T, ⌈T / l⌉)."""
     length = ops.shape(weights)[2]
     count = (length + stride - 1) // stride
@@ -185,6 +186,8 @@ def strided_attention(
     return HeadOutput(heads, ops.concatenate([near_weights, weights[..., columns:]], axis=3))
 
 
-def _bound(bias: Bias | None, queries: Any, keys: Any):
+def _bound(
+    bias: Bias | None, queries: Any, keys: Any
+) -> Callable[[KerasTensor], KerasTensor] | None:
     """The bias as a function of the queries alone, for known positions."""
     return None if bias is None else lambda query: bias(query, queries, keys[None])

@@ -11,6 +11,7 @@ from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.heads import HeadProjection, concatenate_heads
 from tf_transformer.layers.outputs import Attended
+from tf_transformer.layers.shape import Shape
 from tf_transformer.layers.stored import KeyValue, Stored
 
 
@@ -55,12 +56,12 @@ class MultiHeadAttention(ConfiguredLayer):
         self._fill = [keras.initializers.GlorotUniform() for _ in range(3)]
         self.dropout = Dropout(self.config.attention_dropout_rate, dtype=self.dtype_policy)
 
-    def build(self, query_shape, value_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape | None = None) -> None:
         config, fill = self.config, self._fill
         heads, groups = config.num_heads, config.num_key_value_heads
         sizes = [(heads, config.key_dim), (groups, config.key_dim), (groups, config.value_dim)]
         self.is_self_attention = value_shape is None
-        if self.is_self_attention:
+        if value_shape is None:
             self.projection = self._built("query_key_value", query_shape, sizes, fill)
         else:
             self.query_projection = self._built("query", query_shape, sizes[:1], fill[:1])
@@ -69,7 +70,7 @@ class MultiHeadAttention(ConfiguredLayer):
         size, of_output = [(1, query_shape[-1])], [keras.initializers.GlorotUniform()]
         self.output_projection = self._built("output", concatenated, size, of_output)
 
-    def _built(self, name: str, input_shape, sizes: list, fill: list) -> HeadProjection:
+    def _built(self, name: str, input_shape: Shape, sizes: list, fill: list) -> HeadProjection:
         options = {"use_bias": self.config.attention_bias, "dtype": self.dtype_policy}
         projection = HeadProjection(sizes, fill, name=name, **options)
         projection.build(input_shape)
@@ -84,7 +85,13 @@ class MultiHeadAttention(ConfiguredLayer):
     ) -> KerasTensor:
         return self.run(query, value, attention_mask, training).output
 
-    def run(self, query, value=None, attention_mask=None, training: bool | None = None) -> Attended:
+    def run(
+        self,
+        query: KerasTensor,
+        value: KerasTensor | None = None,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> Attended:
         """Like a call, but also returns the attention weights and the keys and values."""
         if (value is None) != self.is_self_attention:
             built, called = ("self", "cross") if self.is_self_attention else ("cross", "self")

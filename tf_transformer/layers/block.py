@@ -10,6 +10,7 @@ from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.outputs import BlockOutput
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.residual import Residual
+from tf_transformer.layers.shape import Shape
 from tf_transformer.layers.sides import DecoderSide, EncoderSide
 from tf_transformer.layers.stored import Stored
 from tf_transformer.layers.variants import FEED_FORWARD, SELF_ATTENTION
@@ -37,7 +38,7 @@ class Block(ConfiguredLayer):
             self.cross_residual = Residual(config, dtype=policy)
         self.feed_forward_residual = Residual(config, dtype=policy)
 
-    def _build(self, x_shape, memory_shape=None) -> None:
+    def _build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
         self.self_attention.build(x_shape)
         if self.has_cross_attention:
             self.cross_attention.build(x_shape, memory_shape or x_shape)
@@ -124,5 +125,5 @@ class DecoderLayer(DecoderSide, Block):
     def __init__(self, config: Config = None, has_cross_attention: bool = True, **options: Any):
         super().__init__(config, has_cross_attention, **options)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"has_cross_attention": self.has_cross_attention}

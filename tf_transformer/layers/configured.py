@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import keras
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.layers.shape import Shape
 
 Config = ModelConfig | Mapping[str, Any] | None
 FIELDS = frozenset(ModelConfig.__match_args__)
@@ -36,10 +37,12 @@ class ConfiguredLayer(keras.layers.Layer):
             config = {"dropout_rate": 0.0, "value_dim": fields.get("key_dim") or 0}
         self.config = as_config(config, **fields).decoder
 
-    def compute_output_shape(self, x_shape=None, *other_shapes, **named_shapes):
+    def compute_output_shape(
+        self, x_shape: Shape | None = None, *other_shapes: Shape, **named_shapes: Shape
+    ) -> Shape:
         return x_shape or next(iter(named_shapes.values()))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"config": asdict(self.config)}
 
     @classmethod

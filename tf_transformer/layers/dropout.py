@@ -1,9 +1,12 @@
 """Dropout (paper section 5.4; Srivastava et al. 2014)."""
 
+from typing import Any
+
 import keras
 from keras import KerasTensor
 
 from tf_transformer import kernels
+from tf_transformer.layers.shape import Shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -26,7 +29,7 @@ class Dropout(keras.layers.Layer):
         True
     """
 
-    def __init__(self, rate: float, seed: int | None = None, **kwargs):
+    def __init__(self, rate: float, seed: int | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         self.rate = rate
         self.seed = seed
@@ -38,8 +41,8 @@ class Dropout(keras.layers.Layer):
             return x
         return kernels.current().dropout(x, self.rate, self.seed_generator)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"rate": self.rate, "seed": self.seed}

@@ -1,12 +1,14 @@
 """Token embeddings, and the output projection with the same matrix (paper section 3.4)."""
 
 import math
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
+from tf_transformer.layers.shape import Shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -32,12 +34,12 @@ class TokenEmbedding(keras.layers.Layer):
         TensorShape([1, 3, 11])
     """
 
-    def __init__(self, vocabulary_size: int, d_model: int, **kwargs):
+    def __init__(self, vocabulary_size: int, d_model: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
 
-    def build(self, ids_shape=None):
+    def build(self, ids_shape: Shape | None = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.d_model),
@@ -58,9 +60,9 @@ class TokenEmbedding(keras.layers.Layer):
         rows = kernels.current().matmul_transposed(flatten_positions(rows), matrix)
         return unflatten_positions(rows, like=x)
 
-    def compute_output_shape(self, ids_shape):
+    def compute_output_shape(self, ids_shape: Shape) -> Shape:
         return (*ids_shape, self.d_model)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         sizes = {"vocabulary_size": self.vocabulary_size, "d_model": self.d_model}
         return super().get_config() | sizes

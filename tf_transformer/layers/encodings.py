@@ -16,6 +16,7 @@ from tf_transformer.layers.relative_position import (
     RotaryPosition,
     T5Position,
 )
+from tf_transformer.layers.shape import Shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -40,11 +41,11 @@ class LearnedPosition(PositionEncoding):
         TensorShape([3, 5, 8])
     """
 
-    def __init__(self, max_length: int, **kwargs):
+    def __init__(self, max_length: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.max_length = max_length
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.table = self.add_weight(
             name="table",
             shape=(self.max_length, input_shape[-1]),
@@ -61,7 +62,7 @@ class LearnedPosition(PositionEncoding):
             )
         return ops.take(self.table, positions, axis=0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"max_length": self.max_length}
 
 

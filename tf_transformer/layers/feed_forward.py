@@ -8,6 +8,7 @@ from keras import KerasTensor
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
+from tf_transformer.layers.shape import Shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -42,7 +43,7 @@ class FeedForward(ConfiguredLayer):
         activation, policy = self.config.activation, self.dtype_policy
         return keras.layers.Dense(self.config.d_ff, activation, dtype=policy, name="hidden")
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.hidden.build(input_shape)
         size, policy = input_shape[-1], self.dtype_policy
         self.output_projection = keras.layers.Dense(size, dtype=policy, name="output")

@@ -22,7 +22,7 @@ class GatedFeedForward(FeedForward):
 
     # Differs from Shazeer 2020: the gated unit has biases, like equation 2 of the paper.
 
-    def _hidden_layer(self):
+    def _hidden_layer(self) -> keras.layers.Layer:
         d_ff = self.config.d_ff
         fill = [keras.initializers.GlorotUniform() for _ in range(2)]
         return keras.layers.Dense(  # W₁ and V are one variable

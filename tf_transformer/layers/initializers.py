@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 import keras
-from keras import ops
+from keras import KerasTensor, ops
+
+from tf_transformer.layers.shape import Shape
 
 
 class ConcatenatedInitializer(keras.initializers.Initializer):
@@ -20,6 +22,6 @@ class ConcatenatedInitializer(keras.initializers.Initializer):
         self.sizes = sizes
         self.initializers = initializers
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Shape, dtype: str | None = None) -> KerasTensor:
         blocks = zip(self.sizes, self.initializers, strict=True)
         return ops.concatenate([fill((shape[0], size), dtype) for size, fill in blocks], axis=1)

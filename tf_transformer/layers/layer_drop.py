@@ -1,7 +1,11 @@
 """LayerDrop: training skips whole layers (Fan et al. 2020)."""
 
+from typing import Any
+
 import keras
 from keras import KerasTensor, ops
+
+from tf_transformer.layers.shape import Shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -28,7 +32,7 @@ class LayerDrop(keras.layers.Layer):
         TensorShape([1, 2, 3])
     """
 
-    def __init__(self, rate: float, seed: int | None = None, **kwargs):
+    def __init__(self, rate: float, seed: int | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         self.rate = rate
         self.seed = seed
@@ -43,8 +47,8 @@ class LayerDrop(keras.layers.Layer):
         is_skipped = keras.random.uniform((), seed=self.seed_generator) < self.rate
         return ops.where(is_skipped, x, output)
 
-    def compute_output_shape(self, x_shape, output_shape=None):
+    def compute_output_shape(self, x_shape: Shape, output_shape: Shape | None = None) -> Shape:
         return x_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"rate": self.rate, "seed": self.seed}

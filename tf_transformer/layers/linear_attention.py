@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
-from tf_transformer.kernels.attention import HeadOutput, for_each_head
+from tf_transformer.kernels.attention import Dropout, HeadOutput, for_each_head
 from tf_transformer.kernels.linear_attention import EPSILON, Rotation, features
 from tf_transformer.layers.masks import mask_of_keys
 from tf_transformer.layers.outputs import Attended
+from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.self_attention import SelfAttention
 from tf_transformer.layers.stored import KeyValue
 
@@ -32,7 +33,12 @@ class SumsOfKeys(NamedTuple):
         )
 
     def weighted(
-        self, query: KerasTensor, mask=None, bias=None, dropout=None, rotate: Rotation | None = None
+        self,
+        query: KerasTensor,
+        mask: KerasTensor | None = None,
+        bias: KerasTensor | None = None,
+        dropout: Dropout | None = None,
+        rotate: Rotation | None = None,
     ) -> HeadOutput:
         """Attends with one query for each hypothesis: (B, H, W, K) to (B, H, W, K'), no weights."""
         batch, heads, beam_size, size = ops.shape(query)
@@ -67,7 +73,14 @@ class LinearAttention(SelfAttention):
         TensorShape([3, 5, 8])
     """
 
-    def self_attend(self, x, mask=None, positions=None, earlier=None, training=None):
+    def self_attend(
+        self,
+        x: KerasTensor,
+        mask: KerasTensor | None = None,
+        positions: Positions | None = None,
+        earlier: Any = None,
+        training: bool | None = None,
+    ) -> Attended:
         if self.dropout_function(training) is not None:
             raise ValueError(
                 "linear attention has no attention weights that dropout could act on: expected "
@@ -91,10 +104,10 @@ class LinearAttention(SelfAttention):
         stored = SumsOfKeys(*(part[:, None, ::shared] for part in sums))
         return Attended(self.concatenate(heads), (), stored)
 
-    def sequence_mask(self, length):
+    def sequence_mask(self, length: int | KerasTensor) -> None:
         return None
 
-    def nothing(self, batch):
+    def nothing(self, batch: int | KerasTensor) -> SumsOfKeys:
         config, groups = self.config, self.config.num_key_value_heads
         return SumsOfKeys(
             ops.zeros((batch, 1, groups, config.key_dim, config.value_dim), "float32"),

@@ -1,11 +1,12 @@
 """Layer normalization (Ba et al. 2016), which the paper uses, and RMSNorm as an option."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
+from tf_transformer.layers.shape import Shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -30,11 +31,11 @@ class LayerNorm(keras.layers.Layer):
         [[-1.0, 1.0]]
     """
 
-    def __init__(self, epsilon: float = 1e-6, **kwargs):
+    def __init__(self, epsilon: float = 1e-6, **kwargs: Any):
         super().__init__(**kwargs)
         self.epsilon = epsilon
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.gamma = self.add_weight(name="gamma", shape=(input_shape[-1],), initializer="ones")
         self.beta = self.add_weight(name="beta", shape=(input_shape[-1],), initializer="zeros")
 
@@ -44,10 +45,10 @@ class LayerNorm(keras.layers.Layer):
             kernels.current().layer_norm(x, gamma, beta, self.epsilon), self.compute_dtype
         )
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"epsilon": self.epsilon}
 
 
@@ -71,21 +72,21 @@ class RMSNorm(keras.layers.Layer):
         [[1.0, -1.0]]
     """
 
-    def __init__(self, epsilon: float = 1e-6, **kwargs):
+    def __init__(self, epsilon: float = 1e-6, **kwargs: Any):
         super().__init__(**kwargs)
         self.epsilon = epsilon
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.gamma = self.add_weight(name="gamma", shape=(input_shape[-1],), initializer="ones")
 
     def call(self, x: KerasTensor) -> KerasTensor:
         x, gamma = (ops.cast(y, "float32") for y in (x, self.gamma))
         return ops.cast(kernels.current().rms_norm(x, gamma, self.epsilon), self.compute_dtype)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"epsilon": self.epsilon}
 
 

@@ -1,9 +1,11 @@
 """The interface of a position encoding, and the positions of one call of self-attention."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
+
+from tf_transformer.layers.shape import Shape
 
 
 class PositionEncoding(keras.layers.Layer):
@@ -88,10 +90,11 @@ class PositionEncoding(keras.layers.Layer):
         encodings = self.encodings(ops.arange(length), x.shape[-1])
         return x if encodings is None else x + ops.cast(encodings, x.dtype)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
 
-    def get_config(self):  # Keras does not save a layer with a policy object without this
+    # Keras does not save a layer with a policy object without this.
+    def get_config(self) -> dict[str, Any]:
         return super().get_config()
 
 

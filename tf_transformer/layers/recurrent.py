@@ -3,16 +3,17 @@
 Bahdanau et al. (2015) compute scores with a small network, Luong et al. (2015) with a product.
 """
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.attention import MASKED_SCORE
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
+from tf_transformer.layers.shape import Shape
 
 
-def _dense(size: int, use_bias: bool, policy, name: str) -> keras.layers.Dense:
+def _dense(size: int, use_bias: bool, policy: keras.DTypePolicy, name: str) -> keras.layers.Dense:
     return keras.layers.Dense(size, use_bias=use_bias, dtype=policy, name=name)
 
 
@@ -33,7 +34,7 @@ class MemoryAttention(keras.layers.Layer):
         the contexts (B, T, D') and the weights (B, T, S); rows of weights sum to 1.
     """
 
-    def __init__(self, units: int, **kwargs):
+    def __init__(self, units: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.units = units
 
@@ -45,13 +46,15 @@ class MemoryAttention(keras.layers.Layer):
         """Scores (B, T, S) of queries (B, T, D) and keys (B, S, units)."""
         raise NotImplementedError
 
-    def call(self, query: KerasTensor, memory: KerasTensor, keys: KerasTensor, mask: KerasTensor):
+    def call(
+        self, query: KerasTensor, memory: KerasTensor, keys: KerasTensor, mask: KerasTensor
+    ) -> tuple[KerasTensor, KerasTensor]:
         scores = ops.cast(self.score(query, keys), "float32")
         weights = ops.softmax(ops.where(mask[:, None], scores, MASKED_SCORE), axis=-1)
         weights = ops.cast(weights, memory.dtype)
         return ops.matmul(weights, memory), weights
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"units": self.units}
 
 
@@ -62,7 +65,7 @@ class AdditiveAttention(MemoryAttention):
     `MemoryAttention` describes arguments and calls.
     """
 
-    def build(self, query_shape, memory_shape):
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
         self.query_projection = _dense(self.units, False, self.dtype_policy, "query")
         self.query_projection.build(query_shape)
         self.memory_projection = _dense(self.units, True, self.dtype_policy, "memory")
@@ -81,7 +84,7 @@ class MultiplicativeAttention(MemoryAttention):
     `units` must be the size of the query. `MemoryAttention` describes arguments and calls.
     """
 
-    def build(self, query_shape, memory_shape):
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
         self.memory_projection = _dense(self.units, False, self.dtype_policy, "memory")
         self.memory_projection.build(memory_shape)
 
@@ -107,7 +110,7 @@ class RecurrentDecoder(keras.layers.Layer):
 
     attention_class: ClassVar[type[MemoryAttention]]
 
-    def __init__(self, num_layers: int, d_model: int, **kwargs):
+    def __init__(self, num_layers: int, d_model: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.num_layers = num_layers
         self.d_model = d_model
@@ -119,7 +122,7 @@ class RecurrentDecoder(keras.layers.Layer):
         ]
         self.projection = keras.layers.Dense(d_model, activation="tanh", dtype=policy)
 
-    def _build(self, memory_shape, cell_input: int, projection_input: int) -> None:
+    def _build(self, memory_shape: Shape, cell_input: int, projection_input: int) -> None:
         sizes = [cell_input] + [self.d_model] * (self.num_layers - 1)
         for cell, size in zip(self.cells, sizes, strict=True):
             cell.build((None, size))
@@ -172,7 +175,7 @@ class RecurrentDecoder(keras.layers.Layer):
         """
         sources = (memory, self.attention.keys(memory), mask)
 
-        def step(state: DecoderState, x_t: KerasTensor):
+        def step(state: DecoderState, x_t: KerasTensor) -> tuple[DecoderState, DecoderState]:
             new = self.step(x_t[:, None], state, *sources)
             return new, new  # TensorFlow's form of `scan` returns states
 
@@ -190,7 +193,7 @@ class RecurrentDecoder(keras.layers.Layer):
             states.append(x)
         return x, tuple(states)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"num_layers": self.num_layers, "d_model": self.d_model}
 
 
@@ -205,7 +208,7 @@ class BahdanauDecoder(RecurrentDecoder):
 
     attention_class = AdditiveAttention
 
-    def build(self, x_shape, memory_shape):
+    def build(self, x_shape: Shape, memory_shape: Shape) -> None:
         x, memory = x_shape[-1], memory_shape[-1]
         self._build(memory_shape, x + memory, self.d_model + memory + x)
 
@@ -228,7 +231,7 @@ class LuongDecoder(RecurrentDecoder):
 
     attention_class = MultiplicativeAttention
 
-    def build(self, x_shape, memory_shape):
+    def build(self, x_shape: Shape, memory_shape: Shape) -> None:
         memory = memory_shape[-1]
         self._build(memory_shape, x_shape[-1] + self.d_model, self.d_model + memory)
 

@@ -4,12 +4,14 @@ A model with one of them also works on sequences longer than its training data.
 """
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
 from keras import KerasTensor, ops
 
 from tf_transformer.layers.position_encoding import PositionEncoding
+from tf_transformer.layers.shape import Shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -76,12 +78,12 @@ class RelativePosition(PositionEncoding):
     # Differs from Shaw et al. 2018: values have no vectors of distances (its Table 4 finds no gain
     # from them), and all layers of an encoder or decoder share one table.
 
-    def __init__(self, key_dim: int, max_relative_distance: int = 16, **kwargs):
+    def __init__(self, key_dim: int, max_relative_distance: int = 16, **kwargs: Any):
         super().__init__(**kwargs)
         self.key_dim = key_dim
         self.max_relative_distance = max_relative_distance
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.table = self.add_weight(
             name="table", shape=(2 * self.max_relative_distance + 1, self.key_dim)
         )
@@ -96,7 +98,7 @@ class RelativePosition(PositionEncoding):
             return ops.einsum("bhtk,tsk->bhts", query, vectors[0])
         return ops.einsum("bhtk,btsk->bhts", query, vectors)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         sizes = {"key_dim": self.key_dim, "max_relative_distance": self.max_relative_distance}
         return super().get_config() | sizes
 
@@ -138,7 +140,7 @@ class T5Position(PositionEncoding):
         is_causal: bool = False,
         num_buckets: int = 32,
         max_distance: int = 128,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
@@ -146,7 +148,7 @@ class T5Position(PositionEncoding):
         self.num_buckets = num_buckets
         self.max_distance = max_distance
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.table = self.add_weight(
             name="table",
             shape=(self.num_buckets, self.num_heads),
@@ -175,7 +177,7 @@ class T5Position(PositionEncoding):
         later = np.zeros(self.max_distance, int) if self.is_causal else count + earlier[1:]
         return np.concatenate([earlier[::-1], later]).astype("int32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "num_heads": self.num_heads,
             "is_causal": self.is_causal,

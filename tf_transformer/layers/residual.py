@@ -8,6 +8,7 @@ from keras import KerasTensor
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.normalization import NORMALIZATIONS
+from tf_transformer.layers.shape import Shape
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -44,7 +45,7 @@ class Residual(ConfiguredLayer):
         self.norm = NORMALIZATIONS[self.config.normalization](dtype=self.dtype_policy)
         self.dropout = Dropout(self.config.dropout_rate, dtype=self.dtype_policy)
 
-    def build(self, x_shape, output_shape=None):
+    def build(self, x_shape: Shape, output_shape: Shape | None = None) -> None:
         self.norm.build(x_shape)
 
     def before(self, x: KerasTensor) -> KerasTensor:

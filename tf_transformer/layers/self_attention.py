@@ -41,7 +41,13 @@ class SelfAttention(MultiHeadAttention):
         super().__init__(config, **options)
         self.is_causal = is_causal
 
-    def run(self, query, value=None, attention_mask=None, training: bool | None = None) -> Attended:
+    def run(
+        self,
+        query: KerasTensor,
+        value: KerasTensor | None = None,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+    ) -> Attended:
         """Like a call, but also returns the attention weights and the keys and values."""
         if value is not None:
             return super().run(query, value)  # an error
@@ -107,5 +113,5 @@ class SelfAttention(MultiHeadAttention):
             )
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"is_causal": self.is_causal}

@@ -5,6 +5,8 @@ from typing import ClassVar
 
 from keras import KerasTensor
 
+from tf_transformer.layers.shape import Shape
+
 
 class EncoderSide:
     """The call of an encoder layer and of an encoder.
@@ -22,7 +24,7 @@ class EncoderSide:
     run: Callable
     _build: Callable
 
-    def build(self, x_shape):
+    def build(self, x_shape: Shape) -> None:
         self._build(x_shape)
 
     def call(
@@ -54,7 +56,7 @@ class DecoderSide:
     run: Callable
     _build: Callable
 
-    def build(self, x_shape, memory_shape=None):
+    def build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
         self._build(x_shape, memory_shape)
 
     def call(

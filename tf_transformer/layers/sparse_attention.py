@@ -10,13 +10,15 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
-from tf_transformer.kernels.attention import HeadOutput, for_each_head
-from tf_transformer.kernels.local_attention import Window
+from tf_transformer.kernels.attention import Dropout, HeadOutput, for_each_head
+from tf_transformer.kernels.local_attention import Bias, Window
 from tf_transformer.kernels.strided_attention import strided_allows
 from tf_transformer.layers.configured import Config
 from tf_transformer.layers.masks import mask_of_keys
 from tf_transformer.layers.outputs import Attended
+from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.self_attention import SelfAttention
+from tf_transformer.layers.stored import Stored
 
 
 class SparseAttention(SelfAttention):
@@ -36,7 +38,14 @@ class SparseAttention(SelfAttention):
         self.size = size = self.config.attention_window
         self.neighbours = Window(size - 1, 0) if is_causal else Window(size // 2, size // 2)
 
-    def self_attend(self, x, mask=None, positions=None, earlier=None, training=None):
+    def self_attend(
+        self,
+        x: KerasTensor,
+        mask: KerasTensor | None = None,
+        positions: Positions | None = None,
+        earlier: Stored | None = None,
+        training: bool | None = None,
+    ) -> Attended:
         if earlier is not None:  # a step with a cache: `visible` gives the mask
             return super().self_attend(x, mask, positions, earlier, training)
         query, new = self.project(x)
@@ -50,13 +59,21 @@ class SparseAttention(SelfAttention):
         )
         return Attended(self.concatenate(heads), weights, new)
 
-    def _attend(self, query, key, value, mask, bias, dropout) -> HeadOutput:
+    def _attend(
+        self,
+        query: KerasTensor,
+        key: KerasTensor,
+        value: KerasTensor,
+        mask: KerasTensor | None,
+        bias: Bias | None,
+        dropout: Dropout | None,
+    ) -> HeadOutput:
         raise NotImplementedError
 
-    def sequence_mask(self, length):
+    def sequence_mask(self, length: int | KerasTensor) -> None:
         return None
 
-    def visible(self, query_positions, key_positions):
+    def visible(self, query_positions: KerasTensor, key_positions: KerasTensor) -> KerasTensor:
         offsets = key_positions[:, None, :] - query_positions[None, :, None]
         return self._allows(offsets)[:, None]
 
@@ -84,15 +101,23 @@ class LocalAttention(SparseAttention):
         super().__init__(config, is_causal, **options)
         self.window = self.size if is_causal else None
 
-    def by_position(self, weights):
+    def by_position(self, weights: KerasTensor) -> KerasTensor:
         first = ops.arange(ops.shape(weights)[2]) - self.neighbours.before
         return _place(weights, first, 1)
 
-    def _attend(self, query, key, value, mask, bias, dropout):
+    def _attend(
+        self,
+        query: KerasTensor,
+        key: KerasTensor,
+        value: KerasTensor,
+        mask: KerasTensor | None,
+        bias: Bias | None,
+        dropout: Dropout | None,
+    ) -> HeadOutput:
         local = kernels.current().local_attention
         return local(query, key, value, self.neighbours, mask, bias, dropout)
 
-    def _allows(self, offsets):
+    def _allows(self, offsets: KerasTensor) -> KerasTensor:
         return self.neighbours.allows(offsets)
 
 
@@ -110,18 +135,26 @@ class StridedAttention(SparseAttention):
         TensorShape([3, 5, 8])
     """
 
-    def by_position(self, weights):
+    def by_position(self, weights: KerasTensor) -> KerasTensor:
         rows = ops.arange(ops.shape(weights)[2])
         near, far = ops.split(weights, [self.neighbours.size], axis=3)
         return _place(near, rows - self.neighbours.before, 1) + _place(
             far, rows % self.size, self.size
         )
 
-    def _attend(self, query, key, value, mask, bias, dropout):
+    def _attend(
+        self,
+        query: KerasTensor,
+        key: KerasTensor,
+        value: KerasTensor,
+        mask: KerasTensor | None,
+        bias: Bias | None,
+        dropout: Dropout | None,
+    ) -> HeadOutput:
         strided = kernels.current().strided_attention
         return strided(query, key, value, self.neighbours, self.size, mask, bias, dropout)
 
-    def _allows(self, offsets):
+    def _allows(self, offsets: KerasTensor) -> KerasTensor:
         return strided_allows(offsets, self.neighbours, self.size)
 
 

@@ -14,6 +14,7 @@ from tf_transformer.layers.normalization import NORMALIZATIONS
 from tf_transformer.layers.outputs import BlockOutput, StackOutput
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.remat import recompute
+from tf_transformer.layers.shape import Shape
 from tf_transformer.layers.sides import DecoderSide, EncoderSide
 
 
@@ -44,7 +45,7 @@ class Stack(ConfiguredLayer):
         self.final_norm = norm(dtype=policy) if config.norm_first else None
         self.position = PositionEncoding.restored(position)
 
-    def _build(self, x_shape, memory_shape=None) -> None:
+    def _build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
         for layer in self.layers:
             layer.build(*filter(None, (x_shape, memory_shape)))
         if self.position is not None and not self.position.built:
@@ -79,14 +80,16 @@ class Stack(ConfiguredLayer):
         x = x if self.final_norm is None else self.final_norm(x)
         return StackOutput(x, attention, cross_attention, stored)
 
-    def positions(self, x: KerasTensor, queries=None, keys=None) -> Positions | None:
+    def positions(
+        self, x: KerasTensor, queries: KerasTensor | None = None, keys: KerasTensor | None = None
+    ) -> Positions | None:
         """Positions of queries (T,) and keys (1 or B, S), if the encoding acts on scores."""
         if self.position is None:
             return None
         queries = ops.arange(ops.shape(x)[1]) if queries is None else queries
         return Positions(self.position, queries, queries[None] if keys is None else keys)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         position = self.position and keras.saving.serialize_keras_object(self.position)
         return super().get_config() | {"position": position}
 
@@ -98,7 +101,9 @@ class Encoder(EncoderSide, Stack):
     `Stack` describes the arguments.
     """
 
-    def __init__(self, config: Config = None, position=None, **options: Any):
+    def __init__(
+        self, config: Config = None, position: PositionEncoding | dict | None = None, **options: Any
+    ):
         super().__init__(EncoderLayer, config, position, **options)
 
 
@@ -110,7 +115,11 @@ class Decoder(DecoderSide, Stack):
     """
 
     def __init__(
-        self, config: Config = None, position=None, has_cross_attention: bool = True, **options: Any
+        self,
+        config: Config = None,
+        position: PositionEncoding | dict | None = None,
+        has_cross_attention: bool = True,
+        **options: Any,
     ):
         make_layer = functools.partial(DecoderLayer, has_cross_attention=has_cross_attention)
         super().__init__(make_layer, config, position, **options)
@@ -120,5 +129,5 @@ class Decoder(DecoderSide, Stack):
         """The causal mask for targets of T positions, or None if the layers need no mask."""
         return self.layers[0].self_attention.sequence_mask(length)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"has_cross_attention": self.has_cross_attention}

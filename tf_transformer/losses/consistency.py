@@ -174,7 +174,7 @@ class SimCut(Consistency):
         self.cut = cut
         self.variables = [*self.variables, *cut.variables]
 
-    def second(self, inputs):
+    def second(self, inputs: Any) -> Any:
         return self.cut(inputs)
 
     @property

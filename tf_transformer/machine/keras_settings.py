@@ -4,6 +4,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 from tf_transformer.errors import InputError
 
@@ -54,7 +55,7 @@ def own_settings() -> Iterator[None]:
                 _set(*_theirs)
 
 
-def _set(floatx, policy, epsilon) -> None:
+def _set(floatx: str, policy: Any, epsilon: float) -> None:
     import keras
 
     keras.config.set_floatx(floatx)

@@ -6,6 +6,7 @@ masked language model.
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops
@@ -18,6 +19,7 @@ from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.normalization import LayerNorm
 from tf_transformer.layers.outputs import StackOutput
+from tf_transformer.layers.shape import Shape
 from tf_transformer.layers.stack import Encoder
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens
@@ -47,7 +49,9 @@ class TextEncoder(keras.layers.Layer):
         TensorShape([1, 3, 8])
     """
 
-    def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
+    def __init__(
+        self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         self.config = config = as_config(config)
         self.vocabulary_size = vocabulary_size
@@ -61,7 +65,7 @@ class TextEncoder(keras.layers.Layer):
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
         self.stack = Encoder(config.encoder, self.position.on_scores(), dtype=policy, name="stack")
 
-    def build(self, ids_shape=None):
+    def build(self, ids_shape: Shape | None = None) -> None:
         states = (None, None, self.config.encoder.d_model)
         self.embedding.build(ids_shape)
         self.position.build(states)
@@ -88,10 +92,10 @@ class TextEncoder(keras.layers.Layer):
         count = ops.maximum(ops.sum(real, axis=1), 1.0)  # a row may have padding only
         return ops.sum(states * real, axis=1) / count
 
-    def compute_output_shape(self, ids_shape):
+    def compute_output_shape(self, ids_shape: Shape) -> Shape:
         return (*ids_shape, self.config.encoder.d_model)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | _config_of(self)
 
 
@@ -118,7 +122,9 @@ class MaskedLanguageModel(PredictsTokens, keras.Model):
         TensorShape([1, 3, 11])
     """
 
-    def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
+    def __init__(
+        self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
         self.encoder = TextEncoder(vocabulary_size, config, dtype=policy, name="encoder")
@@ -128,7 +134,7 @@ class MaskedLanguageModel(PredictsTokens, keras.Model):
         self.hidden = keras.layers.Dense(d_model, "gelu", dtype=policy, name="hidden")
         self.norm = LayerNorm(dtype=policy, name="norm")
 
-    def build(self, ids_shape=None):
+    def build(self, ids_shape: Shape | None = None) -> None:
         """Makes all weights; they do not depend on the shapes of inputs."""
         states = (None, None, self.config.encoder.d_model)
         self.encoder.build((None, None))
@@ -148,7 +154,7 @@ class MaskedLanguageModel(PredictsTokens, keras.Model):
         """The embedding of the encoder; its matrix also makes the logits."""
         return self.encoder.embedding
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | _config_of(self)
 
 
@@ -189,7 +195,7 @@ class Classifier(keras.Model):
         config: ModelConfig | dict | None = None,
         separator: str = "",
         texts: int = 1,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
@@ -201,7 +207,7 @@ class Classifier(keras.Model):
         self.dropout = Dropout(self.config.dropout_rate, dtype="float32")
         self.head = keras.layers.Dense(len(self.labels), dtype="float32", name="head")
 
-    def build(self, ids_shape=None):
+    def build(self, ids_shape: Shape | None = None) -> None:
         """Makes all weights; they do not depend on the shapes of inputs."""
         mean = (None, self.config.encoder.d_model)
         self.encoder.build((None, None))
@@ -217,7 +223,7 @@ class Classifier(keras.Model):
         mean = self.encoder.mean(ids, training)
         return self.head(self.dropout(mean, training=training))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         more = {"labels": self.labels, "separator": self.separator, "texts": self.texts}
         return super().get_config() | _config_of(self) | more
 

@@ -1,6 +1,7 @@
 """A decoder-only language model: ids to the logits of each next id (Radford et al. 2018)."""
 
 from dataclasses import asdict
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops
@@ -49,7 +50,9 @@ class LanguageModel(PredictsTokens, keras.Model):
         TensorShape([1, 3, 11])
     """
 
-    def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs):
+    def __init__(
+        self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         if vocabulary_size <= 0:
             raise ValueError(f"vocabulary_size must be positive, got {vocabulary_size}.")
@@ -75,7 +78,7 @@ class LanguageModel(PredictsTokens, keras.Model):
         sizes = (self.vocabulary_size, self.config.d_model)
         return TokenEmbedding(*sizes, dtype=self.dtype_policy, name=name)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Makes all weights; they do not depend on the shapes of inputs."""
         states = (None, None, self.config.d_model)
         for embedding in (self.embedding, self.output_embedding):
@@ -101,7 +104,7 @@ class LanguageModel(PredictsTokens, keras.Model):
         decoded = self.decoder.run(x, attention_mask=causal, training=training)
         return LanguageModelOutput(decoded.output, decoded.attention)
 
-    def max_target_length(self, source_length):
+    def max_target_length(self, source_length: int | KerasTensor) -> int | KerasTensor | None:
         """The most tokens that can follow a prompt of `source_length` tokens; None: no limit.
 
         A learned position table limits the tokens that the model reads. It does not read the last
@@ -115,7 +118,7 @@ class LanguageModel(PredictsTokens, keras.Model):
         parts = DecoderParts(self.embedding, self.position, self.decoder, self.output_embedding)
         return CachedDecoder(parts, options, source)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
             "config": asdict(self.config),

@@ -1,7 +1,7 @@
 """The predecessor of the Transformer: a GRU encoder, and a GRU decoder with attention."""
 
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -65,7 +65,7 @@ class RecurrentModel(PredictsTokens, keras.Model):
         vocabulary_size: int,
         config: ModelConfig | dict,
         source_vocabulary_size: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.config = config = as_config(config)
@@ -93,7 +93,7 @@ class RecurrentModel(PredictsTokens, keras.Model):
         )
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Makes all weights. They do not depend on `input_shape`."""
         encoder, decoder = self.config.encoder.d_model, self.config.decoder.d_model
         for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
@@ -147,7 +147,7 @@ class RecurrentModel(PredictsTokens, keras.Model):
         """Makes the step function of a search for the targets of source ids (B, S)."""
         return RecurrentStep(self, source, options)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
             "source_vocabulary_size": self.source_vocabulary_size,

@@ -1,6 +1,7 @@
 """The Transformer (paper section 3): source ids and target ids to logits."""
 
 from dataclasses import asdict
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops
@@ -56,7 +57,7 @@ class Transformer(PredictsTokens, keras.Model):
         vocabulary_size: int,
         config: ModelConfig | dict | None = None,
         source_vocabulary_size: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.config = config = as_config(config)
@@ -75,7 +76,7 @@ class Transformer(PredictsTokens, keras.Model):
         self.source_dropout = Dropout(config.dropout_rate, **policy)
         self.target_dropout = Dropout(config.dropout_rate, **policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Makes all weights. They do not depend on `input_shape`."""
         source = (None, None, self.config.encoder.d_model)
         target = (None, None, self.config.decoder.d_model)
@@ -134,7 +135,7 @@ class Transformer(PredictsTokens, keras.Model):
         )
         return CachedDecoder(parts, options, source, self.encode(source))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
             "source_vocabulary_size": self.source_vocabulary_size,

@@ -1,6 +1,6 @@
 """Masks whole words for a masked language model (Devlin et al. 2019)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -53,7 +53,7 @@ class WordMasking(keras.layers.Layer):
         (TensorShape([1, 3]), TensorShape([1, 3]))
     """
 
-    def __init__(self, vocabulary_size: int, seed: int | None = None, **kwargs):
+    def __init__(self, vocabulary_size: int, seed: int | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.seed = seed
@@ -76,7 +76,7 @@ class WordMasking(keras.layers.Layer):
         replaced = ops.where(of_ids < MASKED + RANDOM, replaced, ids)
         return MaskedIds(ops.where(chosen, replaced, ids), ops.where(chosen, ids, PAD_ID))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"vocabulary_size": self.vocabulary_size, "seed": self.seed}
 
 

@@ -7,15 +7,15 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import sacrebleu
-from sacrebleu.significance import PairedTest
+from typing import TYPE_CHECKING, Any
 
 from tf_transformer.errors import InputError
 from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.metrics import References
 from tf_transformer.text.normalization import comparable, is_blank
+
+if TYPE_CHECKING:
+    import sacrebleu  # methods import it, because a translation needs no scores
 
 # Scripts without spaces between words, as names of characters begin.
 _WITHOUT_SPACES = "CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"
@@ -83,6 +83,8 @@ class Bleu:
         score = bleu.corpus_score(baseline, texts.references).score
         scores = {"baseline_bleu": _percent(score)}
         if resamples:
+            from sacrebleu.significance import PairedTest
+
             systems: Any = [("baseline", baseline), ("system", texts.hypotheses)]
             test = PairedTest(systems, {"BLEU": bleu}, texts.references, "bs", resamples)
             _, results = test()
@@ -91,12 +93,14 @@ class Bleu:
             scores["p_value"] = 1.0 if is_equal else of_system.p_value
         return scores
 
-    def scorer(self) -> sacrebleu.BLEU:
+    def scorer(self) -> "sacrebleu.BLEU":
         """SacreBLEU's scorer.
 
         Raises:
             InputError: for a tokenizer that needs a package or a download that is not there.
         """
+        import sacrebleu
+
         tokenize, lowercase = self.options.bleu_tokenize, self.options.lowercase
         try:
             return sacrebleu.BLEU(lowercase, force=tokenize == "none", tokenize=tokenize)
@@ -129,6 +133,8 @@ class ChrF(_OfTexts):
     lower_is_better = False
 
     def _score(self, texts: "Texts") -> dict[str, Any]:
+        import sacrebleu
+
         chrf = sacrebleu.CHRF(lowercase=self.options.lowercase)
         return {"chrf": _percent(chrf.corpus_score(texts.hypotheses, texts.references).score)}
 
@@ -140,6 +146,8 @@ class Ter(_OfTexts):
     lower_is_better = True
 
     def _score(self, texts: "Texts") -> dict[str, Any]:
+        import sacrebleu
+
         ter = sacrebleu.TER(case_sensitive=not self.options.lowercase)
         return {"ter": ter.corpus_score(texts.hypotheses, texts.references).score}
 
@@ -212,7 +220,7 @@ def _require_as_many(name: str, texts: Sequence[str], hypotheses: Sequence[str])
         )
 
 
-def _given(hypotheses, references) -> list[Any]:
+def _given(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[Any]:
     """The lists of references with None for a missing one, as sacreBLEU takes them."""
     given = [[None if is_blank(text) else text for text in texts] for texts in references]
     for line, (hypothesis, *texts) in enumerate(zip(hypotheses, *given, strict=True)):

@@ -17,9 +17,12 @@ import pathlib
 import sys
 import tempfile
 import unicodedata
+from typing import TYPE_CHECKING
 
-import numpy as np
 import sentencepiece
+
+if TYPE_CHECKING:
+    import numpy as np
 
 NMT_NFC = "nmt_nfc"
 # A SentencePiece model whose normalizer has this name, and no path to a table.
@@ -73,6 +76,8 @@ def class_of(categories: tuple[str, ...]) -> str:
 
     Graphs use this class. The classes of RE2 follow another version of Unicode than Python.
     """
+    import numpy as np  # --help does without
+
     inside = np.isin(_categories(), categories).astype(int)
     edges = np.flatnonzero(np.diff(inside, prepend=0, append=0)).tolist()
     return "".join(
@@ -82,8 +87,10 @@ def class_of(categories: tuple[str, ...]) -> str:
 
 
 @functools.cache
-def _categories() -> np.ndarray:
+def _categories() -> "np.ndarray":
     """The Unicode category of each character, by code point."""
+    import numpy as np
+
     names = "".join(map(unicodedata.category, map(chr, range(sys.maxunicode + 1))))
     return np.frombuffer(names.encode("utf-32-le"), "<U2")
 

@@ -128,7 +128,9 @@ class Checkpoints:
             ) from error
 
 
-def _manager(checkpoint: tf.train.Checkpoint, folder: pathlib.Path, keep: int):
+def _manager(
+    checkpoint: tf.train.Checkpoint, folder: pathlib.Path, keep: int
+) -> tf.train.CheckpointManager:
     folder.mkdir(parents=True, exist_ok=True)
     return tf.train.CheckpointManager(
         checkpoint, literal(folder), max_to_keep=keep, checkpoint_name="step"

@@ -36,7 +36,7 @@ class StopRequest:
         signal: number of the signal that was caught, or 0.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.signal = 0
         self._before: dict[int, Any] = {}
 
@@ -48,7 +48,7 @@ class StopRequest:
             self._before = {number: signal.signal(number, self._catch) for number in caught}
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

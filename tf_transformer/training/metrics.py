@@ -1,5 +1,7 @@
 """Training metrics: a mean over tokens, and its perplexity."""
 
+from typing import Any
+
 import keras
 from keras import KerasTensor, ops
 
@@ -19,7 +21,7 @@ class TokenMean(keras.metrics.Metric):
         2.0
     """
 
-    def __init__(self, exponential: bool = False, name: str | None = None, **kwargs):
+    def __init__(self, exponential: bool = False, name: str | None = None, **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.exponential = exponential
         self.total = self.add_weight(name="total", initializer="zeros")
@@ -34,5 +36,5 @@ class TokenMean(keras.metrics.Metric):
         mean = ops.divide_no_nan(self.total.value, self.tokens.value)
         return ops.exp(mean) if self.exponential else mean
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"exponential": self.exponential}

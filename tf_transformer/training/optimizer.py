@@ -1,5 +1,8 @@
 """Adam (paper section 5.3) over all replicas: reduce, clip, and only then update."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -101,18 +104,28 @@ class Adam(keras.optimizers.Optimizer):
         finite = tf.math.is_finite(norm)
         skipped = tf.logical_not(finite)
 
-        def on_all_devices(strategy, gradients, finite, skipped):
+        def on_all_devices(
+            strategy: tf.distribute.Strategy,
+            gradients: list[tf.Tensor],
+            finite: tf.Tensor,
+            skipped: tf.Tensor,
+        ) -> None:
             self._update_all(strategy, variables, gradients, finite, skipped)
 
         replica.merge_call(on_all_devices, args=(gradients, finite, skipped))
         return norm
 
     def _update_all(
-        self, strategy: tf.distribute.Strategy, weights, gradients, finite, skipped
+        self,
+        strategy: tf.distribute.Strategy,
+        weights: list[keras.Variable],
+        gradients: list[tf.Tensor],
+        finite: tf.Tensor,
+        skipped: tf.Tensor,
     ) -> None:
         """Updates weights, then their averages, then the counters, on every device."""
 
-        def update(function, variable: keras.Variable, *others) -> None:
+        def update(function: Callable[..., None], variable: keras.Variable, *others: Any) -> None:
             tensors = [x.value if isinstance(x, keras.Variable) else x for x in others]
             strategy.extended.update(variable.value, function, args=(*tensors,), group=False)
 
@@ -129,10 +142,19 @@ class Adam(keras.optimizers.Optimizer):
         update(_count, self.skipped, skipped)
         update(_count_in_a_row, self.skipped_in_a_row, skipped)
 
-    def _update_weight(self, weight, moment, square, gradient, finite, rate, updates) -> None:
+    def _update_weight(
+        self,
+        weight: tf.Variable,
+        moment: tf.Tensor,
+        square: tf.Tensor,
+        gradient: tf.Tensor,
+        finite: tf.Tensor,
+        rate: tf.Tensor,
+        updates: tf.Tensor,
+    ) -> None:
         step = tf.cast(updates + 1, weight.dtype)
 
-        def adam():
+        def adam() -> bool:
             tf.raw_ops.ResourceApplyAdam(
                 var=weight.handle,
                 m=moment.handle,
@@ -149,7 +171,9 @@ class Adam(keras.optimizers.Optimizer):
 
         tf.cond(finite, adam, lambda: False)
 
-    def _update_average(self, average, weight, finite, updates) -> None:
+    def _update_average(
+        self, average: tf.Variable, weight: tf.Tensor, finite: tf.Tensor, updates: tf.Tensor
+    ) -> None:
         """Average ← d · average + (1 - d) · weight; d rises from 0 to leave the start behind."""
         made = tf.cast(updates, average.dtype)
         decay = tf.minimum(self.average_decay, made / (made + 9.0))
@@ -165,7 +189,7 @@ def _count_in_a_row(counter: tf.Variable, happened: tf.Tensor) -> None:
     counter.assign((counter + 1) * tf.cast(happened, counter.dtype))
 
 
-def _update_loss_scale(scale: tf.Variable, finite_in_a_row: tf.Variable, finite) -> None:
+def _update_loss_scale(scale: tf.Variable, finite_in_a_row: tf.Tensor, finite: tf.Tensor) -> None:
     due = tf.equal((finite_in_a_row + 1) % GROW_LOSS_SCALE_AFTER, 0)
     larger = tf.minimum(tf.where(due, 2.0, 1.0) * scale, LARGEST_LOSS_SCALE)
     scale.assign(tf.where(finite, larger, tf.maximum(scale / 2.0, 1.0)))

@@ -34,7 +34,7 @@ class TrainingProgress:
     def __enter__(self) -> "TrainingProgress":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.advance(self._unshown)
         self._bar.close()
 

@@ -40,7 +40,7 @@ def replica_batches(
         count = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * count
 
-        def of_replicas():
+        def of_replicas() -> Iterator[tuple[Batch, ...]]:
             same = [batches()] * size
             for group in zip(*same, strict=False):  # the next `size` batches of one iterator
                 if ended.is_set():

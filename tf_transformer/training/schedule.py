@@ -1,7 +1,9 @@
 """The paper's learning rate schedule (section 5.3)."""
 
+from typing import Any
+
 import keras
-from keras import ops
+from keras import KerasTensor, ops
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -42,12 +44,12 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = warmup_steps
         self.factor = factor
 
-    def __call__(self, step):
+    def __call__(self, step: KerasTensor | int) -> KerasTensor:
         step = ops.cast(step, "float32") + 1.0
         rate = ops.minimum(ops.rsqrt(step), step * self.warmup_steps**-1.5)
         return self.factor * self.d_model**-0.5 * rate
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "d_model": self.d_model,
             "warmup_steps": self.warmup_steps,

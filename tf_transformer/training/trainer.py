@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -287,7 +288,7 @@ class _Trainer:
         self.divergence.check_gradients()  # losses are logged first
         return time.perf_counter() - start
 
-    def _save(self, save: Callable[..., None], *arguments) -> None:
+    def _save(self, save: Callable[..., None], *arguments: Any) -> None:
         """Saves on the chief only; other workers restore its files."""
         if self._is_chief:
             save(*arguments)

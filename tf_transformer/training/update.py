@@ -1,7 +1,7 @@
 """One update whose loss is the mean over the real tokens of all replicas and all batches."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -110,7 +110,7 @@ class Updater:
         mean.reset_state()
         return value
 
-    def _on_every_replica(self, step):
+    def _on_every_replica(self, step: Callable[..., None]) -> Callable[[Any], None]:
         """A function that runs `step` on every replica's part of an iterator's next element."""
         strategy = tf.distribute.get_strategy()
 
@@ -190,7 +190,7 @@ def _token_count(labels: tf.Tensor) -> tf.Tensor:
 def make_optimizer(
     model: keras.Model,
     schedule: keras.optimizers.schedules.LearningRateSchedule | float,
-    **options,
+    **options: Any,
 ) -> Adam:
     """Adam as section 5.3 sets it, built for a model; call in the strategy's scope."""
     optimizer = Adam(schedule, **options)

@@ -3,7 +3,7 @@
 import io
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,7 +92,7 @@ def _draw(rows: Sequence[Sequence[_Map]], suffix: str) -> bytes:
     return file.getvalue()
 
 
-def _draw_map(axis, each: _Map, with_queries: bool) -> None:
+def _draw_map(axis: Any, each: _Map, with_queries: bool) -> None:
     axis.imshow(each.weights, cmap="Blues", vmin=0, vmax=1)
     axis.set_title(each.title, fontsize=8)
     axis.set_xticks(range(len(each.keys)), each.keys, rotation=90, fontsize=7)

@@ -1,7 +1,7 @@
 """Curves of trainings: losses, scores, learning rate and speed over the updates."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,14 +55,16 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
     return file.getvalue()
 
 
-def _metrics(rows) -> list[str]:
+def _metrics(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """The names without `val_`: the loss, scores of validation, other metrics."""
     names = dict.fromkeys(name for row in rows for name in row if name not in _OTHERS)
     metrics = dict.fromkeys(name.removeprefix("val_") for name in names)
     return sorted(metrics, key=lambda name: (name != "loss", f"val_{name}" not in names))
 
 
-def _draw(axis: "Axes", rows: Sequence[Mapping[str, Any]], metric: str, color: str, run: str):
+def _draw(
+    axis: "Axes", rows: Sequence[Mapping[str, Any]], metric: str, color: str, run: str
+) -> None:
     for name, style in ((metric, "-"), (f"val_{metric}", "--")):
         points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
         if points:

@@ -127,7 +127,7 @@ def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
 
 
 def _read_generated(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
-    from tf_transformer.data.generated import read_generated  # slow to import
+    from tf_transformer.data.generated import read_generated  # it imports readers.rows
 
     return read_generated(corpus, names, data)
 

@@ -4,6 +4,7 @@ import hashlib
 import pathlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.readers.rows import Row, Rows, content
@@ -73,7 +74,7 @@ def tfds_languages(name: str, reverse: bool, data_dir: str = "") -> tuple[str, s
     return pair and ((pair[1], pair[0]) if reverse else pair)
 
 
-def _tfds_builder(name: str, data_dir: str):
+def _tfds_builder(name: str, data_dir: str) -> Any:
     import tensorflow_datasets as tfds
 
     try:
@@ -90,7 +91,7 @@ def _tfds_error(name: str, split: str, error: Exception) -> InputError:
     return InputError(f"data.tfds={name}: TFDS cannot load split {split!r}: {reason}{advice}")
 
 
-def _sides(info, name: str, reverse: bool) -> tuple[str, str]:
+def _sides(info: Any, name: str, reverse: bool) -> tuple[str, str]:
     """Finds the keys of source and target in the examples of a corpus.
 
     The corpus itself says which key is the source. The order of its features does not, because TFDS
