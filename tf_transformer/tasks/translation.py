@@ -115,7 +115,9 @@ class Translation(Task):
         Raises:
             InputError: for a tokenizer that cannot be used here.
         """
-        Bleu(cast(TranslationOptions, options)).scorer()
+        bleu = Bleu(cast(TranslationOptions, options))
+        if bleu.options.bleu_tokenize != "13a":  # which needs no package and no download
+            bleu.scorer()
         return super().with_options(options)
 
     def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
