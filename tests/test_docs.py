@@ -19,7 +19,7 @@ PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
     for path in (
         *ROOT.glob("*.md"),
-        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("pretrained/*/README.md"),
         ROOT / "benchmarks" / "README.md",
         ROOT / "research" / "README.md",
