@@ -1,11 +1,9 @@
 """Texts in batches through a model: what predictors with and without a search share."""
 
-import functools
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
@@ -41,47 +39,6 @@ SIDES = {
 }
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
-IDS = tf.TensorSpec((None, None), tf.int32)
-STRINGS = tf.TensorSpec((None,), tf.string)
-
-
-class Rows(NamedTuple):
-    """Rows of ids one after another, as a `tf.RaggedTensor` has them."""
-
-    values: tf.Tensor  # int32 (T,)
-    splits: tf.Tensor  # int64 (B + 1,): where rows start, and the end of the last one
-
-    def lists(self) -> list[np.ndarray]:
-        """The ids of each row."""
-        values, splits = self.values.numpy(), self.splits.numpy().tolist()
-        return [values[start:end] for start, end in itertools.pairwise(splits)]
-
-
-class Traced:
-    """A function as a graph, traced when it is first needed.
-
-    A call takes a fraction of the time of a `tf.function` that returns ragged tensors, which counts
-    for a single sentence.
-
-    Args:
-        function: from tensors to tensors; ragged ones become `Rows`.
-        *inputs: the shapes and types of its arguments.
-    """
-
-    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
-        self._function = tf.function(
-            lambda *tensors: tf.nest.map_structure(_as_rows, function(*tensors)),
-            input_signature=inputs,
-            autograph=False,
-        )
-
-    @functools.cached_property
-    def concrete(self) -> Any:
-        """The traced function."""
-        return self._function.get_concrete_function()
-
-    def __call__(self, *inputs: Any) -> Any:
-        return self.concrete(*inputs)
 
 
 class BatchAttention(NamedTuple):
@@ -313,8 +270,3 @@ def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
     for target, row in zip(array, rows, strict=True):
         target[: len(row)] = row
     return array
-
-
-def _as_rows(output: Any) -> Any:
-    is_ragged = isinstance(output, tf.RaggedTensor)
-    return Rows(output.flat_values, output.row_splits) if is_ragged else output
