@@ -244,11 +244,3 @@ def test_files_that_documents_name_exist(document):
     folders = "tf_transformer|configs|tests|export|examples|benchmarks|docs|results|research"
     named = re.findall(rf"`((?:{folders})/[\w./-]+)", document.read_text("utf-8"))
     assert [name for name in named if not (ROOT / name).exists()] == []
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_tests_that_documents_name_exist(document):
-    named = re.findall(r"`((?:research/)?tests/[\w/]+\.py)::(\w+)`", document.read_text("utf-8"))
-    assert named or document.name != "invariants.md"
-    for file, test in named:
-        assert f"def {test}(" in (ROOT / file).read_text("utf-8"), f"{file}::{test}"

@@ -150,7 +150,7 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)]+)\)", re.sub(r"`[^`\n]+`", "", PAGES[page])):
         if "://" in target:
             continue
-        file, _, anchor = target.partition("#")
+        file, _, anchor = target.partition(' "')[0].partition("#")  # without the link's title
         path = (ROOT / page).parent / file if file else ROOT / page
         assert path.exists(), target
         if anchor:
@@ -172,18 +172,37 @@ def test_named_files_exist(page):
             assert (ROOT / match[1]).exists(), span
 
 
+def named_tests(page: str) -> list[tuple[str, str]]:
+    """(file, test) of each test that a page names, in code or as a link."""
+    linked = r"\]\(([^) ]+/test_\w+\.py)"  # with the name before or behind it
+    found = [
+        *re.findall(r"`((?:research/)?tests/[\w/]+\.py)::(\w+)`", PAGES[page]),
+        *(pair[::-1] for pair in re.findall(rf"\[`(test_\w+)`{linked}", PAGES[page])),
+        *re.findall(rf'{linked} "(\w+)"', PAGES[page]),
+    ]
+    folder = (ROOT / page).parent
+    return [(str((folder if file[0] == "." else ROOT) / file), test) for file, test in found]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_named_tests_exist(page):
-    for file, test in re.findall(r"`((?:research/)?tests/[\w/]+\.py)::(\w+)`", PAGES[page]):
-        assert f"def {test}(" in (ROOT / file).read_text("utf-8"), f"{file}::{test}"
+    for file, test in named_tests(page):
+        assert f"def {test}(" in pathlib.Path(file).read_text("utf-8"), f"{file}::{test}"
+
+
+def test_every_invariant_has_a_test():
+    page = "docs/contributing/invariants.md"
+    invariants = [line for line in PAGES[page].splitlines() if line.startswith("- ")]
+    assert len(invariants) == len(named_tests(page)) > 80
 
 
 def test_each_section_of_the_paper_has_code_and_an_oracle():
-    rows = [line.split(" | ") for line in PAGES["docs/paper/code.md"].splitlines() if "::" in line]
+    page = "docs/paper/code.md"
+    rows = [line.split(" | ") for line in PAGES[page].splitlines() if "/tests/" in line]
     assert {section.removeprefix("| ") for section, *_ in rows} == SECTIONS
     for _section, _part, code, oracle in rows:
-        assert "`tf_transformer/" in code
-        assert "`tests/" in oracle
+        assert "](../../tf_transformer/" in code
+        assert re.search(r"\[`test_\w+`\]\(../../tests/", oracle)
 
 
 @pytest.mark.parametrize(("page", "most"), MOST_LINES.items())
