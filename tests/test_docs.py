@@ -173,12 +173,10 @@ def test_named_files_exist(page):
 
 
 def named_tests(page: str) -> list[tuple[str, str]]:
-    """(file, test) of each test that a page names, in code or as a link."""
-    linked = r"\]\(([^) ]+/test_\w+\.py)"  # with the name before or behind it
+    """(file, test) of each test that a page names, in code or as the title of a link."""
     found = [
         *re.findall(r"`((?:research/)?tests/[\w/]+\.py)::(\w+)`", PAGES[page]),
-        *(pair[::-1] for pair in re.findall(rf"\[`(test_\w+)`{linked}", PAGES[page])),
-        *re.findall(rf'{linked} "(\w+)"', PAGES[page]),
+        *re.findall(r'\]\(([^) ]+/test_\w+\.py) "(\w+)"\)', PAGES[page]),
     ]
     folder = (ROOT / page).parent
     return [(str((folder if file[0] == "." else ROOT) / file), test) for file, test in found]
@@ -202,7 +200,7 @@ def test_each_section_of_the_paper_has_code_and_an_oracle():
     assert {section.removeprefix("| ") for section, *_ in rows} == SECTIONS
     for _section, _part, code, oracle in rows:
         assert "](../../tf_transformer/" in code
-        assert re.search(r"\[`test_\w+`\]\(../../tests/", oracle)
+        assert re.search(r'\]\(../../tests/\S+ "test_\w+"\)', oracle)
 
 
 @pytest.mark.parametrize(("page", "most"), MOST_LINES.items())
