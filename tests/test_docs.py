@@ -27,7 +27,11 @@ PAGES = {
         *ROOT.glob("research/docs/*.md"),
     )
 }
-MOST_LINES = {"README.md": 150, "ARCHITECTURE.md": 250}
+MOST_LINES = {"README.md": 150, "ARCHITECTURE.md": 130, "CONTRIBUTING.md": 50}
+SECTIONS = {  # of the paper, in the table beside the code
+    *("3", "3.1", "3.2.1", "3.2.2", "3.2.3", "3.3", "3.4", "3.5", "5.1", "5.3", "5.4"),
+    *("6.1", "6.3", "Table 3"),
+}
 SERVER = "localhost:8501"  # in the pages; the tests put a stand-in for TensorFlow Serving there
 USERS = ["README.md", *(page for page in PAGES if page.startswith(("docs/start/", "docs/guides/")))]
 
@@ -155,7 +159,7 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)]+)\)", re.sub(r"`[^`\n]+`", "", PAGES[page])):
         if "://" in target:
             continue
-        file, _, anchor = target.partition("#")
+        file, _, anchor = target.partition(' "')[0].partition("#")  # without the link's title
         path = (ROOT / page).parent / file if file else ROOT / page
         assert path.exists(), target
         if anchor:
@@ -177,10 +181,35 @@ def test_named_files_exist(page):
             assert (ROOT / match[1]).exists(), span
 
 
+def named_tests(page: str) -> list[tuple[str, str]]:
+    """(file, test) of each test that a page names, in code or as the title of a link."""
+    found = [
+        *re.findall(r"`((?:research/)?tests/[\w/]+\.py)::(\w+)`", PAGES[page]),
+        *re.findall(r'\]\(([^) ]+/test_\w+\.py) "(\w+)"\)', PAGES[page]),
+    ]
+    folder = (ROOT / page).parent
+    return [(str((folder if file[0] == "." else ROOT) / file), test) for file, test in found]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_named_tests_exist(page):
-    for file, test in re.findall(r"`((?:research/)?tests/[\w/]+\.py)::(\w+)`", PAGES[page]):
-        assert f"def {test}(" in (ROOT / file).read_text("utf-8"), f"{file}::{test}"
+    for file, test in named_tests(page):
+        assert f"def {test}(" in pathlib.Path(file).read_text("utf-8"), f"{file}::{test}"
+
+
+def test_every_invariant_has_a_test():
+    page = "docs/contributing/invariants.md"
+    invariants = [line for line in PAGES[page].splitlines() if line.startswith("- ")]
+    assert len(invariants) == len(named_tests(page)) > 80
+
+
+def test_each_section_of_the_paper_has_code_and_an_oracle():
+    page = "docs/paper/code.md"
+    rows = [line.split(" | ") for line in PAGES[page].splitlines() if "/tests/" in line]
+    assert {section.removeprefix("| ") for section, *_ in rows} == SECTIONS
+    for _section, _part, code, oracle in rows:
+        assert "](../../tf_transformer/" in code
+        assert re.search(r'\]\(../../tests/\S+ "test_\w+"\)', oracle)
 
 
 @pytest.mark.parametrize(("page", "most"), MOST_LINES.items())

@@ -2,26 +2,14 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from benchmarks.figures.rendering import Renderer, fields_of, rows_of, with_sources
-from benchmarks.figures.scores import HEADER, score_row, seeds_of, training
+from benchmarks.figures.scores import score_table, trainings
+from benchmarks.figures.speeds import CELLS, MACHINES, TRAINED, cell_title, measured, speeds
 from benchmarks.harness.results import FOLDERS, read
 from benchmarks.harness.tables import markdown
-
-CELLS = ((1, 1), (4, 1), (1, 32), (4, 32))  # beam and batch
-TRAINED = {
-    "tf_transformer": "this project",
-    "tf_transformer_xla": "this project, `--train.jit_compile true`",
-    "keras_xla": "Keras' layers, with XLA",
-    "keras": "Keras' layers",
-    "keras_hub_xla": "KerasHub, with XLA",
-    "keras_hub": "KerasHub",
-    "flax": "Flax",
-    "torch_compile": "torch, compiled",
-    "torch": "torch",
-    "marian": "Hugging Face Marian",
-}
 
 
 def decode(shape: str, name: str = "decode") -> str:
@@ -53,28 +41,14 @@ SCORED = {  # by result file
     "multi30k_fr": "Multi30k En→Fr, test_2016_flickr",
     "multi30k_cs": "Multi30k En→Cs, test_2016_flickr",
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
+    "demo": "generated numbers and dates, 1,000 unseen pairs",
+}
+NEWS = {"tatoeba_newstest": "newstest2013 by the model of Tatoeba"}
+LOWER_CASED = {
+    "multi30k_lc": "Multi30k En→De, lower-cased, tokenised",
+    "multi30k_lc_sampled": "the same, with generated pairs",
 }
 PRETRAINED = {"tatoeba": SCORED["tatoeba"], "tatoeba_newstest": "newstest2013, 3,000 sentences"}
-
-
-def scores() -> str:
-    """The scores of each recipe, with their training."""
-    demo = read("demo")
-    summary = demo["summary"]
-    corpus = "generated numbers and dates En→De, 1,000 unseen pairs"
-    exact = f"exact match {summary['exact_match']:.1%}"
-    seeds = seeds_of("demo", lambda result: result["summary"]["exact_match"], "{:.1%}")
-    rows = [
-        *(score_row(*entry) for entry in SCORED.items()),
-        [corpus, exact, *training(demo, summary["chrf"], seeds)],
-    ]
-    return markdown(HEADER, rows, left=len(HEADER))
-
-
-def pretrained_scores() -> str:
-    """The scores of the model in pretrained/, on sentences like its own and on news."""
-    rows = [score_row(*entry)[:3] for entry in PRETRAINED.items()]
-    return markdown(HEADER[:3], rows, left=3)
 
 
 def demo_output() -> str:
@@ -159,9 +133,7 @@ def _cells(name: str, shape: str, show: Callable[[dict[str, Any]], str]) -> str:
         for row in rows_of(name)
         if row["shape"] == shape
     }
-    header = [
-        f"{'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}" for beam, batch in CELLS
-    ]
+    header = [cell_title(*cell) for cell in CELLS]
     systems = dict.fromkeys(system for system, *_ in cells)
     rows = [
         [f"`{system}`", *(show(cells.get((system, *cell), {})) for cell in CELLS)]
@@ -252,12 +224,14 @@ OWN: dict[str, Renderer] = {
     "kernels.pairs": kernel_pairs,
     "kernels.thresholds": kernel_thresholds,
     "kernels.weights": attention_weights,
-    "pretrained_scores": pretrained_scores,
+    "pretrained_scores": lambda: score_table(PRETRAINED, columns=3),
     **{
         f"real_text{machine}": fields_of(f"real_text{machine}", REAL_TEXT)
         for machine in REAL_TEXT_RUNS
     },
-    "scores": scores,
+    "scores": lambda: score_table(SCORED),
+    "scores.all": lambda: score_table(SCORED | NEWS | LOWER_CASED),
+    "scores.trainings": lambda: trainings([*SCORED, *LOWER_CASED]),
     "serving_load": fields_of(
         "serving_load",
         {
@@ -272,6 +246,8 @@ OWN: dict[str, Renderer] = {
         },
         left=0,
     ),
+    **{f"speed.{name}": partial(speeds, machine) for name, machine in MACHINES.items()},
+    **{f"speed.{name}.measured": partial(measured, machine) for name, machine in MACHINES.items()},
     "train": train,
     "train_avx2": lambda: trained_shapes("train_avx2"),
     "train_intel": lambda: trained_shapes("train_intel"),

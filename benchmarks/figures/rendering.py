@@ -30,10 +30,18 @@ def fields_of(name: str, columns: dict[str, str] | None = None, left: int = 1) -
 def source(name: str) -> str:
     """How a result was measured: machine, date, versions, command."""
     result = read(name)
-    packages = ", ".join(f"{package} {version}" for package, version in result["versions"].items())
     note = f" {result['note']}" if "note" in result else ""
-    where = f"Measured on {result['date']} on {machine(result)}, {result['machine']['memory']}"
-    return f"{where}, with {packages}.{note}\n\n```\n{result['command']}\n```"
+    return f"{measured_with([name])}{note}\n\n```\n{result['command']}\n```"
+
+
+def measured_with(names: Sequence[str]) -> str:
+    """The dates, the machine and the versions of results of one machine."""
+    results = [read(name) for name in names]
+    (where,) = {f"{machine(result)}, {result['machine']['memory']}" for result in results}
+    dates = " and ".join(sorted({result["date"] for result in results}))
+    versions = {name: number for result in results for name, number in result["versions"].items()}
+    packages = ", ".join(f"{package} {version}" for package, version in versions.items())
+    return f"Measured on {dates} on {where}, with {packages}."
 
 
 def with_sources(blocks: Mapping[str, Renderer], folder: pathlib.Path) -> dict[str, Renderer]:

@@ -1,37 +1,88 @@
-"""Rows of scores, from the result files of benchmarks.translations.scores."""
+"""Tables of scores, from the result files of benchmarks.translations."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.figures.values import machine
-from benchmarks.harness.results import read, result_names
-from benchmarks.harness.tables import formatted
+from benchmarks.harness.results import ROOT, path_of, read, result_names
+from benchmarks.harness.tables import formatted, markdown
 
-HEADER = ["corpus", "score", "chrF", "seeds", "trained", "machine", "config"]
+HEADER = ["corpus", "score", "chrF", "other seeds", "training", "config"]
 
 
-def score_row(name: str, corpus: str) -> list[str]:
-    """The row of a result file, by `HEADER`: the first of its scores, and its training."""
+def score_table(corpora: Mapping[str, str], columns: int = len(HEADER)) -> str:
+    """The scores of trainings, and the signatures of their BLEU.
+
+    Args:
+        corpora: what was scored, by the name of the result file.
+        columns: those of `HEADER` that are shown, from the first on.
+    """
+    rows = [_row(*entry)[:columns] for entry in corpora.items()]
+    return f"{markdown(HEADER[:columns], rows, left=columns)}\n\n{_signatures(corpora)}"
+
+
+def trainings(names: Sequence[str]) -> str:
+    """Each training with its score, for result files and those of their other seeds."""
+    rows = []
+    for name in (every for first in names for every in (first, *_other_seeds(first))):
+        result = read(name)
+        summary = result["summary"]
+        rows.append(
+            [
+                f"`{path_of(name).relative_to(ROOT)}`",
+                _score(result),
+                f"{summary['updates']:,}",
+                formatted("training_seconds", summary["training_seconds"]),
+                machine(result),
+                result["date"],
+            ]
+        )
+    header = ["result", "score", "updates", "training", "machine", "scored on"]
+    return markdown(header, rows, left=len(header))
+
+
+def _row(name: str, corpus: str) -> list[str]:
+    """The row of a result file, by `HEADER`."""
     result = read(name)
-    best = result["measurements"][0]
-    signature = result["summary"]["signature"].replace("|", r"\|")
-    score = f"BLEU **{best['bleu']:.2f}** `{signature}`"
-    seeds = seeds_of(name, lambda result: result["measurements"][0]["bleu"], "{:.2f}")
-    return [corpus, score, *training(result, best["chrf"], seeds)]
-
-
-def training(result: dict[str, Any], chrf: float, seeds: str) -> list[str]:
-    """The columns of `HEADER` from chrF on."""
     summary = result["summary"]
-    duration = formatted("training_seconds", summary["training_seconds"])
-    trained = f"{summary['updates']:,} updates in {duration}"
-    return [f"{chrf:.2f}", seeds, trained, machine(result), f"`{summary['config']}`"]
+    others = ", ".join(_score(read(other)) for other in _other_seeds(name))
+    kind = "exact match" if "exact_match" in summary else "BLEU"
+    return [
+        corpus,
+        f"{kind} **{_score(result)}**",
+        f"{_of_first(result, 'chrf'):.2f}",
+        others or "–",
+        formatted("training_seconds", summary["training_seconds"]),
+        f"`{summary['config']}`",
+    ]
 
 
-def seeds_of(name: str, score: Callable[[dict[str, Any]], float], form: str) -> str:
-    """The number of trainings that differ in their seed, and the range of their scores."""
-    names = [name, *(other for other in result_names() if other.startswith(f"{name}_seed_"))]
-    if len(names) < 2:
-        return "1"
-    scores = [score(read(name)) for name in names]
-    return f"{len(scores)}: {form.format(min(scores))} to {form.format(max(scores))}"
+def _score(result: Mapping[str, Any]) -> str:
+    """Exact matches where they are the measure, else the first BLEU."""
+    summary = result["summary"]
+    if "exact_match" in summary:
+        return f"{summary['exact_match']:.1%}"
+    return f"{_of_first(result, 'bleu'):.2f}"
+
+
+def _of_first(result: Mapping[str, Any], field: str) -> float:
+    """A score of the first way to translate, or of the only one."""
+    summary = result["summary"]
+    return summary[field] if field in summary else result["measurements"][0][field]
+
+
+def _other_seeds(name: str) -> list[str]:
+    """The result files of the same training with other seeds."""
+    return [other for other in result_names() if other.startswith(f"{name}_seed_")]
+
+
+def _signatures(corpora: Mapping[str, str]) -> str:
+    """The signature of BLEU, and which corpora have another one."""
+    scored: dict[str, list[str]] = {}
+    for name, corpus in corpora.items():
+        summary = read(name)["summary"]
+        if "exact_match" not in summary:
+            scored.setdefault(summary["signature"], []).append(corpus)
+    first, *others = scored
+    differ = "".join(f" `{other}`: {'; '.join(scored[other])}." for other in others)
+    return f"Signature of BLEU: `{first}`.{differ}"

@@ -39,10 +39,15 @@ def save(output: str, rows: Sequence[Row], packages: Sequence[str], **more: Any)
     write_whole(output, json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
+def path_of(name: str) -> pathlib.Path:
+    """The path of the result file of a name."""
+    paths = [folder / f"{name}.json" for folder in FOLDERS]
+    return next(filter(pathlib.Path.is_file, paths), paths[0])
+
+
 def read(name: str) -> dict[str, Any]:
     """The result file of a name; see the module's docstring for its entries."""
-    paths = [folder / f"{name}.json" for folder in FOLDERS]
-    return load(next(filter(pathlib.Path.is_file, paths), paths[0]))
+    return load(path_of(name))
 
 
 def load(path: str | pathlib.Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from benchmarks.figures import blocks
 from benchmarks.figures.pages import Book
 from benchmarks.figures.rendering import Renderer, fields_of, rows_of, with_sources
-from benchmarks.figures.scores import HEADER, score_row
+from benchmarks.figures.scores import score_table
 from benchmarks.harness.results import FOLDERS, ROOT, read
 from benchmarks.harness.tables import formatted, markdown, of_rows
 
@@ -20,12 +20,6 @@ def book() -> Book:
     """The pages of research/, which may show results of benchmarks/, too."""
     pages = [ROOT / "research" / "README.md", *sorted(ROOT.glob("research/docs/*.md"))]
     return Book(pages, BLOCKS, "research/README.md")
-
-
-def small_corpus() -> str:
-    """Scores of models of Multi30k, with their trainings."""
-    rows = [score_row(*entry) for entry in SMALL_CORPUS.items()]
-    return markdown(HEADER, rows, left=len(HEADER))
 
 
 def multi30k() -> str:
@@ -253,7 +247,7 @@ OWN: dict[str, Renderer] = {
         "whole_run",
         {"part": "part", "calls": "calls", "seconds": "seconds", "share": "share of the time"},
     ),
-    "small_corpus": small_corpus,
+    "small_corpus": lambda: score_table(SMALL_CORPUS),
     **{
         f"experiments.{topic.replace(' ', '_')}.{name}": _experiments_of(topic, kept)
         for topic in dict.fromkeys(row["topic"] for row in rows_of("experiments"))

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -81,13 +82,22 @@ def test_scores_of_a_run_and_of_other_seeds_are_a_row_of_the_page(run, tmp_path,
     scores.main(str(run), **files, **options, **training)
     result = json.loads(output.read_text("utf-8"))
     assert [row["bleu"] for row in result["measurements"]] == [40, 39.5]
-    seeds = [{"measurements": [{"bleu": bleu}]} for bleu in (41.25, 39.75)]
-    read = {name: blocks.read(name) for name in (*blocks.SCORED, "demo")} | {"tatoeba": result}
-    read |= {f"tatoeba_seed_{n}": each for n, each in enumerate(seeds, 2)}
-    for module in (blocks, tables):
-        monkeypatch.setattr(module, "read", read.__getitem__)
+    other_seeds = [{**result, "measurements": [{"bleu": bleu}]} for bleu in (41.25, 39.75)]
+    read = {name: blocks.read(name) for name in blocks.SCORED} | {"tatoeba": result}
+    read |= {f"tatoeba_seed_{n}": other for n, other in enumerate(other_seeds, 2)}
+    monkeypatch.setattr(tables, "read", read.__getitem__)
     monkeypatch.setattr(tables, "result_names", lambda: [*read])
-    (row,) = (line for line in blocks.scores().splitlines() if "configs/c.yaml" in line)
-    assert "| 3: 39.75 to 41.25 |" in row
-    read["demo_seed_2"] = {"summary": {"exact_match": 0.991}}
-    assert f"| 2: 99.1% to {read['demo']['summary']['exact_match']:.1%} |" in blocks.scores()
+    monkeypatch.setattr(tables, "path_of", lambda name: tables.ROOT / f"results/{name}.json")
+    table = tables.score_table(blocks.SCORED)
+    (row,) = (line for line in table.splitlines() if "configs/c.yaml" in line)
+    assert "| BLEU **40.00** |" in row
+    assert "| 41.25, 39.75 | 1 min 0 s |" in row
+    assert table.endswith("`s`: Tatoeba En→De, 2,000 held-out sentences.")
+    read["demo_seed_2"] = {
+        **read["demo"],
+        "summary": read["demo"]["summary"] | {"exact_match": 0.9},
+    }
+    assert "| 90.0% |" in tables.score_table(blocks.SCORED)
+    rows = tables.trainings(["tatoeba"]).splitlines()[2:]
+    names = [re.match(r"\| `results/(\w+)\.json` \| ([\d.]+) ", row).groups() for row in rows]
+    assert names == [("tatoeba", "40.00"), ("tatoeba_seed_2", "41.25"), ("tatoeba_seed_3", "39.75")]

@@ -62,5 +62,5 @@ def test_the_pages_show_the_figures_that_the_command_draws(name):
         x = np.union1d(stored[curve][0], now[curve][0])
         y = [np.interp(x, *points) for points in (stored[curve], now[curve])]
         np.testing.assert_allclose(*y, atol=0.1, err_msg=message)
-    pages = [page.read_text("utf-8") for page in DOCS.glob("*.md")]
+    pages = [page.read_text("utf-8") for page in DOCS.rglob("*.md")]
     assert any(f"images/{name}.svg" in page and "python -m docs.figures" in page for page in pages)
