@@ -136,7 +136,7 @@ BAD_OPTIONS = [
     (
         Corpus,
         {"path": "a", "name": "b"},
-        "a corpus has source and target, path, or name; got a, b. Make them corpora of their own.",
+        "a corpus has source and target, path, or name; got a, b. List them as separate corpora.",
     ),
     (
         DataConfig,

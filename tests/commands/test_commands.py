@@ -354,7 +354,7 @@ def test_given_translations_are_scored(run, tmp_path):
 
 @pytest.mark.parametrize("other", ["prefixes", "n_best_output", "scores_output"])
 def test_scoring_refuses_options_of_translating(run, other):
-    message = "--score_target translates nothing: give it without --prefixes, --n_best_output and"
+    message = r"--score_target translates nothing\. Leave out --prefixes, --n_best_output and"
     with pytest.raises(InputError, match=message):
         translate.main(str(run), score_target="a", **{other: "b"})
 
