@@ -289,7 +289,7 @@ def test_resume_without_partial_outputs_starts_a_new_run(tmp_path, source, unint
 
 @pytest.mark.parametrize(("source_path", "output_path"), [("", "out"), ("in", "")])
 def test_only_files_can_be_resumed(source_path, output_path):
-    with pytest.raises(InputError, match="only files can be resumed: --resume needs the --input"):
+    with pytest.raises(InputError, match="--resume needs files: give the --input and the --outp"):
         Stream([source_path], [Output(output_path, one)], resume=True)
 
 

@@ -347,7 +347,7 @@ def test_a_label_that_training_has_not_seen_is_an_error(classifier, tmp_path):
 
 
 def test_a_pair_without_a_tab_is_an_error(of_pairs):
-    with pytest.raises(InputError, match="expected two texts separated by a tab, got 'a dog'"):
+    with pytest.raises(InputError, match="expected two texts with a tab between them, got 'a dog"):
         of_pairs[2](["a dog"])
 
 

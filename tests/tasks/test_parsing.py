@@ -200,7 +200,7 @@ def test_an_unrestricted_search_gives_trees_too_and_given_trees_are_scored(folde
 
 
 def test_options_that_do_not_fit_are_errors(parser, folder):
-    with pytest.raises(InputError, match="leave out --prefixes"):
+    with pytest.raises(InputError, match="Leave out --prefixes"):
         parser.n_best(["a"], ["(S"])
     with pytest.raises(InputError, match="give --reference, bracket files"):
         PARSING.load_test(Config(), "", "")
