@@ -156,8 +156,7 @@ def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
 class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
 
-    The properties `encoder` and `decoder` give the sizes of one stack, with all zeros replaced.
-    Each layer of the stack takes this whole configuration.
+    The properties `encoder` and `decoder` give the configuration of one stack, with zeros replaced.
 
     Attributes:
         architecture: transformer, or a GRU encoder and decoder with the attention of Bahdanau

@@ -396,7 +396,7 @@ def test_programs_run_by_path_have_help_and_name_a_missing_folder(program, tmp_p
         ({"signature_name": "scores", "inputs": {}}, "unknown signature 'scores'; expected one of"),
         (
             {"signature_name": "score", "inputs": {"text": []}},
-            "has the inputs ['source', 'target']",
+            "expected the inputs ['source', 'target'] of the signature score, got ['text']",
         ),
         ({"inputs": {}}, "expected requests like"),
     ],

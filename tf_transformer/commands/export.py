@@ -37,7 +37,7 @@ def main(
 
     Args:
         run_dir: folder of the run.
-        to: folder to write, for TF Serving like served/<model>/<version>.
+        to: folder to write. For TF Serving, its name is the number of a version: served/mine/1.
         jit_compile: compile the search with XLA: faster for few sentences and small models. A
             stock TF Serving then needs --xla_cpu_compilation_enabled=true, and compiles for all
             batch sizes while it loads the model. auto: compile if this is faster for sentences of

@@ -50,8 +50,8 @@ def main(
     Args:
         run_dir: folder of the run.
         input: file to translate, plain or compressed; empty: stdin.
-        output: file for the translations; empty: stdout. Each file is written as <name>.partial,
-            and gets its name when it is complete.
+        output: file for the translations; empty: stdout. A file has the ending .partial until it
+            is complete.
         resume: continue the partial files of an interrupted translation with the same inputs,
             model and options.
         overwrite: replace existing files when the outputs are complete.
