@@ -121,7 +121,8 @@ def test_a_run_that_another_one_starts_has_its_labels_and_linearization(folder, 
             Run.at(tmp_path / "run", dataclasses.replace(config, data=data, train=training))
         )
 
-    with pytest.raises(InputError, match="linearization lexical_in_order, this one in_order"):
+    message = "linearization lexical_in_order, but this run has in_order"
+    with pytest.raises(InputError, match=message):
         start(linearization="in_order")
     trees = (f"( (S (NEWS (DT the) (NN {i})) (ODD (VBD saw))) )" for i in range(20))
     (tmp_path / "new.mrg").write_text("".join(trees))
