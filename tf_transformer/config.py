@@ -195,7 +195,7 @@ class ModelConfig:
             swiglu has three matrices of d_model × d_ff weights; relu and gelu have two.
         normalization: layer_norm (the paper) or rms_norm, at each sub-layer.
         tie_embeddings: embeddings that share one matrix. all (the paper): source, target and
-            output. target: target and output. none: each has its own.
+            output. target: target and output. none: no embeddings.
         norm_first: normalize the input of each sub-layer (pre-norm). The paper normalizes the sum
             after it (post-norm).
         attention_bias: whether the projections of attention have biases.
@@ -436,11 +436,11 @@ class DataConfig:
             none.
         vocabulary_size: tokens in each vocabulary. A small text may give fewer. 261: the tokens
             are bytes, and no pieces are learned.
-        segmentation: the way in which SentencePiece divides words. bpe: byte-pair encoding (the
+        segmentation: method of SentencePiece for pieces of words. bpe: byte-pair encoding (the
             paper, En-De). unigram: pieces chosen by likelihood, like word pieces (the paper,
             En-Fr).
-        bpe_dropout: probability that byte-pair encoding skips a merge. For training on small
-            corpora, with new pieces in each epoch (Provilkov et al. 2020). 0.1 makes about a fifth
+        bpe_dropout: probability that byte-pair encoding skips a merge in training (Provilkov et al.
+            2020). Each epoch has other pieces. For small corpora. The rate 0.1 makes about a fifth
             more pieces, and batches grow accordingly.
         normalization: rules that rewrite text before it is divided into pieces. nmt_nfc: white
             space becomes a space, invisible characters are deleted, and letters are composed with

@@ -79,7 +79,7 @@ def main(
 
 
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:
-    """Makes the folder in which the model is written, beside its final place."""
+    """Makes a folder for the model beside its final place."""
     # The name is no number, so a server that watches the parent folder ignores it.
     partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}.partial")
     try:

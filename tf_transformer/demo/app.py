@@ -72,9 +72,11 @@ class Demo:
             yield
 
     async def page(self, request: Request) -> Response:
+        """The page."""
         return HTMLResponse(self._page, headers=HEADERS)
 
     async def info(self, request: Request) -> Response:
+        """The features of the model and the limits of requests, as JSON."""
         model = self._model
         controls = {name: control._asdict() for name, control in model.controls.items()}
         return JSONResponse(
@@ -90,6 +92,7 @@ class Demo:
         )
 
     async def translate(self, request: Request) -> Response:
+        """The predictions for the texts of a request, as JSON."""
         body = await read_json(request)
         texts, options = read_texts(body, "texts"), self._read_options(body)
         refuse_others(body)
@@ -113,6 +116,7 @@ class Demo:
         )
 
     async def align(self, request: Request) -> Response:
+        """The attention weights between words for the pairs of a request, as JSON."""
         if not self._model.can_align:
             raise HTTPException(404, "This model gives no attention weights.")
         body = await read_json(request)

@@ -113,6 +113,7 @@ class RunModel:
         self._searching = functools.lru_cache(CACHED_SEARCHES)(self._with_search)
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        """The predictions for each text; see `DemoModel`."""
         if not self.controls:
             return self._predictor.n_best(texts)
         values = {name: control.default for name, control in self.controls.items()} | dict(options)
@@ -123,6 +124,7 @@ class RunModel:
         return searching.n_best(texts)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+        """The attention weights between words; see `DemoModel`."""
         texts, predictions = zip(*pairs, strict=True)
         return [
             join_pieces(each.weights, each.target, each.source)[:-1, :-1].round(3).tolist()
@@ -181,9 +183,11 @@ class SavedModel:
         self._translator = SavedTranslator(path)
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        """The translations of each text; see `DemoModel`. There are no options."""
         return self._translator.n_best(texts)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+        """Raises an `InputError`: a SavedModel has no attention weights."""
         raise InputError("a SavedModel has no attention weights. Give --run_dir.")
 
 
@@ -210,6 +214,7 @@ class ServedModel:
         self._answer(self._url)
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        """The predictions for each text; see `DemoModel`. There are no options."""
         content = {"signature_name": "n_best", "instances": [{"text": text} for text in texts]}
         rows = self._answer(f"{self._url}:predict", content).get("predictions")
         if not isinstance(rows, list) or len(rows) != len(texts):
@@ -219,6 +224,7 @@ class ServedModel:
         return list(map(_predictions, rows))
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+        """Raises an `InputError`: a server gives no attention weights."""
         raise InputError("a server gives no attention weights. Give --run_dir.")
 
     def _answer(self, url: str, content: Any = None) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class EncoderGraph(TextGraph):
         self._inputs = list(inputs)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        """The signature `serving_default`; see `predict`."""
         return {"serving_default": (self.predict, self._inputs)}
 
     def encode(self, *texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:

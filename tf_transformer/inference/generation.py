@@ -38,6 +38,7 @@ class GenerationGraph(SearchGraph):
         self._generate = tf.function(self.predict, input_signature=[text], autograph=False)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        """The signatures `serving_default`, `generate` (the same), `n_best` and `score`."""
         return {
             "serving_default": (self._generate, ["text"]),
             "generate": (self._generate, ["text"]),
@@ -56,6 +57,7 @@ class GenerationGraph(SearchGraph):
         return with_end(ids, starts, room), ids.row_lengths() > room
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
+        """Encodes the beginnings of continuations; see `SearchGraph.encode_prefix`."""
         if prefix is None:
             if not self.whole_search.word_starts:
                 return None

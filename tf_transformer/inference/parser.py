@@ -34,9 +34,11 @@ class ParserGraph(SearchGraph):
         self._actions = Actions.of(codec["target"])
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Encodes sentences with normalized words; see `SearchGraph.encode`."""
         return super().encode(normalize(text))
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
+        """The trees (B, N) of hypotheses, in one line each, over the words of `text` (B,)."""
         rows, count = tf.unstack(tf.shape(hypotheses.lengths))
         words = tf.strings.split(normalize(text), " ").to_tensor("")
         trees = restore(
@@ -48,6 +50,7 @@ class ParserGraph(SearchGraph):
         return tf.where(exists, tf.reshape(trees, (rows, count)), "")
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        """The signatures `serving_default` and `n_best`."""
         endpoints = super().endpoints()
         del endpoints["score"]
         return endpoints
@@ -88,6 +91,7 @@ class Parser(TextPredictor):
         super().__init__(model, codec, config)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
+        """The search for a configuration, among valid trees if `grammar` is set."""
         grammar = TreeGrammar(self.actions) if self.own_options["grammar"] else None
         return Search(self.model, config, self.excluded_ids, static_shapes, grammar)
 
@@ -102,6 +106,7 @@ class Parser(TextPredictor):
         return sources, targets, [a or len(b) > longest for a, b in zip(cut, trees, strict=True)]
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """The signatures `serving_default` and `n_best`; see `TextPredictor.signatures`."""
         cases = super().signatures(texts)
         return {name: case for name, case in cases.items() if name != "score"}
 

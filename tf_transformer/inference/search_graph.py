@@ -194,6 +194,7 @@ class SearchGraph(TextGraph):
         return score_pairs(self.model, source, target, self.config.length_penalty)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        """The signatures `serving_default`, `n_best` and `score`."""
         return {
             "serving_default": (self.predict, ["text"]),
             "n_best": (self.n_best, ["text"]),

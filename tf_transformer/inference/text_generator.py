@@ -170,6 +170,7 @@ class TextGenerator(TextPredictor):
         return totals.tolist()
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """The signatures of the SavedModel; `score` takes whole texts, as in `score_texts`."""
         cases = super().signatures(texts)
         scores = self.score_texts(texts)
         numbers: dict[str, list] = {

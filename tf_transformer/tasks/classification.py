@@ -87,6 +87,7 @@ class Classification(Task):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
+        """Mean F1 over the labels, F1 of all decisions, and accuracy."""
         names, separator = ("f1_macro", "f1_micro", "accuracy"), self.options.label_separator
         return tuple(LabelScore(name, separator, self.model_labels) for name in names)
 
@@ -136,6 +137,7 @@ class Classification(Task):
         return self.test_set(_rows(reference, _options(config)).read())
 
     def test_set(self, examples: Examples) -> TestSet:
+        """The texts of examples, and their labels."""
         return TestSet(examples["text"], examples["label"])
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
@@ -158,6 +160,7 @@ class Classification(Task):
         }
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new `Classifier` with the labels of the configuration."""
         options = _options(config)
         model = Classifier(
             *(codec.size("text"), options.labels, config.model, options.label_separator),
@@ -180,6 +183,7 @@ class Classification(Task):
         return losses(batch["labels"], logits, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> LabelPredictor:
+        """The predictor of labels; see `Task.predictor`."""
         return LabelPredictor(model, codec, decode)
 
     def evaluate(
@@ -198,6 +202,7 @@ class Classification(Task):
         return {"classification": labels | {"texts": len(options.text_columns)}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """Accuracy and both F1, as one line of text."""
         return (
             "{examples:,} examples: accuracy {accuracy:.3f}, F1 {f1_macro:.3f} (macro), "
             "{f1_micro:.3f} (micro)"

@@ -66,13 +66,16 @@ class LanguageModeling(Task):
         return TestSet(texts, texts)
 
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        """All texts of a corpus in any format."""
         (texts,) = read_test(corpus, self.fields, config.data)
         return TestSet(texts, texts)
 
     def test_set(self, examples: Examples) -> TestSet:
+        """The texts of examples, as inputs and as references."""
         return TestSet(examples["text"], examples["text"])
 
     def attended(self, examples: TestSet) -> TestSet:
+        """Empty prompts, and the texts as their continuations."""
         return TestSet([""] * len(examples.inputs), examples.references)
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
@@ -105,6 +108,7 @@ class LanguageModeling(Task):
         return {"before": before, "text": rows}
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new `LanguageModel`."""
         return build_language_model(config, codec, dtype)
 
     def losses(
@@ -120,6 +124,7 @@ class LanguageModeling(Task):
         return loss.losses(model, inputs, labels, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> TextGenerator:
+        """The text generator; see `Task.predictor`."""
         return TextGenerator(model, codec, decode)
 
     def evaluate(
@@ -141,6 +146,7 @@ class LanguageModeling(Task):
         return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """Perplexities, as one line of text."""
         return (
             "{lines:,} lines, {tokens:,} tokens: perplexity {perplexity:.2f} per token, "
             "{word_perplexity:.2f} per word, {bits_per_byte:.3f} bits per byte"

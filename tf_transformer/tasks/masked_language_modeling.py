@@ -43,6 +43,11 @@ class MaskedLanguageModeling(Task):
     metrics: tuple[Metric, ...] = (OfModel("masked_accuracy"),)
 
     def complete(self, config: Config) -> Config:
+        """The configuration, unchanged.
+
+        Raises:
+            InputError: for `train.consistency`.
+        """
         require_cross_entropy(config.train)
         return config
 
@@ -62,10 +67,12 @@ class MaskedLanguageModeling(Task):
         return TestSet(lines, lines)
 
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        """All texts of a corpus in any format."""
         (texts,) = read_test(corpus, self.fields, config.data)
         return TestSet(texts, texts)
 
     def test_set(self, examples: Examples) -> TestSet:
+        """The texts of examples, as inputs and as references."""
         return TestSet(examples["text"], examples["text"])
 
     def encode(
@@ -76,6 +83,7 @@ class MaskedLanguageModeling(Task):
         return {"words": list(map(WordNumbers(codec["text"]), rows)), "text": rows}
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new `MaskedLanguageModel`."""
         model = MaskedLanguageModel(codec.size("text"), config.model, dtype=dtype)
         model.build()
         return model
@@ -96,6 +104,7 @@ class MaskedLanguageModeling(Task):
         return token_losses(labels, rows, matrix, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> MaskedPredictor:
+        """The predictor that restores masked words; see `Task.predictor`."""
         return MaskedPredictor(model, codec, decode)
 
     def evaluate(
@@ -134,6 +143,7 @@ class MaskedLanguageModeling(Task):
         return "loss"
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """Perplexity and accuracy of masked ids, as one line of text."""
         return (
             "{sentences:,} sentences, {masked:,} masked ids: perplexity {masked_perplexity:.2f}, "
             "accuracy {masked_accuracy:.3f}"

@@ -26,10 +26,12 @@ class Metric(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the score."""
 
     @property
-    def lower_is_better(self) -> bool: ...
+    def lower_is_better(self) -> bool:
+        """Whether the best weights have the lowest score."""
 
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References

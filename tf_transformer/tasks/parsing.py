@@ -46,6 +46,7 @@ class BracketScore:
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
+        """The scores of trees against the first list of references; see `score_trees`."""
         return dict(score_trees(predictions, references[0]))
 
 
@@ -87,6 +88,7 @@ class Parsing(Task):
         return self.test_set(stream_trees(reference).read())
 
     def test_set(self, examples: Examples) -> TestSet:
+        """The sentences of examples, and their trees."""
         return TestSet(examples["sentence"], examples["tree"])
 
     def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
@@ -147,6 +149,7 @@ class Parsing(Task):
         }
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new model of `config.model.architecture`."""
         return build_model(config, codec, dtype)
 
     def losses(
@@ -161,6 +164,7 @@ class Parsing(Task):
         return loss.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Parser:
+        """The parser; see `Task.predictor`."""
         return Parser(model, codec, decode, self.options.grammar)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
@@ -168,6 +172,7 @@ class Parsing(Task):
         return {"parsing": {"linearization": _linearization(config)}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """The scores of labelled brackets, as one line of text."""
         return (
             "{sentences:,} sentences: F1 {f1:.2f}, precision {precision:.2f}, recall {recall:.2f}, "
             "complete match {complete_match:.1f}%; {errors} with other words, {skipped} without "

@@ -97,14 +97,17 @@ class Task(ABC):
 
     @functools.cached_property
     def options(self) -> Any:
+        """The values of the task's options."""
         return self.Options()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of each test; by default none."""
         return ()
 
     @property
     def metrics_on_request(self) -> tuple[Metric, ...]:
+        """Further metrics, computed only on request; by default none."""
         return ()
 
     def with_options(self, options: TaskOptions) -> Self:

@@ -43,10 +43,12 @@ class Translation(Task):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
+        """BLEU, chrF and the percentage of exact matches."""
         return Bleu(self.options), ChrF(self.options), ExactMatch(self.options)
 
     @property
     def metrics_on_request(self) -> tuple[Metric, ...]:
+        """The translation edit rate."""
         return (Ter(self.options),)
 
     def complete(self, config: Config) -> Config:
@@ -81,6 +83,7 @@ class Translation(Task):
         return self.test_set(generated_splits(config.data)[2])
 
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        """All pairs of a corpus in any format."""
         source, target = corpora.read_test(corpus, self.fields, config.data)
         return TestSet(source, target)
 
@@ -97,6 +100,7 @@ class Translation(Task):
         return {field: codec.encode_batch(field, texts[field]) for field in self.fields}
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new model of `config.model.architecture`."""
         return build_model(config, codec, dtype)
 
     def losses(
@@ -111,6 +115,7 @@ class Translation(Task):
         return loss.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
+        """The translator; see `Task.predictor`."""
         return Translator(model, codec, decode, self.options.copy_without_letters)
 
     def with_options(self, options: TaskOptions) -> Self:
@@ -157,6 +162,7 @@ class Translation(Task):
         return {"languages": languages(config.data), "training": {"bleu_signature": signature}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """Exact matches, chrF and BLEU with its signature, as one line of text."""
         return (
             "{sentences:,} sentences: exact match {exact_match:.1f}%, chrF {chrf:.2f}, "
             "BLEU {bleu:.2f} ({signature})"

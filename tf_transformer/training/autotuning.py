@@ -41,7 +41,7 @@ from tf_transformer.training.setup import make_updater
 
 # Floating-point operations of about 40 minutes on two cores. Measurements take 1 or 2 minutes.
 LONG_TRAINING = 4e14
-BATCHES_COUNTED = 1000  # in which the shapes that XLA has to compile are counted
+BATCHES_COUNTED = 1000  # for the number of shapes that XLA has to compile
 TIMED_SECONDS, TIMED_UPDATES = 3.0, 3  # at least
 LONGEST_TRIAL = 300  # seconds
 SETTINGS = ("XLA", "TF", "ONEDNN", "MALLOC", "GLIBC", "LD_PRELOAD", "OMP")  # first letters of names

@@ -79,8 +79,8 @@ def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Res
 
     Args:
         run: the run; `Run.at` makes it from a folder and a configuration.
-        on_best: function that takes the number of updates. It is called when the score has
-            improved and the weights are saved, and when training resumes, because the earlier
+        on_best: function of the number of updates. It is called when the score has improved and
+            the weights are saved. It is also called when training resumes, because the earlier
             start may have died before its call.
 
     Returns:

@@ -23,9 +23,9 @@ class Updater:
 
     Keras' `fit` divides each replica's mean loss by the number of replicas. For padded batches with
     unequal token counts, the result differs from the mean over tokens. Here each replica divides
-    its summed loss by the token count of *all* replicas and all batches of an update, and the
-    gradients are added up. Without dropout, N replicas or N accumulated batches thus have the same
-    effect as one replica with one batch that is N times as large. With dropout, each replica and
+    its summed loss by the token count of *all* replicas and all batches of an update. The
+    gradients are added up. Without dropout, N replicas or N accumulated batches thus have the
+    effect of one replica with one batch that is N times as large. With dropout, each replica and
     each batch draws its own noise.
 
     On CPUs a replica divides the rows of a batch into micro-batches that run in parallel. Threads
