@@ -2,8 +2,8 @@
 
     python -m benchmarks.translations.scores --run_dir runs/mine --source t.en --reference t.de
 
-For each number of averaged checkpoints: BLEU and chrF with beam 4 and greedy, in float32 and
-bfloat16, and how many translations differ from those in float32.
+For each number of averaged checkpoints, the table has BLEU and chrF with beam 4 and with greedy
+search, in float32 and bfloat16. It also has the number of translations that differ from float32.
 """
 
 import itertools
