@@ -188,9 +188,9 @@ class ModelConfig:
         attention: the positions that self-attention attends to. full (the paper): all positions.
             local (section 4 of the paper): the neighbourhood. strided: the neighbourhood and every
             attention_window-th position. linear: all positions, by sums in place of the softmax.
-            The last three are for long sequences. Attention to the source is always full.
-        attention_window: size of the neighbourhood for attention local and strided. In a decoder
-            it ends at the current position. In an encoder, half of it lies on either side.
+            All but full are for long sequences. Attention to the source is always full.
+        attention_window: positions in the neighbourhood, for attention local and strided. In a
+            decoder it ends at the current position. In an encoder, half of it lies on either side.
         activation: activation of the feed-forward network: relu (the paper), gelu or swiglu.
             swiglu has three matrices of d_model × d_ff weights; relu and gelu have two.
         normalization: layer_norm (the paper) or rms_norm, at each sub-layer.
@@ -404,8 +404,8 @@ class DataConfig:
         train_source: file of source sentences, one per line. With train_target it is the short
             form of a list of one corpus.
         train_target: file of translations; line n translates line n of train_source.
-        folder: folder of relative paths. Empty: the working folder, then the folder in the
-            environment variable TF_TRANSFORMER_DATA.
+        folder: folder for relative paths of text files. Empty: the working folder, then the folder
+            in the environment variable TF_TRANSFORMER_DATA.
         origin: where a user can get the files; the error for a missing file says this.
         valid_source: source sentences for validation; empty: held out from the training text.
         valid_target: translations of valid_source.
@@ -666,7 +666,7 @@ class DecodeConfig:
             has; 1: none.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
         avoid_unknown: exclude the unknown token, too.
-        sampling: draw tokens at random; the search for the likeliest prediction is off.
+        sampling: draw tokens at random. If false, search for the likeliest prediction.
         temperature: for sampling; below 1, likely tokens become likelier.
         top_k: for sampling; draw only from the k likeliest tokens; 0: from all.
         top_p: for sampling; draw only from the likeliest tokens that together reach this

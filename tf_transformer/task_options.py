@@ -29,8 +29,8 @@ class TranslationOptions(TaskOptions):
         lowercase: ignore case in all scores.
         normalize: normalize the Unicode form and the spaces of all texts before they are scored.
             With bleu_tokenize none, spaces stay as they are.
-        resamples: samples of the bootstrap; 0: no bootstrap. It gives the 95% confidence interval
-            of BLEU, and tests the difference to the baseline of evaluate.py.
+        resamples: samples of the bootstrap, for the 95% confidence interval of BLEU, and for the
+            test of the difference to the baseline of evaluate.py; 0: neither.
         copy_without_letters: copy a text without letters, such as 17 or ***, with score 0.
     """
 

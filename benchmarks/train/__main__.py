@@ -58,8 +58,9 @@ def main(
         rounds: number of measurements of each system, in a fresh process each time.
         updates: timed updates per round, rounded up to whole runs over the batches. All
             systems take turns, run by run.
-        malloc: memory of all processes; freed memory is kept as in train.py, or in large pages.
-        output: result file to write, for example results/train_tiny.json.
+        malloc: allocator of all processes. kept: keeps freed memory, like train.py. huge_pages:
+            also takes memory in huge pages.
+        output: result file to write, like results/train_tiny.json.
     """
     at_least_one(rounds=rounds, updates=updates)
     known = TEXT_SYSTEMS if source else SYSTEMS

@@ -24,7 +24,7 @@ def main(seed: int | None = None, output: str = "") -> None:
 
     Args:
         seed: seed of the training; null: the configured seed.
-        output: result file to write, for example results/demo.json; for another seed,
+        output: result file to write, like results/demo.json; for another seed,
             results/demo_seed_2.json.
     """
     # The environment first, so that pip's output is not part of the record.
