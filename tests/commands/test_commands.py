@@ -361,7 +361,7 @@ def test_scoring_refuses_options_of_translating(run, other):
 
 def test_files_are_checked_before_the_model_is_loaded(tmp_path):
     RunFolder(tmp_path).save_config(Config())  # a run without a model
-    with pytest.raises(InputError, match="--resume needs the --input and --output"):
+    with pytest.raises(InputError, match="--resume needs files: give the --input"):
         translate.main(str(tmp_path), resume=True)
 
 

@@ -374,7 +374,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
 
     monkeypatch.setattr(tf.train.Checkpoint, "_write", fail)
     monkeypatch.setattr(tf.train.Checkpoint, "write", fail)
-    with pytest.raises(InputError, match=r"cannot be written.*The previous one is whole"):
+    with pytest.raises(InputError, match=r"cannot be written.*The previous checkpoint is whole"):
         trainer.train(Run.at(tmp_path, small_config(steps=4)))
     monkeypatch.undo()
     (tmp_path / "checkpoints" / "resume" / "step-9_temp").mkdir()  # of a kill while it was saved
