@@ -71,7 +71,7 @@ def test_bad_input_is_an_error(tmp_path):
         LANGUAGE_MODELING.load_test(Config(), "source.txt", "reference.txt")
     with pytest.raises(InputError, match="at least one line with text to score, got none"):
         perplexities([], [TextScore(0.0, 0)])
-    with pytest.raises(InputError, match="needs the probabilities of a model. Give --run_dir"):
+    with pytest.raises(InputError, match=r"needs the probabilities of a model\. Give --run_dir"):
         LANGUAGE_MODELING.score([], ["a"], [["a"]])
     (tmp_path / "empty").write_text("\n \n", "utf-8")
     config = Config(data=DataConfig(train_file=str(tmp_path / "empty")))
