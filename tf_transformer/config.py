@@ -801,14 +801,14 @@ class Config:
             raise InputError("task.name must be the name of a task, or module:attribute, got ''.")
         if self.model.position == "learned" and self.data.max_length > self.model.max_length:
             raise InputError(
-                f"data.max_length ({self.data.max_length}) is beyond the learned position table "
-                f"(model.max_length {self.model.max_length})."
+                f"data.max_length ({self.data.max_length}) must be at most model.max_length "
+                f"({self.model.max_length}), the number of learned positions."
             )
         if self.data.vocabularies == "separate" and self.model.tie_embeddings == "all":
             raise InputError(
-                "model.tie_embeddings all is one matrix for source and target, and "
-                "data.vocabularies separate gives each a vocabulary of its own. Give "
-                "--model.tie_embeddings target (or none), or --data.vocabularies shared."
+                "model.tie_embeddings all needs one vocabulary for source and target, but "
+                "data.vocabularies is separate. Give --model.tie_embeddings target (or none), or "
+                "--data.vocabularies shared."
             )
 
     def differences(self, other: "Config") -> dict[str, tuple[object, object]]:

@@ -104,7 +104,7 @@ def checkpoints_in(folder: str | os.PathLike) -> list[str]:
     with broken_as_input_error(path):
         if state := tf.train.get_checkpoint_state(literal(folder)):
             return list(state.all_model_checkpoint_paths)
-        raise ValueError("it is no list of checkpoints")
+        raise ValueError("it is not a list of checkpoints")
 
 
 @contextlib.contextmanager

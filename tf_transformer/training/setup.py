@@ -98,7 +98,7 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> None:
     if "encoder" not in fitting:
         raise InputError(
             f"train.init_from={folder} cannot start this run: its model ({type(other).__name__}) "
-            f"has the layers {_listed(theirs)}; this one ({type(model).__name__}) has "
+            f"has the layers {_listed(theirs)}; the model of this run ({type(model).__name__}) has "
             f"{_listed(ours)}. Both need an encoder with the same weights."
         )
     for name in fitting:
