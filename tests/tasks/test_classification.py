@@ -318,7 +318,7 @@ BAD = {
         "text\tlabel\na\tx\nb\t\nc\ty\n",
         "line 3 of .*: column 'label' has no label",
     ),
-    "one label": ("text\tlabel\na\tx\nb\tx\n", "bad.tsv has 1 label in column 'label'; .* two"),
+    "one label": ("text\tlabel\na\tx\nb\tx\n", "bad.tsv has 1 label in column 'label'.* two"),
     "not UTF-8": (b"text\tlabel\na\tx\nb\xff\ty\n", "line 3 of .*bad.tsv is not UTF-8"),
 }
 

@@ -205,5 +205,5 @@ def test_options_that_do_not_fit_are_errors(parser, folder):
         parser.n_best(["a"], ["(S"])
     with pytest.raises(InputError, match="give --reference, bracket files"):
         PARSING.load_test(Config(), "", "")
-    with pytest.raises(InputError, match=r"give data\.train_file"):
+    with pytest.raises(InputError, match=r"Give data\.train_file"):
         PARSING.load_splits(Config())
