@@ -44,13 +44,13 @@ def check(saved_model: pathlib.Path, predictor: Predictor, sentences: Sequence[s
     Raises:
         RuntimeError: when the process fails, or too many answers differ.
     """
-    cases = predictor.signatures(sentences)
-    requests = [
-        {"signature_name": name, "inputs": dict(case.inputs)} for name, case in cases.items()
-    ]
-    for (name, case), outputs in zip(
-        cases.items(), in_session(saved_model, *requests), strict=True
-    ):
+    with start_session(saved_model) as process:  # loads the model while the predictor answers
+        cases = predictor.signatures(sentences)
+        requests = [
+            {"signature_name": name, "inputs": dict(case.inputs)} for name, case in cases.items()
+        ]
+        results = ask(process, requests)
+    for (name, case), outputs in zip(cases.items(), results, strict=True):
         answered = answers({output: outputs[output] for output in case.outputs})
         compare(name, predictor, sentences, answers(case.outputs), answered)
 
@@ -79,12 +79,23 @@ def _answer(row: Sequence[Any]) -> Answer:
     )
 
 
-def in_session(saved_model: pathlib.Path, *requests: dict[str, Any]) -> list[dict[str, Any]]:
-    """Runs `run_in_session.py` in a fresh process.
+def start_session(saved_model: pathlib.Path) -> subprocess.Popen:
+    """Starts `run_in_session.py` on a SavedModel in a fresh process."""
+    program = pathlib.Path(__file__).with_name("run_in_session.py")
+    return subprocess.Popen(
+        [sys.executable, str(program), str(saved_model), "--requests"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def ask(process: subprocess.Popen, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sends requests to a process, and waits for its end.
 
     Args:
-        saved_model: the folder of the SavedModel.
-        *requests: requests in the format of TF Serving's REST interface.
+        process: the process from `start_session`.
+        requests: requests in the format of TF Serving's REST interface.
 
     Returns:
         the outputs for each request, by name.
@@ -92,17 +103,11 @@ def in_session(saved_model: pathlib.Path, *requests: dict[str, Any]) -> list[dic
     Raises:
         RuntimeError: when the process fails.
     """
-    program = pathlib.Path(__file__).with_name("run_in_session.py")
-    process = subprocess.run(
-        [sys.executable, str(program), str(saved_model), "--requests"],
-        input="".join(json.dumps(request) + "\n" for request in requests).encode(),
-        capture_output=True,
-        check=False,
-    )
+    text = "".join(json.dumps(request) + "\n" for request in requests)
+    output, errors = process.communicate(text.encode())
     if process.returncode:
-        raise RuntimeError(f"the export does not run in a session:\n{process.stderr.decode()}")
-    lines = process.stdout.decode("utf-8").split("\n")[:-1]
-    return [json.loads(line)["outputs"] for line in lines]
+        raise RuntimeError(f"the export does not run in a session:\n{errors.decode()}")
+    return [json.loads(line)["outputs"] for line in output.decode("utf-8").split("\n")[:-1]]
 
 
 def compare(

@@ -1,11 +1,9 @@
 """Predictions in batches: the base class of predictors with and without a search."""
 
-import functools
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
@@ -41,47 +39,6 @@ SIDES = {
 }
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
-IDS = tf.TensorSpec((None, None), tf.int32)
-STRINGS = tf.TensorSpec((None,), tf.string)
-
-
-class Rows(NamedTuple):
-    """Rows of ids in one tensor, one after another, like a `tf.RaggedTensor`."""
-
-    values: tf.Tensor  # int32 (T,)
-    splits: tf.Tensor  # int64 (B + 1,): the starts of the rows, and the end of the last row
-
-    def lists(self) -> list[np.ndarray]:
-        """The ids of each row."""
-        values, splits = self.values.numpy(), self.splits.numpy().tolist()
-        return [values[start:end] for start, end in itertools.pairwise(splits)]
-
-
-class Traced:
-    """A function as a graph, traced at its first use.
-
-    A `tf.function` that returns ragged tensors takes several times as long per call. The difference
-    matters for a single sentence.
-
-    Args:
-        function: function from tensors to tensors. Ragged tensors in its result become `Rows`.
-        *inputs: shapes and dtypes of the arguments.
-    """
-
-    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
-        self._function = tf.function(
-            lambda *tensors: tf.nest.map_structure(_as_rows, function(*tensors)),
-            input_signature=inputs,
-            autograph=False,
-        )
-
-    @functools.cached_property
-    def concrete(self) -> Any:
-        """The traced function."""
-        return self._function.get_concrete_function()
-
-    def __call__(self, *inputs: Any) -> Any:
-        return self.concrete(*inputs)
 
 
 class BatchAttention(NamedTuple):
@@ -326,8 +283,3 @@ def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
     for target, row in zip(array, rows, strict=True):
         target[: len(row)] = row
     return array
-
-
-def _as_rows(output: Any) -> Any:
-    is_ragged = isinstance(output, tf.RaggedTensor)
-    return Rows(output.flat_values, output.row_splits) if is_ragged else output

@@ -7,10 +7,10 @@ import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.inference.text_graph import Outputs, TextGraph, lengths_of, rows_of, with_end
+from tf_transformer.inference.traced import IDS, Traced
+from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean
-
-IDS = tf.TensorSpec((None, None), tf.int32)
 
 
 class EncoderGraph(TextGraph):
@@ -37,7 +37,7 @@ class EncoderGraph(TextGraph):
         inputs: Sequence[str],
     ):
         super().__init__(model, codec, config, max_source_length)
-        self._outputs = outputs
+        self.outputs = Traced(own_settings()(outputs), IDS)  # for Python and the signature
         self._inputs = list(inputs)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
@@ -64,11 +64,10 @@ class EncoderGraph(TextGraph):
             *texts: string tensors (B,), one for each text of a row.
         """
         ids, cut = self.encode(*texts)
-        traced = tf.function(self._outputs, input_signature=[IDS], autograph=False)
-        specs = traced.get_concrete_function().structured_outputs
+        specs = self.outputs.concrete.structured_outputs
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            outputs = traced(rows_of(ids, rows))
+            outputs = self.outputs(rows_of(ids, rows))
             return tuple(outputs[name] for name in specs)
 
         batch = tf.shape(texts[0])

@@ -11,18 +11,15 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
-    IDS,
-    STRINGS,
     BatchAttention,
     BatchPredictor,
-    Traced,
     by_position,
     pad,
 )
 from tf_transformer.inference.encoder_graph import EncoderGraph
 from tf_transformer.inference.predictor import Progress, no_progress
 from tf_transformer.inference.text_graph import Outputs, write_saved_model
-from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.inference.traced import STRINGS, Traced
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
@@ -48,7 +45,6 @@ class EncoderPredictor(BatchPredictor):
         super().__init__(model, codec, config)
         self._graph = self.graph()
         self._encode = Traced(self._graph.encode, *[STRINGS] * len(self.inputs))
-        self._outputs = Traced(own_settings()(self.outputs), IDS)
 
     def graph(self, jit_compile: bool = False) -> EncoderGraph:
         """The graph that `save` writes.
@@ -100,13 +96,13 @@ class EncoderPredictor(BatchPredictor):
         self, rows: Sequence[np.ndarray], progress: Progress = no_progress
     ) -> dict[str, np.ndarray]:
         """The outputs for rows of ids, by name, in the order of the rows."""
-        specs = self._outputs.concrete.structured_outputs
+        specs = self._graph.outputs.concrete.structured_outputs
         arrays = {
             name: np.zeros((len(rows), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
             for name, spec in specs.items()
         }
         for indices, of_batch in self._in_parallel(
-            lambda indices: self._outputs(pad([rows[i] for i in indices])),
+            lambda indices: self._graph.outputs(pad([rows[i] for i in indices])),
             self._batches([len(row) for row in rows]),
         ):
             for name, values in of_batch.items():
@@ -139,4 +135,4 @@ class EncoderPredictor(BatchPredictor):
             InputError: with `jit_compile`.
         """
         require_threads()
-        write_saved_model(self.graph(jit_compile), path)
+        write_saved_model(self.graph(jit_compile=True) if jit_compile else self._graph, path)

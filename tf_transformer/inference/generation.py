@@ -34,14 +34,12 @@ class GenerationGraph(SearchGraph):
     def __init__(self, search: Search, codec: Codec, *options: Any):
         super().__init__(search, codec, *options)
         self.tokenizer = self.codec["text"]
-        text = tf.TensorSpec((None,), tf.string)  # one function for two signatures
-        self._generate = tf.function(self.predict, input_signature=[text], autograph=False)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
         """The signatures `serving_default`, `generate` (the same), `n_best` and `score`."""
         return {
-            "serving_default": (self._generate, ["text"]),
-            "generate": (self._generate, ["text"]),
+            "serving_default": (self.predict, ["text"]),
+            "generate": (self.predict, ["text"]),
             "n_best": (self.n_best, ["text"]),
             "score": (self.score_text, ["text"]),
         }

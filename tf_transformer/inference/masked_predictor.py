@@ -9,7 +9,7 @@ from keras import ops
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import IDS, Traced, pad
+from tf_transformer.inference.batch_predictor import pad
 from tf_transformer.inference.encoder_predictor import EncoderPredictor
 from tf_transformer.inference.predictor import (
     PairScore,
@@ -20,6 +20,7 @@ from tf_transformer.inference.predictor import (
     no_progress,
 )
 from tf_transformer.inference.text_graph import Outputs
+from tf_transformer.inference.traced import IDS, Traced
 from tf_transformer.inference.word_numbers import WordNumbers
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.encoder_only import MaskedLanguageModel

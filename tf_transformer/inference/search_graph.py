@@ -16,6 +16,7 @@ from tf_transformer.inference.micro_batches import (
 from tf_transformer.inference.parallel_search import ParallelSearch, SearchIds
 from tf_transformer.inference.search import Score, Search, score_pairs, with_spare_hypotheses
 from tf_transformer.inference.text_graph import Outputs, TextGraph, lengths_of, rows_of
+from tf_transformer.inference.traced import IDS, Traced
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, without_letters
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
@@ -66,6 +67,8 @@ class SearchGraph(TextGraph):
 
     Attributes:
         shortest_source: smallest number of tokens of a text, with the end token, for a search.
+        whole_search: the search for all hypotheses, with spare hypotheses; takes prefixes.
+        search: `whole_search` without prefixes as one graph, for Python and the signatures.
     """
 
     shortest_source: ClassVar[int] = 2
@@ -88,11 +91,12 @@ class SearchGraph(TextGraph):
             # transpose it in each call takes as long as several steps. The export stores both.
             self._matrix = tf.Variable(transposed(self.model.output_embedding), trainable=False)
         self.whole_search = replace(search, config=with_spare_hypotheses(self.config))
-        self._search = self._best = self._in_parts(self.whole_search)
+        self.search = self._compiled(self.whole_search)
+        self._all = self._best = self._in_parts(self.search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
             # A search for only the best hypothesis ends earlier.
             of_one = replace(search, config=replace(self.config, num_hypotheses=1))
-            self._best = self._in_parts(of_one)
+            self._best = self._in_parts(self._compiled(of_one))
 
     def read(self, text: tf.Tensor, prefix: tf.Tensor | None = None) -> Inputs:
         """Prepares texts for a search.
@@ -224,7 +228,7 @@ class SearchGraph(TextGraph):
             the predicted texts, string (B, N); `scores`, float32 (B, N); `cut` and `truncated`,
             bool (B,).
         """
-        texts, scores, flags = self._predict(text, self._search, self.config.num_hypotheses)
+        texts, scores, flags = self._predict(text, self._all, self.config.num_hypotheses)
         return {f"{self._output}s": texts, "scores": scores} | flags
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> Outputs:
@@ -286,16 +290,15 @@ class SearchGraph(TextGraph):
             lambda: search(ids),
         )
 
-    def _in_parts(self, search: Search) -> SearchIds:
+    def _in_parts(self, search: SearchIds) -> SearchIds:
         """The search that runs `parallel_batches` parts of a batch in parallel."""
-        whole = self._compiled(search)
         parts = self.config.parallel_batches
-        return ParallelSearch(whole, parts) if parts > 1 else whole
+        return ParallelSearch(search, parts) if parts > 1 else search
 
     def _compiled(self, search: Search) -> SearchIds:
-        """The search; with `jit_compile`, compiled by XLA for a few shapes."""
+        """The search as one graph; with `jit_compile`, compiled by XLA for a few shapes."""
         if not self._jit_compile:
-            return search
+            return Traced(search, IDS)
 
         @tf.function(jit_compile=True, autograph=False)
         def compiled(source: tf.Tensor, matrix: tf.Tensor) -> Hypotheses:

@@ -11,10 +11,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.decoding.coverage import require_no_penalty
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
-    IDS,
-    STRINGS,
     BatchAttention,
-    Traced,
     by_position,
     pad,
 )
@@ -28,6 +25,7 @@ from tf_transformer.inference.predictor import (
 )
 from tf_transformer.inference.search_graph import Inputs
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
+from tf_transformer.inference.traced import IDS, STRINGS, Traced
 from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.inference.micro_batches import Results, run_in_micro_batches
-from tf_transformer.kernels.gradient import without_own_gradients
+from tf_transformer.inference.traced import Traced
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
@@ -83,11 +83,12 @@ def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
     """
     archive = keras.export.ExportArchive()
     archive.track(graph)  # else a session finds neither variables nor tokenizer
+    traced: dict[Callable[..., Outputs], Traced] = {}  # Keras would trace each signature twice
     for signature, (function, inputs) in graph.endpoints().items():
         specs = [tf.TensorSpec((None,), tf.string, name=name) for name in inputs]
-        archive.add_endpoint(signature, function, input_signature=specs)
-    with without_own_gradients():  # traces the functions
-        archive.write_out(str(path), verbose=False)
+        endpoint = traced.setdefault(function, Traced(function, *specs))
+        archive.add_endpoint(signature, endpoint.__call__, input_signature=specs)
+    archive.write_out(str(path), verbose=False)
 
 
 def with_end(

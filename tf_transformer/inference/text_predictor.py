@@ -9,13 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
-    IDS,
-    STRINGS,
     BatchAttention,
     BatchPredictor,
-    Traced,
     by_position,
     pad,
 )
@@ -30,6 +28,7 @@ from tf_transformer.inference.predictor import (
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import Inputs, Predictions, SearchGraph
 from tf_transformer.inference.text_graph import write_saved_model
+from tf_transformer.inference.traced import IDS, STRINGS, Traced
 from tf_transformer.machine.heap import total_memory
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.run.run import Run
@@ -78,12 +77,15 @@ class TextPredictor(BatchPredictor):
             self.excluded_ids += (UNK_ID,)
         self._graph = graph = self.graph(jit_compile=False)
         self._reads = {count: Traced(graph.read, *[STRINGS] * count) for count in (1, 2)}
-        search = self._in_graph(graph.whole_search)
-        self._searches = {count: Traced(search, STRINGS, *[IDS] * count) for count in (1, 2)}
+        searches: dict[int, Callable[..., Hypotheses]] = {1: graph.search, 2: graph.whole_search}
+        self._searches = {
+            count: Traced(self._in_graph(search), STRINGS, *[IDS] * count)
+            for count, search in searches.items()
+        }
         self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
         self._score = Traced(graph.score_rows, IDS, IDS)
 
-    def _in_graph(self, search: Search) -> Callable[..., Predictions]:
+    def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
         """The search as a function of strings (R,), their ids and optional prefixes."""
         return lambda text, *ids: self._graph.predictions(search(*ids), text)
 
@@ -279,7 +281,7 @@ class TextPredictor(BatchPredictor):
                 models. A stock TF Serving then needs --xla_cpu_compilation_enabled=true.
         """
         require_threads()
-        write_saved_model(self.graph(jit_compile), path)
+        write_saved_model(self.graph(jit_compile=True) if jit_compile else self._graph, path)
 
     def pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
