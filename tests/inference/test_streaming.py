@@ -409,7 +409,7 @@ def test_a_different_output_than_the_interrupted_runs_is_an_error(tmp_path, sour
     folder = tmp_path / "interrupted"
     interrupt(folder, source, windows=2)
     (folder / "numbers.partial").unlink()
-    with pytest.raises(InputError, match=r"numbers.partial covers 0 lines .* other outputs 8"):
+    with pytest.raises(InputError, match=r"numbers.partial covers 0 lines .* other outputs cover 8"):
         Stream([source], outputs_in(folder), window=4, resume=True)
 
 
