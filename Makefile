@@ -1,8 +1,11 @@
 # make demo      from a fresh clone to an exported translator; TRAIN_OPTIONS: more options of train.py
-# make test      every test that CI runs
-# make test-all  the slow tests, too
-# make test-research  the tests of research/, which are not part of make test
-# make test-torch  the Keras-only tests on Keras' torch backend
+# make test      the tests of a change, about ten minutes on two cores
+# make test-jax, test-torch  the Keras-only tests on Keras' other backends
+# make test-browser  the pages in Chromium
+# make test-slow  notebooks, the wheel, Beam, kills, full sizes
+# make test-research  the tests of research/
+# make test-all  all of these
+# make docs      the site in site/, strict, and its test in a browser; make docs-serve shows it while you write
 # make check     before each commit: format, lint, types, fast tests
 # make format    formats the code
 #
@@ -23,7 +26,8 @@ JAX_TESTS := KERAS_BACKEND=jax \
     XLA_FLAGS='--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 export TF_CPP_MIN_LOG_LEVEL := 3
 
-.PHONY: demo test test-all test-research test-torch check lint types format clean
+.PHONY: demo test test-jax test-torch test-browser test-slow test-research test-all docs docs-serve check lint \
+    types format clean
 
 .venv/pyvenv.cfg:
 	$(if $(SYSTEM_PYTHON),,$(error expected Python 3.11, 3.12 or 3.13 on the PATH; install one of them))
@@ -38,6 +42,10 @@ export TF_CPP_MIN_LOG_LEVEL := 3
 	$(PYTHON) -m pip install --editable '.[dev]'
 	touch $@
 
+.venv/installed-docs: .venv/installed-dev
+	$(PYTHON) -m pip install --editable '.[docs]'
+	touch $@
+
 demo: .venv/installed
 	$(PYTHON) train.py --config configs/demo.yaml --run_dir runs/demo $(TRAIN_OPTIONS)
 	$(PYTHON) evaluate.py --run_dir runs/demo
@@ -49,10 +57,17 @@ demo: .venv/installed
 
 test: .venv/installed-dev lint types
 	$(PYTHON) -m pytest $(PARALLEL)
+
+test-jax: .venv/installed-dev
 	$(JAX_TESTS) $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
 
-test-all: test
+test-browser: .venv/installed-dev
+	$(PYTHON) -m pytest -m browser
+
+test-slow: .venv/installed-dev
 	$(PYTHON) -m pytest -m slow
+
+test-all: test test-jax test-torch test-browser test-slow test-research
 
 test-research: .venv/installed-dev lint
 	$(PYTHON) -m pytest $(PARALLEL) research/tests
@@ -61,6 +76,15 @@ test-research: .venv/installed-dev lint
 test-torch: .venv/installed-dev
 	$(PYTHON) -m pip install --editable '.[torch]'
 	KERAS_BACKEND=torch $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
+
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1  # setup.cfg pins MkDocs below 2
+
+docs: .venv/installed-docs
+	$(PYTHON) -m mkdocs build --strict
+	TF_TRANSFORMER_SITE=site $(PYTHON) -m pytest -m slow tests/test_site.py
+
+docs-serve: .venv/installed-docs
+	$(PYTHON) -m mkdocs serve
 
 check: .venv/installed-dev lint types
 	$(PYTHON) -m pytest --exitfirst tests/layers tests/decoding tests/data tests/models
@@ -77,4 +101,4 @@ format: .venv/installed-dev
 	$(PYTHON) -m ruff check --fix .
 
 clean:
-	rm -rf .venv runs served
+	rm -rf .venv runs served site

@@ -1,4 +1,4 @@
-"""Writes docs/options.md, the reference of all options: python -m docs.options.
+"""Writes docs/reference/options.md, the reference of all options: python -m docs.options.
 
 The text comes from the docstrings of the commands and of the configuration's dataclasses. `--help`
 prints the same text.
@@ -10,7 +10,7 @@ import inspect
 import json
 import pathlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import docstring_parser  # jsonargparse[signatures] needs it, too
@@ -24,27 +24,51 @@ PROGRAMS = {
     "plot": "tf-transformer plot",
     "demo": "tf-transformer demo",
 }
-PAGE = pathlib.Path(__file__).with_name("options.md")
+PAGE = pathlib.Path(__file__).parent / "reference" / "options.md"
 INTRODUCTION = """\
 # Options
 
 <!-- Written by `python -m docs.options` from the docstrings of the code. Do not edit. -->
 
-Options are given on the command line (`--model.d_model 256`), in a YAML file (`--config FILE`), or
-both; the command line counts more. If an option is given twice, the last value counts. An unknown
-option is an error. The folder of a run holds its complete configuration as `config.yaml`.
-`tf-transformer train` is the same command as `python train.py`; so are `tf-transformer evaluate`,
-`translate` and `export`.
+This page lists all options. Give an option on the command line (`--model.d_model 256`) or in a
+YAML file (`--config FILE`). The command line overrides the file. If an option is given twice, the
+last value counts. An unknown option is an error. `config.yaml` in the run folder has the value of
+every option. `tf-transformer train` takes the options of `python train.py`; so do the other
+commands.
 """
 
 TASKS = """\
 ## Options of tasks
 
-Each task has options of its own, in the group `task`; another task does not know them.
-`--task NAME` selects the task, and `--help` beside it shows its options. A
-command with a run takes the options of the run's task. In a YAML file, `task: parsing` is short for
-`task: {name: parsing}`, a group that holds the options, too.
+Each task has options of its own, in the group `task`. `--task NAME` selects a task, and
+`--task NAME --help` shows its options. The other commands take the options of the run's task. In a
+YAML file, `task: parsing` is short for `task: {name: parsing}`.
 """
+
+# The options that most users need, by command or group; the page folds the others. A group that is
+# not here has no rare options.
+COMMON = {
+    "evaluate": {"run_dir", "source", "reference", "hypotheses", "metric", "output"},
+    "translate": {"run_dir", "input", "output", "n_best_output", "attention_output"},
+    "--model": {
+        *("num_layers", "d_model", "d_ff", "num_heads", "dropout_rate", "position"),
+        *("norm_first", "tie_embeddings"),
+    },
+    "--data": {
+        *("train_source", "train_target", "valid_source", "valid_target"),
+        *("corpora", "valid_corpora", "train_file", "valid_file", "tfds"),
+        *("vocabulary_size", "max_length", "batch_tokens"),
+    },
+    "--train": {
+        *("epochs", "steps", "warmup_steps", "learning_rate", "label_smoothing"),
+        *("validate_every", "metric", "patience", "precision", "strategy", "threads"),
+        *("init_from", "seed"),
+    },
+    "--decode": {
+        *("beam_size", "length_penalty", "num_hypotheses", "sampling", "temperature"),
+        *("max_source_length", "batch_size", "average"),
+    },
+}
 
 
 def page() -> str:
@@ -89,7 +113,7 @@ def _command(name: str, function: Callable[..., None]) -> str:
             rows.append(_row(option, hint, shown, texts[parameter.name]))
     program = PROGRAMS.get(name, f"python {name}.py")
     also = f"\nIt also takes {', '.join(groups)}.\n" if groups else ""
-    return f"## {program}\n\n{_summary(doc)}\n\n{_table(rows)}{also}"
+    return f"## {program}\n\n{_summary(doc)}\n\n{_tables(rows, COMMON.get(name))}{also}"
 
 
 def _group(name: str, cls: Any, title: str) -> str:
@@ -102,19 +126,39 @@ def _group(name: str, cls: Any, title: str) -> str:
         for each in dataclasses.fields(cls)
         if f"{name}.{each.name}" != "task.name"
     ]
-    return f"## {title}\n\n{_summary(doc)}\n" + (f"\n{_table(rows)}" if rows else "")
+    tables = f"\n{_tables(rows, COMMON.get('--' + name))}" if rows else ""
+    return f"## {title}\n\n{_summary(doc)}\n{tables}"
 
 
 def _summary(doc: docstring_parser.Docstring) -> str:
     return "\n\n".join(filter(None, [doc.short_description, doc.long_description]))
 
 
-def _table(rows: list[str]) -> str:
+def _tables(rows: list[str], common: set[str] | None) -> str:
+    """The table of the common options, and the folded table of the rare ones.
+
+    Raises:
+        KeyError: when a common option does not exist.
+    """
+    if common is None:
+        return _table(rows)
+    by_name = {row.split("`")[1].rpartition(".")[2].lstrip("-"): row for row in rows}
+    if unknown := common - by_name.keys():
+        raise KeyError(f"COMMON names options that do not exist: {', '.join(sorted(unknown))}")
+    rare = [row for name, row in by_name.items() if name not in common]
+    return (
+        _table(row for name, row in by_name.items() if name in common)
+        + f"\n<details markdown>\n<summary>{len(rare)} more options</summary>\n\n"
+        + f"{_table(rare)}\n</details>\n"
+    )
+
+
+def _table(rows: Iterable[str]) -> str:
     return "".join(["| option | values | default | meaning |\n|---|---|---|---|\n", *rows])
 
 
 def _row(option: str, hint: Any, default: str, text: str) -> str:
-    cells = (f"`{option}`", _values(hint), default, " ".join(text.split()).replace("|", "\\|"))
+    cells = (f"`{option}`", _values(hint), default, _as_cell(text))
     return f"| {' | '.join(cells)} |\n"
 
 
@@ -135,6 +179,12 @@ def _values(hint: Any) -> str:
         return "list of [corpora](#corpus-options)" if is_corpora else "list of text"
     words = {int: "integer", float: "number", bool: "`true`, `false`", str: "text"}
     return (words | {type(None): "`null`"})[hint]
+
+
+def _as_cell(text: str) -> str:
+    """A text in a table; what looks like a tag of HTML, such as <name>, is text."""
+    spans = " ".join(text.split()).replace("|", "\\|").split("`")
+    return "`".join(spans[i] if i % 2 else spans[i].replace("<", "&lt;") for i in range(len(spans)))
 
 
 if __name__ == "__main__":

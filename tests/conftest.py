@@ -1,5 +1,6 @@
 """Shared by all tests: two logical CPU devices, and one small trained run."""
 
+import fcntl
 import os
 import shutil
 
@@ -28,14 +29,36 @@ if keras.backend.backend() == "tensorflow":
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory):
+def made_once(tmp_path_factory):
+    """made_once(name, make): a folder that make(folder) fills, once for all workers.
+
+    Tests read it and change copies.
+    """
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+
+    def folder_of(name, make):
+        folder, partial = base / name, base / f"{name}.partial"
+        with open(base / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                make(partial)
+                partial.rename(folder)
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def run(made_once):
     """The folder of a small run on the generated corpus, trained for a few updates."""
     from tf_transformer.run.run import Run
     from tf_transformer.training import trainer
 
-    folder = tmp_path_factory.mktemp("runs") / "small"
-    trainer.train(Run.at(folder, small_config()))
-    return folder
+    return made_once("small_run", lambda folder: trainer.train(Run.at(folder, small_config())))
 
 
 def small_config(**train_options):
@@ -55,17 +78,20 @@ def small_config(**train_options):
 
 
 @pytest.fixture(scope="session")
-def readers_folder(run, tmp_path_factory):
+def readers_folder(run, made_once, tmp_path_factory):
     """A folder with the run and the export that the examples of pages and docstrings name."""
     from tf_transformer.inference.translator import Translator
+
+    def export(folder):
+        Translator.from_run(run, num_hypotheses=2).save(folder / "1")
 
     folder = tmp_path_factory.mktemp("reader")
     for kind in ("runs", "served"):
         (folder / kind).mkdir()
     (folder / "runs" / "mine").symlink_to(run)
     (folder / "runs" / "demo").symlink_to(run)
-    Translator.from_run(run, num_hypotheses=2).save(folder / "served" / "mine" / "1")
-    (folder / "served" / "demo").symlink_to(folder / "served" / "mine")
+    for name in ("mine", "demo"):
+        (folder / "served" / name).symlink_to(made_once("readers_export", export))
     return folder
 
 
@@ -84,6 +110,7 @@ def browser():
     options.binary_location = program
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(driver_program)
     driver = webdriver.Chrome(options=options, service=service)
     yield driver

@@ -11,6 +11,8 @@ import keras
 import numpy as np
 
 EPSILON = 1e-6  # of layer normalisation
+# Of `fit` in tests: on TensorFlow, XLA takes longer for a model than a test's updates.
+FIT_COMPILES = keras.backend.backend() == "jax"
 
 
 class Output(NamedTuple):

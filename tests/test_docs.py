@@ -1,5 +1,6 @@
 """The pages: their Python blocks run, their commands are accepted, all that they name exists."""
 
+import ast
 import importlib
 import json
 import pathlib
@@ -9,7 +10,7 @@ import shlex
 import keras
 import pytest
 
-from docs import options
+from docs import differences, options
 from tf_transformer.commands import command_line
 from tf_transformer.commands import main as commands
 from tf_transformer.registry import OPTIONS
@@ -19,7 +20,7 @@ PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
     for path in (
         *ROOT.glob("*.md"),
-        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("pretrained/*/README.md"),
         ROOT / "benchmarks" / "README.md",
         ROOT / "research" / "README.md",
@@ -28,6 +29,7 @@ PAGES = {
 }
 MOST_LINES = {"README.md": 150, "ARCHITECTURE.md": 250}
 SERVER = "localhost:8501"  # in the pages; the tests put a stand-in for TensorFlow Serving there
+USERS = ["README.md", *(page for page in PAGES if page.startswith(("docs/start/", "docs/guides/")))]
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -134,11 +136,18 @@ def known_options() -> set[str]:
     return known
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/training.md", "docs/decoding.md"])
+def serving_options() -> set[str]:
+    """The options that the serving kit takes, or gives to a server."""
+    folders = [ROOT / "export", ROOT / "tf_transformer" / "export"]
+    files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
+    return {option for file in files for option in re.findall(r"--\w+", file.read_text("utf-8"))}
+
+
+@pytest.mark.parametrize("page", USERS)
 def test_options_in_the_text_exist(page):
     spans = [span for span in inline(page) if span.startswith("--")]
     named = {option for span in spans for option in re.findall(r"(?<!\S)--[a-z][\w.]*", span)}
-    assert named <= known_options()
+    assert named <= known_options() | serving_options()
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -183,6 +192,39 @@ def test_the_reference_of_options_is_up_to_date():
     assert options.PAGE.read_text("utf-8") == options.page(), "run python -m docs.options"
 
 
+def test_the_list_of_differences_from_the_paper_is_up_to_date():
+    assert differences.PAGE.read_text("utf-8") == differences.page(), (
+        "run python -m docs.differences"
+    )
+
+
+def test_differences_from_papers_are_found_with_their_places():
+    code = """\
+# Differs from the paper: one | two,
+# three.
+LIMIT: int = 3
+
+
+class Layer:
+    # Differs from Shaw et al. 2018: four.
+
+    def call(self):
+        # Differs from the paper: five.
+        return 1
+"""
+    assert list(differences.differences_in(code, "a.py")) == [
+        ("a.py", "LIMIT", "the paper", "One | two, three."),
+        ("a.py", "Layer", "Shaw et al. 2018", "Four."),
+        ("a.py", "Layer.call", "the paper", "Five."),
+    ]
+
+
+def test_a_common_option_that_does_not_exist_is_an_error(monkeypatch):
+    monkeypatch.setitem(options.COMMON, "--decode", {"beam_size", "beam_width"})
+    with pytest.raises(KeyError, match="beam_width"):
+        options.page()
+
+
 def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     named = {words[1] for _page, words in shell_lines("make")}
@@ -213,7 +255,7 @@ def test_extras_of_pip_exist():
 
 def test_the_server_is_started_with_files_that_exist():
     starts = shell_lines("tensorflow_model_server")
-    assert len(starts) == 2
+    assert len(starts) >= 2
     for _page, words in starts:
         given = dict(word.removeprefix("--").split("=") for word in words[1:])
         if "batching_parameters_file" in given:
@@ -240,6 +282,42 @@ def test_json_blocks_are_json(page):
 
 
 def test_table_of_serving_files_is_complete():
-    named = set(re.findall(r"`(\w+\.\w+)`", PAGES["docs/serving.md"].partition("## Export")[0]))
+    page = PAGES["docs/guides/serving.md"].partition("## Readiness")[0]
+    named = set(re.findall(r"`(\w+\.\w+)`", page))
     files = {path.name for path in (ROOT / "export" / "serving").iterdir() if path.is_file()}
     assert files == named
+
+
+ANY = "…"  # stands for a value in a message
+
+
+def messages() -> list[str]:
+    """The texts in the code that a user may see, with `ANY` for each value; no docstrings."""
+    folders = [ROOT / "tf_transformer", ROOT / "export"]
+    trees = [ast.parse(p.read_text("utf-8")) for folder in folders for p in folder.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    texts = [n.value for n in nodes if isinstance(n, ast.Constant) and n not in docstrings]
+    texts += ["".join(map(template, n.values)) for n in nodes if isinstance(n, ast.JoinedStr)]
+    return [(ROOT / "Makefile").read_text("utf-8"), *(t for t in texts if isinstance(t, str))]
+
+
+def template(part: ast.expr) -> str:
+    return str(part.value) if isinstance(part, ast.Constant) else ANY
+
+
+def quoted_messages() -> list[str]:
+    """The headings of the page on troubleshooting that are a message of this project."""
+    page = PAGES["docs/guides/troubleshooting.md"]
+    return re.findall(r"^### `(.+)`$", page, re.MULTILINE)
+
+
+def test_there_are_quoted_messages():
+    assert len(quoted_messages()) > 30
+
+
+def test_quoted_messages_occur_in_the_code():
+    known = messages()
+    for message in quoted_messages():
+        pattern = re.compile(".*".join(map(re.escape, message.split(ANY))))
+        assert any(map(pattern.search, known)), message

@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 LINES = ["one", "", "a\rb", "two\u2028three\x85four", "  ", "broken \ufffd", "last " * 30]
 
 
+@pytest.mark.slow
 def test_beam_gives_the_translations_of_the_run_in_order(run, tmp_path):
     """Blocks have four lines, so the order must be restored, and batches mix lengths."""
     pytest.importorskip("apache_beam")
@@ -46,6 +47,7 @@ def test_beam_gives_the_translations_of_the_run_in_order(run, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"model", "in", "out"}
 
 
+@pytest.mark.slow
 def test_beam_names_a_missing_file(tmp_path):
     pytest.importorskip("apache_beam")
     words = ["--saved_model", tmp_path, "--input", tmp_path / "missing", "--output", "x"]

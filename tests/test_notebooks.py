@@ -15,6 +15,8 @@ pytest.importorskip("nbclient")
 from docs import notebooks
 from tf_transformer.inference.translator import Translator
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL_MODEL = (
     "--model.num_layers 1 --model.d_model 16 --model.d_ff 32 --model.num_heads 2 "

@@ -1,4 +1,4 @@
-"""The commands as a user types them, each in its own process."""
+"""The commands as a user types them: some in processes of their own, most in this one."""
 
 import contextlib
 import io
@@ -12,11 +12,12 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
 
-from tf_transformer.commands import evaluate, export, translate
+from tf_transformer.commands import command_line, evaluate, export, train, translate
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
@@ -30,9 +31,12 @@ OWN_LINE = re.compile(
 )
 
 
-def command(*words, stdin=b"", check=True):
-    """Runs a command; when it succeeds, standard error holds only lines of this project."""
-    process = subprocess.run(
+MAINS = {"train.py": train, "evaluate.py": evaluate, "translate.py": translate, "export": export}
+
+
+def process(*words, stdin=b"", check=True):
+    """Runs a program; when it succeeds, standard error holds only lines of this project."""
+    ended = subprocess.run(
         [sys.executable, *map(str, words)],
         input=stdin,
         capture_output=True,
@@ -41,16 +45,38 @@ def command(*words, stdin=b"", check=True):
         check=False,
     )
     if check:
-        assert process.returncode == 0, process.stderr.decode()
-        lines = re.split(r"[\r\n]+", process.stderr.decode())
+        assert ended.returncode == 0, ended.stderr.decode()
+        lines = re.split(r"[\r\n]+", ended.stderr.decode())
         assert [line for line in lines if line.strip() and not OWN_LINE.search(line)] == []
-    return process
+    return ended
 
 
-def error_of(*words) -> str:
-    process = command(*words, check=False)
-    assert process.returncode in (1, 2), process.stderr.decode()
-    message = process.stderr.decode()
+def command(*words, stdin=b"", check=True):
+    """The same command in this process, which has TensorFlow already."""
+    program, *options = [str(word) for word in words if word != "-m"]
+    output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in "12")
+    status = 0
+    with (
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8")),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+    ):
+        try:
+            command_line.run(MAINS[program].main, options, program)
+        except SystemExit as end:
+            if isinstance(end.code, str):
+                print(end.code, file=sys.stderr)
+            status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    written = [stream.buffer.getvalue() for stream in (output, errors)]
+    if check:
+        assert status == 0, written[1].decode()
+    return subprocess.CompletedProcess(words, status, *written)
+
+
+def error_of(*words, run=command) -> str:
+    ended = run(*words, check=False)
+    message = ended.stderr.decode()
+    assert ended.returncode in (1, 2), message
     assert "Traceback" not in message
     return message
 
@@ -71,14 +97,14 @@ def own_files(tmp_path_factory):
 def own_run(own_files):
     run = own_files / "run"
     files = ("--data.train_source", own_files / "a.en", "--data.train_target", own_files / "b.de")
-    command("train.py", "--run_dir", run, *files)
+    process("train.py", "--run_dir", run, *files)
     return run
 
 
 @pytest.fixture(scope="session")
 def saved_model(run, tmp_path_factory):
     path = tmp_path_factory.mktemp("served") / "small" / "1"
-    command("-m", "export", "--run_dir", run, "--to", path)
+    process("-m", "export", "--run_dir", run, "--to", path)
     return path
 
 
@@ -91,7 +117,7 @@ def test_two_files_and_no_other_option_train_validate_and_export(own_files, own_
 
 def test_evaluate_ends_with_one_json_object(own_files, own_run):
     files = ("--source", own_files / "a.en", "--reference", own_files / "b.de")
-    printed = command("evaluate.py", "--run_dir", own_run, *files, "--beam_size", 2).stdout
+    printed = process("evaluate.py", "--run_dir", own_run, *files, "--beam_size", 2).stdout
     result = json.loads(printed.decode().strip().split("\n")[-1])
     assert {"bleu", "signature", "chrf"} <= result.keys()
     assert "tok:13a" in result["signature"]
@@ -154,7 +180,7 @@ def test_evaluate_needs_a_run_or_two_files(options, message):
 
 def test_translate_gives_one_line_per_line(run):
     odd = "one\n\n  \ntwo\u2028three\x85four\n\ufeff\r\nbroken ".encode() + b"\xff\xfe\nlast"
-    printed = command("translate.py", "--run_dir", run, stdin=odd).stdout
+    printed = process("translate.py", "--run_dir", run, stdin=odd).stdout
     assert printed.count(b"\n") == odd.count(b"\n") + 1
     assert printed.split(b"\n")[1:3] == [b"", b""]
     assert command("translate.py", "--run_dir", run, stdin=b"").stdout == b""
@@ -368,7 +394,7 @@ def test_files_are_checked_before_the_model_is_loaded(tmp_path):
 def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_model):
     """The session's process imports tensorflow and tensorflow_text only."""
     lines = b"one\n\ntwenty-one\nJune twelfth, twenty seventeen\n"
-    served = command("export/run_in_session.py", saved_model, stdin=lines).stdout.decode()
+    served = process("export/run_in_session.py", saved_model, stdin=lines).stdout.decode()
     translations = [json.loads(line)["translation"] for line in served.splitlines()]
     printed = command("translate.py", "--run_dir", run, stdin=lines).stdout.decode()
     assert translations == printed.split("\n")[:-1]
@@ -376,16 +402,16 @@ def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_mo
 
 @pytest.mark.parametrize("words", [(), ("--requests",), ("a", "b")])
 def test_run_in_session_prints_its_usage(words):
-    process = command("export/run_in_session.py", *words, check=False)
-    assert process.returncode == 2
-    assert process.stderr.startswith(b"usage: python export/run_in_session.py")
+    ended = process("export/run_in_session.py", *words, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(b"usage: python export/run_in_session.py")
 
 
 @pytest.mark.parametrize("program", ["run_in_session.py", "run_in_ctranslate2.py"])
 def test_programs_run_by_path_have_help_and_name_a_missing_folder(program, tmp_path):
-    shown = command(f"export/{program}", "--help").stdout.decode()
+    shown = process(f"export/{program}", "--help").stdout.decode()
     assert shown.startswith(f"usage: python export/{program} ")
-    message = error_of(f"export/{program}", tmp_path / "missing")
+    message = error_of(f"export/{program}", tmp_path / "missing", run=process)
     assert message.startswith(f"error: {tmp_path / 'missing'} is not a")
     assert "Make one: python -m export" in message
 
@@ -419,7 +445,7 @@ def test_run_in_session_answers_requests_to_all_signatures(run, saved_model):
         {"signature_name": "score", "inputs": {"source": ["one"], "target": ["eins"]}},
     ]
     lines = "".join(json.dumps(request) + "\n" for request in requests).encode()
-    served = command("export/run_in_session.py", saved_model, "--requests", stdin=lines).stdout
+    served = process("export/run_in_session.py", saved_model, "--requests", stdin=lines).stdout
     n_best, score = [json.loads(line)["outputs"] for line in served.splitlines()]
     translator = Translator.from_run(run)
     assert n_best["translations"] == [[translator(["one"])[0].text], [""]]

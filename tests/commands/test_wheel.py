@@ -11,6 +11,8 @@ import venv
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).parents[2]
 MODEL = ("--model.num_layers", "1", "--model.d_model", "16", "--model.d_ff", "32")
 DATA = ("--data.generated_pairs", "60", "--data.held_out", "20", "--data.vocabulary_size", "320")

@@ -148,7 +148,7 @@ def test_a_task_with_other_ids_than_text_refuses_it_before_it_learns_a_tokenizer
 
 def test_bytes_are_refused(tmp_path):
     config = config_of(tmp_path, bpe_dropout=0.1, vocabulary_size=BYTES)
-    with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*is of bytes"):
+    with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*has bytes"):
         prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
 
 
@@ -158,5 +158,5 @@ def test_the_unigrams_of_another_run_are_refused(tmp_path):
     config = dataclasses.replace(
         config_of(tmp_path, bpe_dropout=0.1), train=TrainConfig(init_from=str(tmp_path / "first"))
     )
-    with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*is of unigrams"):
+    with pytest.raises(InputError, match=r"needs pieces of byte pair encoding.*has unigrams"):
         prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))

@@ -245,16 +245,16 @@ def test_the_format_is_named_or_is_that_of_the_ending(corpus, expected):
 @pytest.mark.parametrize(
     ("corpus", "message"),
     [
-        (Corpus(path="a.ods"), r"a\.ods does not end with that of a format \(\.txt, \.tsv, .*Give"),
-        (Corpus(path="a.gz"), r"a\.gz does not end"),
+        (Corpus(path="a.ods"), r"a\.ods has no ending of a known format \(\.txt, \.tsv, .*Give"),
+        (Corpus(path="a.gz"), r"a\.gz has no ending"),
         (Corpus(path="a.tsv", format="ods"), "unknown format 'ods' of a corpus; expected text, "),
         (Corpus(path="a.txt"), "with source and target needs source and target, two files"),
         (Corpus(path="a.tsv", split="test"), "tsv takes path, columns; got path, split"),
         (Corpus(path="a.tmx", reverse=True), "tmx takes path, columns; got path, reverse"),
         (Corpus("a", "b", columns=("1", "2")), "text takes source, target, path; got columns, so"),
-        (Corpus(name="x"), "does not end with"),
+        (Corpus(name="x"), "has no ending of"),
         (Corpus(format="tfds"), "tfds takes name, split, reverse; got none"),
-        (Corpus(path="a.tsv", columns=("1",)), r"columns of a\.tsv must be 2, for source and"),
+        (Corpus(path="a.tsv", columns=("1",)), r"expected 2 columns of a\.tsv, for source and"),
         (Corpus(format="generated", split="x"), "has no split 'x'; expected one of train, valid"),
     ],
 )

@@ -124,8 +124,8 @@ def test_files_of_unequal_length(files, longer):
     with pytest.raises(InputError) as error:
         read_files(*paths)
     assert str(error.value) == (
-        f"{paths[1 - longer]} ends after line 2 but {paths[longer]} goes on: line n of one must "
-        "belong to line n of the other. Give files of equal length."
+        f"{paths[1 - longer]} ends after line 2, but {paths[longer]} has more lines. Line n of one "
+        "file must belong to line n of the other. Give files with equal numbers of lines."
     )
 
 

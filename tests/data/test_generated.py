@@ -152,4 +152,7 @@ def test_more_pairs_than_there_are(count):
     """73,049 days, a fifth of the pairs, allow 365,245."""
     with pytest.raises(InputError) as error:
         generate(count, "en", "de", seed=1)
-    assert str(error.value) == f"the generated corpus has 1 to 365245 pairs, asked for {count}."
+    assert str(error.value) == (
+        f"the generated corpus has 1 to 365245 pairs, asked for {count}. Give another number as "
+        "data.generated_pairs."
+    )

@@ -355,7 +355,7 @@ def test_extreme_logits_and_temperatures_give_finite_numbers(temperature, extrem
         (
             {"temperature": 0.0},
             "temperature must be positive, got 0.0. "
-            "For the likeliest token use greedy search: a beam of 1 without sampling.",
+            "For the likeliest token, use greedy search: a beam of 1 without sampling.",
         ),
         ({"top_k": -1}, "top_k must not be negative, got -1."),
         ({"top_p": 0.0}, "top_p must be above 0 and at most 1, got 0.0."),

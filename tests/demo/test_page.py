@@ -14,6 +14,8 @@ from html_checker import HtmlChecker
 from tf_transformer.commands.demo import listen, load
 from tf_transformer.demo.app import PAGE, make_app
 
+pytestmark = pytest.mark.browser
+
 FIRST, SECOND = "Where is the train station?", "I have never seen such a beautiful house."
 
 

@@ -19,14 +19,16 @@ def translator(run):
 
 
 @pytest.fixture(scope="session")
-def served(translator, tmp_path_factory):
+def served(translator, made_once):
     """Version 1 of a model, with warm-up requests."""
     from tf_transformer.export import warm_up
 
-    path = tmp_path_factory.mktemp("served") / NAME / "1"
-    translator.save(path)
-    warm_up.write(path, warm_up.batches(warm_up.SHAPES, translator.tokenizer.encode))
-    return path
+    def export(folder):
+        translator.save(folder / NAME / "1")
+        batches = warm_up.batches(warm_up.SHAPES, translator.tokenizer.encode)
+        warm_up.write(folder / NAME / "1", batches)
+
+    return made_once("served", export) / NAME / "1"
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ def test_a_text_of_another_encoding_gives_one_warning(capsys):
 def test_texts_of_a_file_and_an_empty_one_are_an_error(tmp_path):
     (tmp_path / "a").write_text("1\n")
     (tmp_path / "b").touch()
-    with pytest.raises(InputError, match=r"b is empty but .*a goes on"):
+    with pytest.raises(InputError, match=r"b is empty, but .*a has more lines"):
         read_texts(tmp_path / "a", tmp_path / "b")
 
 
@@ -54,7 +54,7 @@ def test_texts_of_a_file_and_an_empty_one_are_an_error(tmp_path):
 def test_files_of_unequal_length_are_an_error(first, second):
     shorter, longer = ("a", "b") if first < second else ("b", "a")
     rows = align(["a", "b"], [[b""] * first, [b""] * second])
-    message = f"{shorter} ends after line {min(first, second)} but {longer} goes on: line n of one"
+    message = f"{shorter} ends after line {min(first, second)}, but {longer} has more lines."
     with pytest.raises(InputError, match=message):
         list(rows)
 

@@ -223,18 +223,21 @@ def tarred(content):
     return file.getvalue()
 
 
+OTHER_FORMATS = [
+    (zipped(TEXT), "a zip archive"),
+    (tarred(TEXT), "a tar archive"),
+    (gzip.compress(tarred(TEXT)), "a tar archive"),
+    (gzip.compress(gzip.compress(TEXT)), "compressed twice"),
+    (b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
+    (b"%PDF-1.5\n%\xd0\xd4\n", "a PDF document"),
+    (bytes(range(256)) * 4, "binary data"),
+    (bytes(1000), "binary data"),
+]
+
+
+# The content is no part of a test's name: gzip writes the time into it.
 @pytest.mark.parametrize(
-    ("content", "name"),
-    [
-        (zipped(TEXT), "a zip archive"),
-        (tarred(TEXT), "a tar archive"),
-        (gzip.compress(tarred(TEXT)), "a tar archive"),
-        (gzip.compress(gzip.compress(TEXT)), "compressed twice"),
-        (b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
-        (b"%PDF-1.5\n%\xd0\xd4\n", "a PDF document"),
-        (bytes(range(256)) * 4, "binary data"),
-        (bytes(1000), "binary data"),
-    ],
+    ("content", "name"), OTHER_FORMATS, ids=[name for _content, name in OTHER_FORMATS]
 )
 def test_other_formats_are_errors_that_name_them(content, name):
     for reader in (from_a_file, from_arriving_lines):

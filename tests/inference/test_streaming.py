@@ -409,7 +409,9 @@ def test_a_different_output_than_the_interrupted_runs_is_an_error(tmp_path, sour
     folder = tmp_path / "interrupted"
     interrupt(folder, source, windows=2)
     (folder / "numbers.partial").unlink()
-    with pytest.raises(InputError, match=r"numbers.partial covers 0 lines .* other outputs cover 8"):
+    with pytest.raises(
+        InputError, match=r"numbers.partial covers 0 lines .* other outputs cover 8"
+    ):
         Stream([source], outputs_in(folder), window=4, resume=True)
 
 
@@ -433,10 +435,10 @@ def test_a_missing_input_is_an_error_before_anything_is_written(tmp_path):
 def test_inputs_of_unequal_length_are_an_error(tmp_path, source, monkeypatch):
     (tmp_path / "short").write_text("a\nb\n", "utf-8")
     output = [Output(str(tmp_path / "out"), one)]
-    with pytest.raises(InputError, match=r"short ends after line 2 but .*in.txt goes on: line n"):
+    with pytest.raises(InputError, match=r"short ends after line 2, but .*in.txt has more lines"):
         Stream([source, str(tmp_path / "short")], output)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\nc\n")))
-    with pytest.raises(InputError, match="short ends after line 2 but stdin goes on"):
+    with pytest.raises(InputError, match="short ends after line 2, but stdin has more lines"):
         Stream(["", str(tmp_path / "short")], output).run(lambda lines, others, progress: lines)
 
 

@@ -135,7 +135,7 @@ def test_calling_a_layer_for_the_other_kind_of_attention_is_an_error(built):
     arguments = {"self": [query], "cross": [query, value]}
     layer(*arguments.pop(built))
     ((other, wrong),) = arguments.items()
-    with pytest.raises(ValueError, match=f"built for {built}-attention and is called for {other}"):
+    with pytest.raises(ValueError, match=f"for {built}-attention, but is called for {other}"):
         layer(*wrong)
 
 

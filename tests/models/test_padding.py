@@ -6,6 +6,7 @@ Oracle: each row alone, without padding.
 import keras
 import numpy as np
 import pytest
+import reference
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
@@ -90,6 +91,7 @@ def test_fit_learns_the_same_from_padding_on_any_side(name):
         model.compile(
             keras.optimizers.SGD(0.1),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0),
+            jit_compile=reference.FIT_COMPILES,
         )
         inputs = tuple(rows(seed, side)[1] for seed in (1, 2))
         x = inputs if name in TWO_INPUTS else inputs[1]

@@ -133,5 +133,5 @@ def test_a_saved_model_computes_the_same(model, tmp_path):
 
 
 def test_an_odd_encoder_is_an_error():
-    with pytest.raises(ValueError, match=r"an even encoder_d_model .* got 'luong' and 3"):
+    with pytest.raises(ValueError, match=r"an even encoder_d_model, .* got 'luong' and 3"):
         make_model("luong", encoder_d_model=3, position="learned")

@@ -30,11 +30,11 @@ def test_traces_functions_and_outer_brackets_are_removed(text, expected):
     ("content", "message"),
     [
         ("(S (X a))\n\n(S (X b)\n  (Y c)\n", "a.mrg, line 3: the tree that begins here is not"),
-        ("(S (X a))\n)\n", "a.mrg, line 2: expected '(', the start of a tree, got a closing"),
+        ("(S (X a))\n)\n", "a.mrg, line 2: expected '(', the start of a tree, got ')' without"),
         ("(S (X a))\nno tree\n", "a.mrg, line 2: expected '(', the start of a tree, got 'no'"),
         ("(S (X a)) (S)\n", "a.mrg, line 1: expected a tree with words"),
         ("\n( (S (-NONE- *)))\n", "a.mrg, line 2: expected a tree with words"),
-        ("(S\n (NP the dog))\n", "a.mrg, line 1: expected brackets of a tag and a word"),
+        ("(S\n (NP the dog))\n", "a.mrg, line 1: expected brackets with a tag and a word"),
     ],
 )
 def test_an_error_names_file_and_line(tmp_path, content, message):
@@ -57,5 +57,5 @@ def test_folders_and_patterns_are_read_by_number(tmp_path):
     (tmp_path / "wsj_[1].mrg").write_text("(S (X literal))")
     for path, word in (("*", "*"), ("c[1]", "c1"), ("wsj_[1].mrg", "literal")):
         assert [tree.leaves() for tree, _ in read_trees(f"{tmp_path}/{path}")] == [[word]]
-    with pytest.raises(InputError, match="is no file, no folder"):
+    with pytest.raises(InputError, match="expected a file, a folder with"):
         list(read_trees(f"{tmp_path}/wsj_10.mrg,{tmp_path}/nothing"))

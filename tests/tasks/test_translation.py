@@ -293,7 +293,7 @@ def test_an_empty_test_set_is_an_error(tmp_path):
 
 def test_test_files_of_unequal_length(files):
     paths = [files("short", range(2))["short_source"], files("long", range(3))["long_target"]]
-    with pytest.raises(InputError, match=r"short.source ends after line 2 but .*long.target goes"):
+    with pytest.raises(InputError, match=r"short.source ends after line 2, but .*long.target has"):
         TRANSLATION.load_test(Config(), *paths)
 
 

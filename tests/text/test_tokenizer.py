@@ -374,7 +374,10 @@ def test_a_continuation_has_no_blank_of_its_own(lines, line, rest, normalization
 def test_nothing_to_train_on(lines):
     with pytest.raises(InputError) as error:
         Tokenizer.train(lines, vocabulary_size=300)
-    assert str(error.value) == ("there is no text to train a tokenizer on: every line is empty.")
+    assert str(error.value) == (
+        "there is no text to train a tokenizer on: every line is empty. Check the files of the "
+        "training text."
+    )
 
 
 def test_a_file_that_is_not_a_model(tmp_path):
@@ -410,9 +413,8 @@ def test_vocabulary_too_small_for_the_characters():
 def test_file_that_is_missing(tmp_path):
     with pytest.raises(InputError) as error:
         Tokenizer.load(tmp_path / "tokenizer.model")
-    assert str(error.value).endswith(
-        "tokenizer.model is not a file; it should be a run's tokenizer."
-    )
+    path = tmp_path / "tokenizer.model"
+    assert str(error.value) == f"expected the tokenizer of a run at {path}, but there is no file."
 
 
 @pytest.mark.parametrize("segmentation", ["bpe", "unigram"])

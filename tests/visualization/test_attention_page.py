@@ -10,6 +10,8 @@ from tf_transformer.visualization.attention_page import attention_page
 selenium = pytest.importorskip("selenium", reason="needs selenium")
 from selenium.webdriver import ActionChains, Keys  # noqa: E402
 
+pytestmark = pytest.mark.browser
+
 ODD = "</script><script>alert('a')</script> & <b>\" <!-- \u2028"
 
 

@@ -1,1 +1,1 @@
-"""Data: from text to batches of ids."""
+"""Data: from texts to batches of ids."""

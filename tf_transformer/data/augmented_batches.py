@@ -1,4 +1,4 @@
-"""Batches of examples that change at random: formed again by the lengths after the change."""
+"""Batches of randomly changed examples. They are divided again by the new lengths."""
 
 import bisect
 import itertools
@@ -11,9 +11,12 @@ from tf_transformer.data.shard_sampler import BatchIndices, ShardSampler
 from tf_transformer.data.tokens import Batch, TokenExamples, chunks
 
 Augment = Callable[[int, TokenExamples], TokenExamples]
-"""Changes the examples of window number N of a training; a function of N and the examples."""
+"""augment(number, examples) -> changed examples of a window of the training.
 
-WINDOW = 32  # batches whose examples are divided into batches again, together
+The result depends on the number of the window and the examples only.
+"""
+
+WINDOW = 32  # number of batches that are divided again together
 WINDOWS_AHEAD = 1
 
 
@@ -23,17 +26,20 @@ def augmented_batches(
     augment: Augment,
     bucket_width: int,
 ) -> Iterator[Batch]:
-    """The batches from number `start` on, with changed examples.
+    """Makes the batches from number `start` on, with changed examples.
 
-    Each window of `WINDOW` batches is divided into as many batches again. In the batches as they
-    were, the few rows that grow most would set the width: with BPE-dropout at 0.1, a third of the
-    ids would be padding.
+    The examples of each window of `WINDOW` batches are changed, then divided into the same number
+    of batches. The old batches would be too wide, because a few rows grow much: with BPE-dropout
+    0.1, a third of the ids would be padding.
 
     Args:
-        batches_from: makes the endless batches from a number on.
-        start: number of the first batch of the result.
+        batches_from: takes a batch number, and makes the endless batches from there on.
+        start: number of the first batch.
         augment: changes the examples of a window.
-        bucket_width: lengths are rounded up to multiples of this to be compared.
+        bucket_width: lengths are rounded up to multiples of this width and then compared.
+
+    Yields:
+        batches: by name, int32 arrays (B, L) with 0 as padding.
     """
 
     def window(numbered: tuple[int, list[BatchIndices]]) -> list[Batch]:
@@ -51,13 +57,13 @@ def augmented_batches(
 def evenly_divided(
     examples: TokenExamples, count: int, bucket_width: int, seed: int
 ) -> list[BatchIndices]:
-    """The examples in exactly `count` batches, by the smallest token budget that suffices.
+    """Divides examples into exactly `count` batches with the smallest possible token budget.
 
     Args:
-        examples: at least `count`.
-        count: of batches.
-        bucket_width: lengths are rounded up to multiples of this to be compared.
-        seed: of the order of the batches.
+        examples: at least `count` examples.
+        count: number of batches.
+        bucket_width: lengths are rounded up to multiples of this width and then compared.
+        seed: seed of the order of the batches.
     """
 
     def sampler(budget: int) -> ShardSampler:

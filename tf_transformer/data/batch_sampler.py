@@ -1,4 +1,4 @@
-"""The batches of a training: an order over shards and epochs that can be computed anywhere."""
+"""The batches of a training, in an order that can be computed from any position."""
 
 import itertools
 from collections.abc import Iterator
@@ -15,19 +15,28 @@ OPEN_SHARDS = 4  # shards whose batches are shuffled together
 
 
 class BatchSampler:
-    """All batches in an order that is a function of (seed, epoch).
+    """Makes all batches of a training. Their order depends on seed and epoch only.
 
-    A batch holds examples of one shard. An epoch visits the shards in a random order,
-    `OPEN_SHARDS` at a time, and shuffles their batches together; only these shards are open. The
-    first epoch takes the shards in the order in which they are made, so that it can begin before
-    all of them exist. All epochs have the same number of batches, and any position can be sought.
+    A batch holds examples of one shard. An epoch visits the shards in a random order. It opens
+    `OPEN_SHARDS` shards at a time and shuffles their batches together. The first epoch takes the
+    shards in the order in which they are made, so it can start before all shards exist. All epochs
+    have the same number of batches. Training can start at any batch.
 
     Args:
         store: the tokenised examples.
-        batch_tokens: most ids of one name in a batch, padding included.
-        bucket_width: lengths are rounded up to multiples of this to be compared.
-        seed: of all orders.
+        batch_tokens: largest number of ids of each name in a batch, with padding (paper section
+            5.1).
+        bucket_width: lengths are rounded up to multiples of this width and then compared.
+        seed: seed of all orders.
         augment: changes the examples of `batches`; None: they stay as they are.
+
+    Example:
+        >>> from tf_transformer.data.tokens import IdRows, TokenExamples
+        >>> examples = TokenExamples({"source": IdRows.from_lists([[5, 2], [6, 7, 2]])})
+        >>> store = TokenStore.of(examples)
+        >>> sampler = BatchSampler(store, batch_tokens=8, bucket_width=1, seed=1)
+        >>> [batch["source"].shape for batch in sampler.one_epoch()]
+        [(2, 3)]
     """
 
     def __init__(
@@ -51,7 +60,7 @@ class BatchSampler:
         return self.store.names
 
     def __len__(self) -> int:
-        """Batches in an epoch; waits until all shards are made."""
+        """Number of batches in an epoch. Waits until all shards are made."""
         return sum(map(self._size, range(self.store.num_shards())))
 
     def _size(self, shard: int) -> int:
@@ -65,7 +74,7 @@ class BatchSampler:
         return sampler
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[BatchIndices]:
-        """The batches of one epoch, from batch number `start` on."""
+        """Makes the batches of one epoch, from batch number `start` on."""
         for group in self._groups(epoch):
             if start and start >= (size := sum(map(self._size, group))):
                 start -= size
@@ -83,7 +92,7 @@ class BatchSampler:
             yield group
 
     def _shuffled(self, group: list[int], epoch: int) -> Iterator[BatchIndices]:
-        """The batches of these shards, shuffled together."""
+        """Shuffles the batches of some shards together."""
         samplers = [self._sampler(shard) for shard in group]
         order = np.repeat(np.arange(len(samplers)), [len(sampler) for sampler in samplers])
         np.random.default_rng((self.seed, epoch, group[0], 2)).shuffle(order)
@@ -94,7 +103,7 @@ class BatchSampler:
         return (next(batches[i]) for i in order)
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
-        """Endless batches from batch number `start` of the whole training on."""
+        """Makes endless batches, from batch number `start` of the training on."""
         if self._augment:
             return augmented_batches(self._indices, start, self._augment, self._bucket_width)
         return prefetch(BatchIndices.padded, self._indices(start))
@@ -105,11 +114,11 @@ class BatchSampler:
         return itertools.chain(self.epoch(epoch, first), itertools.chain.from_iterable(later))
 
     def one_epoch(self) -> Iterator[Batch]:
-        """The batches of the first epoch: every example once."""
+        """Makes the batches of the first epoch, which has every example once."""
         return prefetch(BatchIndices.padded, self.epoch(0))
 
     def padding_fraction(self) -> float:
-        """The fraction of padding among all ids of the first epoch's batches, 0 to 1."""
+        """The share of padding in the batches of the first epoch, from 0 to 1."""
         real = size = 0
         for number in range(self.store.num_shards()):
             sampler = self._sampler(number)
@@ -118,7 +127,7 @@ class BatchSampler:
         return 1.0 - real / size
 
     def summary(self) -> str:
-        """Batches and padding in words; does not wait for shards that are being made."""
+        """Describes batches and padding in a line. It does not wait for unfinished shards."""
         if not self.store.is_complete:
             return "counted when all examples are tokenised"
         return f"{len(self):,} per epoch, {self.padding_fraction():.1%} padding"

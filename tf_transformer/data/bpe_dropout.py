@@ -1,4 +1,4 @@
-"""BPE-dropout: training divides words into pieces at random, anew in each epoch."""
+"""BPE-dropout: training divides words into random pieces, new ones in each epoch."""
 
 import itertools
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ _NO_MERGE = np.iinfo(np.int64).max
 
 
 class MergeTable:
-    """The merges of byte pair encoding, for lookups with whole arrays.
+    """The merges of byte pair encoding, for lookups of whole arrays.
 
     Args:
-        merges: by two ids, the id that they are merged into; the smallest is merged first.
+        merges: from two ids to the id of the joined piece. The smallest result is merged first.
         vocabulary_size: number of ids.
         blank: the id of the character that starts a word.
 
     Attributes:
-        blank: as given.
-        characters: `IdRows` with the ids of the characters of each id.
+        blank: the id of the character that starts a word.
+        characters: `IdRows` with the characters of each id, as ids.
 
     Example:
         >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8, blank=3)
@@ -49,32 +49,33 @@ class MergeTable:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "MergeTable":
-        """The merges of a tokenizer.
+        """Makes the table of a tokenizer.
 
         Raises:
-            InputError: as `Tokenizer.merges`.
+            InputError: if the pieces are unigrams or bytes.
         """
         merges = tokenizer.merges()
         return cls(merges, tokenizer.vocabulary_size, tokenizer.piece_to_id(BLANK))
 
     def made_of(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The ids that pairs of ids are merged into, int64 (N,); `_NO_MERGE` for other pairs."""
+        """Finds the id that each pair is merged into, int64 (N,); `_NO_MERGE` if there is none."""
         keys = left.astype(np.int64) * self._size + right
         places = np.searchsorted(self._keys, keys)
         return np.where(self._keys[places] == keys, self._made[places], _NO_MERGE)
 
 
 class BpeDropout:
-    """Encodes the words of id rows again, with some merges left out (Provilkov et al. 2020).
+    """Encodes the words of id rows again, and leaves out random merges (Provilkov et al. 2020).
 
-    Each word starts as characters. Each step leaves out every possible merge with a probability,
-    and then makes the first one of the others. A word is complete when a step has no merge.
+    Each word starts as characters. In each step, every possible merge is left out with probability
+    `rate`, and the first of the remaining merges is made. A word is complete when a step has no
+    merge.
 
     Args:
         tables: for each name of a batch, the merges of its vocabulary.
         rate: probability that a step leaves out a merge.
         max_length: a row that would have more ids stays as it is.
-        seed: the pieces are a function of the seed, the number of the window, and the examples.
+        seed: seed of the choice. The pieces depend on seed, window number and examples only.
 
     Example:
         >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8, blank=3)
@@ -91,7 +92,7 @@ class BpeDropout:
         self._seed = seed
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
-        """The examples of window `number` in other pieces."""
+        """Divides the examples of window `number` into other pieces."""
         rng = np.random.default_rng((self._seed, number, 3))
         return TokenExamples(
             {
@@ -120,13 +121,16 @@ class BpeDropout:
     def _pieces(
         self, ids: np.ndarray, words: np.ndarray, table: MergeTable, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The pieces (N',) of characters (N,), and the number of each one's word.
+        """Merges characters (N,) into pieces.
 
         Args:
-            ids: of the characters.
-            words: the number of each character's word, ascending.
+            ids: ids of the characters.
+            words: the number of each character's word, smallest first.
             table: the merges.
             rng: draws the merges that are left out.
+
+        Returns:
+            the pieces (N',), and the number of each piece's word (N',).
         """
         complete: list[np.ndarray] = []
         ids = ids.copy()  # merged in place
@@ -154,7 +158,7 @@ class BpeDropout:
 
 
 def _made(table: MergeTable, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The ids that ids at some places and the next ids of their words are merged into."""
+    """The id that each id at `at` and the next id of its word are merged into."""
     after = np.minimum(at + 1, len(ids) - 1)
     made = table.made_of(ids[at], ids[after])
     return np.where((words[at] == words[after]) & (after > at), made, _NO_MERGE)

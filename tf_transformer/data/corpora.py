@@ -1,4 +1,4 @@
-"""The corpora that a configuration lists, as streams of examples."""
+"""The corpora of a configuration as streams of examples."""
 
 import itertools
 import pathlib
@@ -15,14 +15,14 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import check_file
 
 Languages = tuple[str | None, str | None]
-"""Of source and target; None for an unknown one."""
+"""The languages of source and target. None stands for an unknown language."""
 
 UNKNOWN: Languages = (None, None)
 DEFAULTS: Languages = (DataConfig.source_language, DataConfig.target_language)
 
 
 def training_corpora(data: DataConfig) -> tuple[Corpus, ...]:
-    """The corpora of the training text: `data.corpora`, or the one that its short forms name.
+    """Returns the corpora of the training text: `data.corpora`, or the corpus of a short form.
 
     Example:
         >>> training_corpora(DataConfig(train_source="a.en", train_target="a.de"))
@@ -40,7 +40,7 @@ def training_corpora(data: DataConfig) -> tuple[Corpus, ...]:
 
 
 def validation_corpora(data: DataConfig) -> tuple[Corpus, ...]:
-    """The corpora of the validation text; none where it is held out from the training text."""
+    """Returns the corpora of the validation text. It has none if training text is held out."""
     if data.valid_corpora:
         return data.valid_corpora
     if data.valid_file:
@@ -57,19 +57,22 @@ def validation_corpora(data: DataConfig) -> tuple[Corpus, ...]:
 
 
 def is_generated(data: DataConfig) -> bool:
-    """Whether the generated corpus is all training text."""
+    """Whether the generated corpus is the only training text."""
     return training_corpora(data) == (Corpus(format="generated"),)
 
 
 def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream, Examples]:
-    """The training and validation examples of a configuration.
+    """Opens the training and validation examples of a configuration.
 
     Args:
-        config: of the run.
-        fields: names of the texts of an example, like source and target.
+        config: the configuration of the run.
+        fields: names of the texts of an example, such as source and target.
+
+    Returns:
+        the training examples as a stream, and the validation examples in memory.
 
     Raises:
-        InputError: for a corpus that cannot be read.
+        InputError: if a corpus cannot be read.
     """
     check(config.data)
     data = in_folder(config.data)
@@ -80,7 +83,7 @@ def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream,
 
 
 def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -> ExampleStream:
-    """The examples of corpora, one after another; each corpus must have some."""
+    """Makes one stream of the examples of all corpora, in order. Each corpus must have examples."""
     streams = [open_corpus(corpus, fields, data).stream(fields) for corpus in corpora]
     if len(streams) == 1:
         return streams[0]
@@ -95,15 +98,18 @@ def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -
 
 
 def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[list[str]]:
-    """All texts of a test set of a run, a list for each field. None is skipped, however short.
+    """Reads all texts of a test set, also empty ones.
 
     Args:
         corpus: the test set.
         fields: names of the texts of an example.
-        data: the options of the run.
+        data: the data options of the run.
+
+    Returns:
+        a list of texts for each field.
 
     Raises:
-        InputError: for a corpus that cannot be read, or that goes in the opposite direction.
+        InputError: if the corpus cannot be read, or if its direction is opposite to the run's.
     """
     if len(fields) == 2:
         source, target = languages(data)
@@ -114,12 +120,12 @@ def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[l
 
 
 def check(data: DataConfig) -> None:
-    """Opens the files of all corpora that a configuration lists.
+    """Checks that the files of all corpora of a configuration can be opened.
 
-    The files of a task that takes one file, in a form of its own, are not opened.
+    Files of tasks with their own file format (`data.train_file`) are not checked.
 
     Raises:
-        InputError: when a file cannot be read, with `data.origin` if the configuration has it.
+        InputError: if a file cannot be read. The message names `data.origin` if it is set.
     """
     files = in_folder(data)
     corpora = [*training_corpora(files), *validation_corpora(files)] if not files.train_file else []
@@ -138,21 +144,21 @@ def check(data: DataConfig) -> None:
 
 
 def check_corpus(corpus: Corpus) -> None:
-    """Opens the files of a corpus.
+    """Checks that the files of a corpus can be opened.
 
     Raises:
-        InputError: when a file cannot be read.
+        InputError: if a file cannot be read.
     """
     for path in filter(None, [corpus.source, corpus.target, corpus.path]):
         check_file(path)
 
 
 def with_languages(data: DataConfig) -> DataConfig:
-    """The options with the languages of a TFDS corpus.
+    """Adds the languages of a TFDS corpus to the options.
 
     Raises:
-        InputError: for a TFDS corpus that cannot be loaded, and for corpora of training and
-            validation text of which one goes in the direction opposite to another's.
+        InputError: if a TFDS corpus cannot be loaded, or if two corpora of training and validation
+            text have opposite directions.
     """
     for corpus in training_corpora(data):
         if format_of(corpus) == "tfds":
@@ -170,8 +176,8 @@ def _require_one_direction(corpora: Sequence[Corpus], data: DataConfig) -> None:
         if opposite and source != target:
             raise InputError(
                 f"{_name(corpus)} goes from {source} to {target}, but {_name(opposite)} from "
-                f"{target} to {source}. Swap the sides of one by source and target, columns or "
-                "reverse; or swap data.source_language and data.target_language."
+                f"{target} to {source}. Swap the sides of one corpus by source and target, columns "
+                "or reverse; or swap data.source_language and data.target_language."
             )
 
 
@@ -180,21 +186,21 @@ def _name(corpus: Corpus) -> str:
 
 
 def languages(data: DataConfig) -> Languages:
-    """The languages of source and target: of the first corpus whose languages are known."""
+    """Returns the languages of the first training corpus whose languages are known."""
     for corpus in training_corpora(data):
         pair = languages_of(corpus, data)
-        is_guess = pair == DEFAULTS and format_of(corpus) == "jsonl"  # it may have other keys
+        is_guess = pair == DEFAULTS and format_of(corpus) == "jsonl"  # its keys may be other ones
         if any(pair) and not is_guess:
             return pair
     return UNKNOWN
 
 
 def languages_of(corpus: Corpus, data: DataConfig) -> Languages:
-    """The languages of a corpus, as far as the configuration names them.
+    """Returns the languages of a corpus if the configuration names them.
 
-    TFDS names them in the corpus (`wmt14_translate/de-en`), files often by their ending (`a.en`),
-    and tables by their columns. Training stores those of a TFDS corpus whose name does not have
-    them.
+    The name of a TFDS corpus often has them (`wmt14_translate/de-en`). Files often have them as
+    endings (`a.en`), and tables as names of columns. If the name of a TFDS corpus has no languages,
+    training stores them in the options.
     """
     stored = (data.source_language, data.target_language)
     kind = format_of(corpus)

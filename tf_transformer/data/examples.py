@@ -1,7 +1,6 @@
 """Examples: named texts, in memory or as a stream.
 
-An example has a text for each of its fields: a pair of a translation corpus has a source and a
-target.
+An example has one text for each field. In a translation corpus, the fields are source and target.
 """
 
 import functools
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tf_transformer.errors import InputError
 
-Texts = tuple[str, ...]  # of one example, in the order of the fields
+Texts = tuple[str, ...]  # the texts of one example, in the order of the fields
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,8 @@ class Examples:
     """Examples in memory.
 
     Attributes:
-        texts: by field, the texts of all examples; lists of one length.
-        skipped: number of examples that were left out, by reason.
+        texts: by field, the texts of all examples. All lists have the same length.
+        skipped: number of skipped examples, by reason.
 
     Example:
         >>> examples = Examples({"source": ["one", "two"], "target": ["eins", "zwei"]})
@@ -46,12 +45,12 @@ class Examples:
         return tuple(self.texts)
 
     def take(self, indices: Iterable[int]) -> "Examples":
-        """The examples at `indices`, in that order."""
+        """Selects the examples at `indices`, in this order."""
         indices = list(indices)
         return Examples({name: [texts[i] for i in indices] for name, texts in self.texts.items()})
 
     def stream(self) -> "ExampleStream":
-        """The same examples as a stream."""
+        """Makes a stream of these examples."""
 
         def start(skipped: Counter[str]) -> Iterator[Texts]:
             skipped.update(self.skipped)
@@ -69,13 +68,13 @@ class Examples:
 
 @dataclass(frozen=True)
 class ExampleStream:
-    """Examples that each pass reads again, never all of them in memory.
+    """Examples that each pass reads again. They are never in memory together.
 
     Attributes:
-        fields: names of an example's texts.
-        start: starts a pass over tuples of texts, in the order of the fields. It is given a
-            counter of the examples that it leaves out, by reason.
-        identify: gives `identity`, and may read all texts for it.
+        fields: names of the texts of an example.
+        start: starts a pass over tuples of texts, in the order of the fields. It takes a counter,
+            and counts skipped examples there by reason.
+        identify: computes `identity`. It may read all texts.
 
     Example:
         >>> stream = Examples({"source": ["one", "two"], "target": ["eins", "zwei"]}).stream()
@@ -89,14 +88,14 @@ class ExampleStream:
 
     @functools.cached_property
     def identity(self) -> str:
-        """Identifies the content: other texts have another identity, wherever they are stored."""
+        """A text that identifies the content. It does not depend on where the texts are stored."""
         return self.identify()
 
     def __iter__(self) -> Iterator[Texts]:
         return iter(self.start(Counter()))
 
     def read(self) -> Examples:
-        """All examples, in memory."""
+        """Reads all examples into memory."""
         skipped = Counter[str]()
         columns: list[list[str]] = [[] for _ in self.fields]
         for texts in self.start(skipped):
@@ -105,23 +104,23 @@ class ExampleStream:
         return Examples(dict(zip(self.fields, columns, strict=True)), skipped)
 
     def hold_out(self, count: int, seed: int) -> tuple["ExampleStream", Examples]:
-        """Splits off validation examples, by distinct text of the first field.
+        """Splits off validation examples by the text of the first field.
 
-        Examples with the same first text go to the same side, so that no validation text was
-        trained on. Held out are the texts with the smallest seeded hashes, so that one number
-        defines the choice for a corpus of any size: at most a tenth of the distinct texts, with
-        at most a tenth of the examples. A text that would exceed this is left to the training
-        text. Where every text exceeds it, the rarest one is held out, with a warning.
+        Examples with the same first text stay together, so no validation text is in the training
+        data. The texts with the smallest seeded hashes are held out. They are at most a tenth of
+        the distinct texts, and have at most a tenth of the examples. A text that would exceed this
+        limit stays in the training data. If every text exceeds it, the rarest text is held out,
+        with a warning.
 
         Args:
-            count: distinct validation texts wanted.
-            seed: of the choice.
+            count: number of distinct validation texts.
+            seed: seed of the choice.
 
         Returns:
-            (train, valid).
+            the training examples and the validation examples.
 
         Raises:
-            InputError: when there are fewer than two distinct texts.
+            InputError: if there are fewer than two distinct texts.
         """
         hashes = (_seeded_hash(texts[0], seed) for texts in self)
         smallest, total = _smallest_distinct(hashes, 10 * count)  # at most a tenth, or `count`
@@ -140,7 +139,7 @@ class ExampleStream:
         return train, Examples(valid.read().texts)
 
     def _where(self, keep: Callable[[str], bool], condition: str) -> "ExampleStream":
-        """The examples whose first text is to be kept; `condition` becomes part of the identity."""
+        """Selects examples by their first text; `condition` becomes part of the identity."""
 
         def start(skipped: Counter[str]) -> Iterator[Texts]:
             return (texts for texts in self.start(skipped) if keep(texts[0]))
@@ -149,15 +148,15 @@ class ExampleStream:
 
 
 def _seeded_hash(text: str, seed: int) -> int:
-    """64 pseudo-random bits, the same in every process."""
+    """Hashes a text to 64 bits, which are the same in every process."""
     digest = hashlib.blake2b(text.encode("utf-8"), digest_size=8, key=str(seed).encode())
     return int.from_bytes(digest.digest(), "big")
 
 
 def _smallest_distinct(values: Iterable[int], count: int) -> tuple[dict[int, int], int]:
-    """How often each of the `count` smallest distinct values occurs, and the number of values.
+    """Counts the `count` smallest distinct values, and all values.
 
-    The values of the result rise. At most 3 * count are in memory.
+    The smallest value comes first. At most 3 * count distinct values are in memory.
     """
     kept = Counter[int]()
     bound = None
@@ -173,7 +172,7 @@ def _smallest_distinct(values: Iterable[int], count: int) -> tuple[dict[int, int
 
 
 def _within(sizes: Mapping[int, int], count: int, limit: int) -> set[int]:
-    """The first `count` groups, without those with which all would exceed `limit` examples."""
+    """Selects the first `count` groups. A group that would exceed `limit` examples is left out."""
     chosen: set[int] = set()
     for value, size in sizes.items():
         if len(chosen) < count and size <= limit:
@@ -184,7 +183,7 @@ def _within(sizes: Mapping[int, int], count: int, limit: int) -> set[int]:
 
 def _warn(size: int, total: int) -> None:
     print(
-        f"warning: {size:,} of {total:,} examples are held out for validation, which is more than "
-        "a tenth: no text occurs less often. Give more text, or validation text of its own.",
+        f"warning: {size:,} of {total:,} examples are held out for validation, more than a tenth, "
+        "because no text occurs less often. Give more text, or separate validation text.",
         file=sys.stderr,
     )

@@ -1,4 +1,4 @@
-"""The folder that relative paths of text files are relative to."""
+"""The data folder, to which relative paths of text files are relative."""
 
 import glob
 import os
@@ -14,11 +14,11 @@ _SEVERAL = ("train_file", "valid_file")  # some tasks take paths with commas bet
 
 
 def in_folder(data: DataConfig) -> DataConfig:
-    """The options with paths of text files that can be opened from the working folder.
+    """Returns the options with paths that can be opened from the working folder.
 
-    With `data.folder`, relative paths are relative to it. Else a path that is there stays as it is,
-    and another one is relative to the folder that the environment variable `TF_TRANSFORMER_DATA`
-    names, if it is set. A run stores the paths as they were given.
+    With `data.folder`, relative paths are relative to it. Without it, a path that exists stays as
+    it is. A path that does not exist is relative to the folder in the environment variable
+    `TF_TRANSFORMER_DATA`, if it is set. A run stores the paths as the user gave them.
 
     Example:
         >>> in_folder(DataConfig(folder="corpora", train_file="a.txt", valid_file="/b.txt"))
@@ -43,7 +43,7 @@ def _corpus(corpus: Corpus, folder: str) -> Corpus:
 
 
 def located(path: str, folder: str) -> str:
-    """A path, or a pattern of paths, in the data folder; see `in_folder`. "" stays as it is."""
+    """Returns a path, or a pattern of paths, in the data folder; see `in_folder`. "" stays ""."""
     if path and folder:
         return os.path.join(folder, path)
     default = os.environ.get(VARIABLE, "")

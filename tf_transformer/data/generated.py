@@ -1,7 +1,7 @@
 """The generated corpus: numbers and dates in words, with exact answers.
 
-Compositional language in any pair of languages that `num2words` and `babel` support (English
-*twenty-one thousand*, German *einundzwanzigtausend*). It needs no download.
+It has compositional language (English *twenty-one thousand*, German *einundzwanzigtausend*) in any
+two languages that `num2words` and `babel` support. It needs no download.
 """
 
 import datetime
@@ -23,16 +23,20 @@ from tf_transformer.text.word_alignment import GoldLinks
 NUMBERS = 1_000_000  # 0 … 999,999
 FIRST_DAY = datetime.date(1900, 1, 1)
 DAYS = 73_049  # up to 2099-12-31
-TEST_PAIRS = 1000  # of the corpus; disjoint from training and validation
+TEST_PAIRS = 1000  # size of the test set, which shares no pair with training and validation
 SPLITS = ("train", "validation", "test")
 
-# Languages that count the days of a month (first, second, …); others say one, two, ….
+# Languages that say first, second, … for the days of a month. Other languages say one, two, ….
 _ORDINAL_DAYS = {"en", "de", "da", "fi", "is", "lt", "lv", "nb", "no", "sv"}
 _ORDINAL_FIRST = {"fr", "it", "pt"}  # premier janvier, deux janvier
 
 
 def read_generated(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """The pairs of a split of the corpus: train (the default), validation or test."""
+    """Opens a split of the generated corpus: train (the default), validation or test.
+
+    Raises:
+        InputError: if the split or a language is unknown.
+    """
     split = corpus.split or "train"
     if split not in SPLITS:
         raise InputError(
@@ -47,10 +51,10 @@ def read_generated(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> R
 
 @functools.lru_cache(maxsize=1)
 def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
-    """The corpus as (train, valid, test), disjoint in meaning."""
+    """Makes the corpus as (train, valid, test). No two pairs have the same meaning."""
     held_out = min(config.held_out, TEST_PAIRS)
     total = config.generated_pairs + held_out + TEST_PAIRS
-    # Always the same seed: evaluate.py makes the corpus again and needs the same test pairs.
+    # The seed is constant: evaluate.py makes the corpus again and needs the same test pairs.
     corpus = generate(total, config.source_language, config.target_language, seed=0)
     return (
         corpus.take(range(TEST_PAIRS + held_out, total)),
@@ -60,17 +64,27 @@ def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
 
 
 def number_in_words(number: int, language: str) -> str:
-    """321 as "three hundred and twenty-one"."""
+    """Writes a number in words.
+
+    Example:
+        >>> number_in_words(321, "en")
+        'three hundred and twenty-one'
+    """
     return num2words(number, lang=language)
 
 
 def date_in_words(date: datetime.date, language: str) -> str:
-    """1984-03-21 as "March twenty-first, nineteen eighty-four", in the language's own order."""
+    """Writes a date in words, in the order of the language.
+
+    Example:
+        >>> date_in_words(datetime.date(1984, 3, 21), "en")
+        'March twenty-first, nineteen eighty-four'
+    """
     return "".join(text for text, _ in _date_parts(date, language))
 
 
 def _date_parts(date: datetime.date, language: str) -> list[tuple[str, str]]:
-    """The text of a date in parts: each with its name, year, month, day or "" for others."""
+    """Divides the text of a date into parts with names: year, month, day, or "" for other text."""
     month = get_month_names("wide", locale=language)[date.month]
     text = format_date(date, format="long", locale=language)
 
@@ -89,22 +103,22 @@ def _date_parts(date: datetime.date, language: str) -> list[tuple[str, str]]:
 
 
 def generate(count: int, source_language: str, target_language: str, seed: int) -> Examples:
-    """Distinct random pairs: four numbers for each date.
+    """Makes distinct random pairs: four numbers for each date.
 
-    Small numbers are drawn more often than large ones, as in speech: drawn uniformly, 99.9% of
-    them would have four digits or more, and a model would not learn *twenty-one*.
+    Small numbers are more frequent than large ones, as in speech. With a uniform distribution,
+    99.9% would have four digits or more, and a model would not learn *twenty-one*.
 
     Args:
         count: number of pairs.
         source_language: a language code that num2words and babel support.
-        target_language: likewise.
-        seed: the pairs and their order are a function of it.
+        target_language: a language code that num2words and babel support.
+        seed: seed of the pairs and their order.
 
     Returns:
-        `count` examples with a source and a target, no two with the same meaning.
+        `count` examples with source and target. No two have the same meaning.
 
     Raises:
-        InputError: for an unknown language, or more pairs than there are.
+        InputError: if a language is unknown, or if the corpus has fewer pairs.
 
     Example:
         >>> generate(3, "en", "de", seed=1)["target"]  # three of a million
@@ -114,7 +128,10 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
         _check_language(language)
     largest = min(NUMBERS * 5 // 4, DAYS * 5)
     if not 0 < count <= largest:
-        raise InputError(f"the generated corpus has 1 to {largest} pairs, asked for {count}.")
+        raise InputError(
+            f"the generated corpus has 1 to {largest} pairs, asked for {count}. Give another "
+            "number as data.generated_pairs."
+        )
     sources, targets = [], []
     for meaning in _meanings(count, seed):
         sources.append(_in_words(meaning, source_language))
@@ -125,11 +142,11 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
 def generate_links(
     count: int, source_language: str, target_language: str, seed: int
 ) -> list[GoldLinks]:
-    """The word alignments of the pairs that `generate` makes with the same arguments.
+    """Makes the word alignments of the pairs of `generate`, with the same arguments.
 
-    A number as a whole, and the day, the month and the year of a date correspond to each other.
-    Links between their words are sure if one of the languages has a single word for them; else
-    they are possible.
+    A part is a whole number, or the day, month or year of a date. All words of a part are linked to
+    all words of the same part in the other language. The links are sure if one language has a
+    single word for the part. Otherwise they are possible.
 
     Example:
         >>> generate(1, "en", "de", seed=3)["source"]
@@ -156,7 +173,7 @@ def _gold_links(source: list[str], target: list[str]) -> GoldLinks:
 
 
 def _parts_of_words(meaning: int | datetime.date, language: str) -> list[str]:
-    """The name of the part that each word belongs to; "" for none."""
+    """The name of each word's part; "" if a word belongs to no part."""
     if isinstance(meaning, datetime.date):
         parts = _date_parts(meaning, language)
     else:

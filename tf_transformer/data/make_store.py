@@ -1,9 +1,9 @@
-"""Makes the token store of a text, or finds the one that an earlier run made.
+"""Makes the token store of a text, or finds the store that an earlier run made.
 
-A text of one shard stays in memory. A longer one is written to files, shard by shard, by a
-thread; SentencePiece releases Python's lock, so training goes on with the shards that exist. The
-final name of the files is a fingerprint of everything they depend on: another text, tokenizer or
-option never finds them, and the same one does.
+A text of one shard stays in memory. A thread writes a longer text to files, one shard after
+another. SentencePiece releases Python's lock, so training continues with the shards that exist. The
+final name of the files is a hash of text, tokenizer and options. Another run with the same text,
+tokenizer and options finds them.
 """
 
 import functools
@@ -23,8 +23,8 @@ from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder, TokenExamples, tokenise, too_long
 from tf_transformer.errors import InputError
 
-_FORMAT = 2  # of the files; raised when they change
-_numbers = itertools.count()  # of the stores that this process writes
+_FORMAT = 2  # version of the file format
+_numbers = itertools.count()  # numbers of the stores that this process writes
 
 Report = Callable[[str], object]
 
@@ -39,22 +39,26 @@ def find_or_make(
     report: Report = lambda _: None,
     warn: Report = lambda _: None,
 ) -> TokenStore:
-    """The token store of a text.
+    """Makes or finds the token store of a text.
 
-    Returns once a text of one shard is complete; a thread makes the rest of a longer one.
+    It returns when the first shard is complete. A thread makes the other shards.
 
     Args:
         stream: the examples.
-        encoder: makes ids from their texts.
-        max_length: examples with a row of more ids are skipped and counted.
-        shard_examples: examples in a shard.
-        folder: parent of the stores' folders; made when there is something to write.
-        keep: write a text of one shard, too.
-        report: receives the number of examples, and again when a thread has made the rest.
-        warn: receives a warning when many of the examples are skipped; see `skipped.warning`.
+        encoder: makes ids from texts.
+        max_length: largest number of ids in a row. Longer examples are skipped and counted.
+        shard_examples: number of examples in a shard.
+        folder: the folder that holds the folders of all stores. It is created if needed.
+        keep: whether to write a text of one shard, too.
+        report: receives a line with the number of examples, and another one when the thread is
+            done.
+        warn: receives a warning if many examples are skipped; see `skipped.warning`.
+
+    Returns:
+        the store. More shards may be added to it.
 
     Raises:
-        InputError: when every example is too long, or the folder cannot be written.
+        InputError: if every example is too long, or if the folder cannot be written.
     """
     fingerprint = f"{_FORMAT} {encoder.identity} {max_length} {shard_examples} {stream.identity}"
     final = pathlib.Path(folder) / hashlib.sha256(fingerprint.encode()).hexdigest()[:20]
@@ -87,16 +91,16 @@ def _report(store: TokenStore, report: Report, warn: Report) -> None:
 def _made_in_thread(
     store: TokenStore, make: Callable[[], None], report: Report, warn: Report
 ) -> TokenStore:
-    """Starts to make a store; returns when its first shard exists."""
+    """Starts a thread that makes a store. Returns when the first shard exists."""
 
     def work() -> None:
         try:
             make()
             _report(store, report, warn)
-        except Exception as error:  # raised again where the next shard is read
+        except Exception as error:  # the reader of the next shard raises it again
             store.fail(error)
 
-    # Never joined: a training may need fewer shards than there are.
+    # Nothing joins the thread, because a training may need only some of the shards.
     threading.Thread(target=work, name="tokenising", daemon=True).start()
     store.has_shard(0)
     report(f"{store.num_examples:,} examples to begin with; tokenising the rest in the background")
@@ -113,9 +117,9 @@ def _make(
 
 
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:
-    """A new folder to write a store in, with this machine and process in its name.
+    """Makes a folder for an unfinished store, with machine and process in its name.
 
-    Removes such folders of processes that were killed on this machine.
+    It also removes folders of killed processes of this machine.
     """
     mark = f".partial-{socket.gethostname()}-"
     partial = final.with_name(f"{final.name}{mark}{os.getpid()}-{next(_numbers)}")

@@ -1,4 +1,4 @@
-"""Results computed ahead of their use, by threads."""
+"""Threads that compute results ahead of their use."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -6,19 +6,22 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 THREADS = 2
-AHEAD = 16  # results
+AHEAD = 16  # number of results
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def prefetch(function: Callable[[T], R], items: Iterable[T], ahead: int = AHEAD) -> Iterator[R]:
-    """`map(function, items)`, with the next results computed ahead by threads; in order.
+    """Like `map(function, items)`, but threads compute the next results ahead.
 
     Args:
         function: may run in several threads at a time.
-        items: its arguments.
-        ahead: results that are computed before the next is asked for.
+        items: the arguments of the calls.
+        ahead: number of results that are computed ahead.
+
+    Yields:
+        the results, in the order of the items.
 
     Example:
         >>> list(prefetch(abs, [-1, 2, -3]))

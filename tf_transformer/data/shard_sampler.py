@@ -1,4 +1,4 @@
-"""The batches of one shard: token budget, length buckets, reproducible order."""
+"""The batches of one shard: token budget, length buckets, and a reproducible order."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -9,32 +9,33 @@ from tf_transformer.data.tokens import Batch, TokenExamples
 
 
 class BatchIndices(NamedTuple):
-    """A batch that is not padded yet: the rows at `rows` of `examples`."""
+    """A batch before padding: the rows of `examples` at the indices `rows`."""
 
     examples: TokenExamples
     rows: np.ndarray
 
     def padded(self) -> Batch:
-        """By name, the ids (B, L) of the batch; int32, 0 = padding."""
+        """Pads the batch: by name, ids as int32 arrays (B, L), 0 = padding."""
         return self.examples.batch(self.rows)
 
     def taken(self) -> TokenExamples:
-        """The examples of the batch alone."""
+        """Selects the examples of the batch."""
         return self.examples.taken(self.rows)
 
 
 class ShardSampler:
     """Divides the examples of one shard into batches.
 
-    Examples are ordered by their lengths rounded up to `bucket_width`, the last name first;
-    examples with the same rounded lengths are shuffled among themselves. That order is cut where
-    the next example would overrun the token budget (paper section 5.1), and the batches are
-    shuffled. The sequence of rounded lengths is the same in every epoch, and so are the cuts.
+    Lengths are rounded up to multiples of `bucket_width`. Examples are sorted by the rounded length
+    of the last name, then of the other names. Examples with equal rounded lengths are shuffled. A
+    batch ends where the next example would exceed the token budget (paper section 5.1). The batches
+    are shuffled, too. The rounded lengths are the same in every epoch, so the ends of batches are
+    also the same.
 
     Args:
         examples: the shard.
-        batch_tokens: most ids of one name in a batch, padding included.
-        bucket_width: lengths are rounded up to multiples of this to be compared.
+        batch_tokens: largest number of ids of each name in a batch, with padding.
+        bucket_width: lengths are rounded up to multiples of this width and then compared.
     """
 
     def __init__(self, examples: TokenExamples, batch_tokens: int, bucket_width: int):
@@ -45,16 +46,16 @@ class ShardSampler:
         _, first, order, counts = np.unique(
             _sort_keys(buckets), return_index=True, return_inverse=True, return_counts=True
         )
-        self._order = order.astype(np.min_scalar_type(len(first)))  # small: sorts much faster
+        self._order = order.astype(np.min_scalar_type(len(first)))  # small types sort faster
         longest = np.max(buckets, axis=0)[first] * bucket_width
         self._cuts = _cuts(longest.tolist(), counts.tolist(), batch_tokens)
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Number of batches in an epoch."""
         return len(self._cuts) + 1
 
     def epoch(self, seed: tuple[int, ...]) -> Iterator[BatchIndices]:
-        """The batches of one epoch, in an order that is a function of the seed."""
+        """Makes the batches of one epoch, in an order that depends on the seed."""
         rng = np.random.default_rng(seed)
         rows = self._shuffled(rng)
         bounds = [0, *self._cuts, len(rows)]
@@ -62,12 +63,12 @@ class ShardSampler:
             yield BatchIndices(self.examples, rows[bounds[batch] : bounds[batch + 1]])
 
     def _shuffled(self, rng: np.random.Generator) -> np.ndarray:
-        """All rows by length, rows of equal rounded lengths in random order."""
+        """Sorts all rows by rounded lengths. Rows with equal lengths are shuffled."""
         rows = rng.permutation(len(self.examples))
         return rows[np.argsort(self._order[rows], kind="stable")]
 
     def padded_size(self, seed: tuple[int, ...]) -> int:
-        """Ids in the batches of the epoch of this seed, padding included."""
+        """Counts the ids in the batches of the epoch with this seed, with padding."""
         order = self._shuffled(np.random.default_rng(seed))
         starts = np.array([0, *self._cuts])
         sizes = np.diff([*starts, len(order)])
@@ -78,10 +79,10 @@ class ShardSampler:
 
 
 def _sort_keys(buckets: Iterable[np.ndarray]) -> np.ndarray:
-    """One integer per example, which sorts examples by the rounded lengths of the last name first.
+    """Makes an integer for each example, to sort examples by rounded lengths, last name first.
 
-    The lengths of the other names rise in one bucket of the last name and fall in the next, so
-    that a batch which reaches into the next bucket still holds similar lengths.
+    The lengths of other names rise in one bucket of the last name and fall in the next one. So a
+    batch with rows of both buckets still has similar lengths.
     """
     keys, *others = buckets
     for bucket in others:
@@ -91,7 +92,7 @@ def _sort_keys(buckets: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def _cuts(longest: list[int], counts: list[int], batch_tokens: int) -> list[int]:
-    """Ends of batches, for groups of `counts` examples whose longest rows are `longest`."""
+    """Finds the ends of batches, for groups of `counts` examples with rows up to `longest`."""
     cuts: list[int] = []
     position = rows = widest = 0
     for length, count in zip(longest, counts, strict=True):

@@ -1,14 +1,18 @@
-"""Examples that a training leaves out, counted by reason."""
+"""Messages about examples that training skips."""
 
 from collections import Counter
 
 NOT_UTF8 = "not UTF-8"
 EMPTY = "empty text"
-MANY = 0.1  # of all examples
+MANY = 0.1  # share of all examples
 
 
 def summary(kept: int, skipped: Counter[str]) -> str:
-    """The numbers of examples, in a line.
+    """Describes the numbers of examples in a line.
+
+    Args:
+        kept: number of examples that training uses.
+        skipped: number of skipped examples, by reason.
 
     Example:
         >>> summary(98, Counter({"empty text": 2}))
@@ -20,7 +24,11 @@ def summary(kept: int, skipped: Counter[str]) -> str:
 
 
 def warning(kept: int, skipped: Counter[str]) -> str:
-    """A warning when many examples are skipped, or any because of its encoding; else empty.
+    """Makes a warning if many examples are skipped, or if one is not UTF-8; otherwise "".
+
+    Args:
+        kept: number of examples that training uses.
+        skipped: number of skipped examples, by reason.
 
     Example:
         >>> warning(70, Counter({"empty text": 20, "longer than 256 tokens": 10}))
@@ -35,5 +43,5 @@ def warning(kept: int, skipped: Counter[str]) -> str:
 
 
 def reasons(skipped: Counter[str]) -> str:
-    """The count of each reason."""
+    """Lists the number of examples for each reason."""
     return ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())

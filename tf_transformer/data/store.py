@@ -1,7 +1,7 @@
-"""The token store: tokenised examples in shards, in memory or in files mapped into memory.
+"""The token store: tokenised examples in shards, in memory or in memory-mapped files.
 
-Shards can be read while a thread adds further ones. Files of a store have a temporary name until
-all of them are written.
+Shards can be read while a thread adds more shards. The folder of a store has a temporary name until
+all shards are written.
 """
 
 import json
@@ -19,16 +19,16 @@ _SUMMARY = "store.json"
 
 
 class TokenStore:
-    """Shards of tokenised examples; more shards may be added while it is read.
+    """Shards of tokenised examples. Shards may be added while others are read.
 
-    Its methods may be called from several threads.
+    Several threads may call the methods.
 
     Args:
-        folder: of the files; None: shards stay in memory.
+        folder: folder of the files; None: shards stay in memory.
 
     Attributes:
-        skipped: number of examples skipped so far, by reason.
-        num_examples: examples in the shards made so far.
+        skipped: number of skipped examples so far, by reason.
+        num_examples: number of examples in the shards so far.
     """
 
     def __init__(self, folder: pathlib.Path | None = None):
@@ -36,7 +36,7 @@ class TokenStore:
         self.num_examples = 0
         self._folder = folder
         self._names: tuple[str, ...] = ()
-        self._made = 0  # shards
+        self._made = 0  # number of shards
         self._in_memory: list[TokenExamples] = []  # all shards, or none
         self._done = False
         self._error: Exception | None = None
@@ -44,7 +44,7 @@ class TokenStore:
 
     @classmethod
     def of(cls, *shards: TokenExamples) -> "TokenStore":
-        """A store of shards in memory."""
+        """Makes a complete store of shards in memory."""
         store = cls()
         for shard in shards:
             store.add(shard)
@@ -53,19 +53,19 @@ class TokenStore:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of an example's rows of ids; waits until the first shard is made."""
+        """Names of an example's rows of ids. Waits until the first shard is made."""
         self.has_shard(0)
         return self._names
 
     def has_shard(self, number: int) -> bool:
-        """Whether shard `number` exists; waits until it is made, or all shards are."""
+        """Whether shard `number` exists. Waits until it is made or the store is complete."""
         with self._changed:
             self._changed.wait_for(lambda: self._made > number or self._done)
             self._raise_error()
             return self._made > number
 
     def shard(self, number: int) -> TokenExamples:
-        """Shard `number`, which must exist. Files are opened at every call."""
+        """Returns shard `number`, which must exist. Each call opens its files again."""
         with self._changed:  # `publish` may be about to rename the folder
             self._raise_error()
             if self._folder is None:
@@ -73,7 +73,7 @@ class TokenStore:
             return _load_shard(self._folder, number, self._names)
 
     def num_shards(self) -> int:
-        """Number of shards; waits until all are made."""
+        """Number of shards. Waits until all are made."""
         with self._changed:
             self._changed.wait_for(lambda: self._done)
             self._raise_error()
@@ -89,7 +89,7 @@ class TokenStore:
             raise self._error
 
     def add(self, shard: TokenExamples) -> None:
-        """Adds the next shard: as files, or in memory when there is no folder."""
+        """Adds the next shard, as files or in memory."""
         if self._folder is not None:
             _save_shard(shard, self._folder, self._made)
         with self._changed:
@@ -107,7 +107,7 @@ class TokenStore:
             self._changed.notify_all()
 
     def fail(self, error: Exception) -> None:
-        """Removes the files; whoever reads the store gets the error."""
+        """Removes the files. Readers of the store get the error from now on."""
         with self._changed:
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
@@ -117,7 +117,7 @@ class TokenStore:
     def publish(self, folder: pathlib.Path, fingerprint: str) -> None:
         """Moves the files to their final folder, where `load` finds them.
 
-        A store in memory stays there.
+        A store in memory stays in memory.
         """
         if self._folder is None:
             return
@@ -130,8 +130,8 @@ class TokenStore:
             "bytes": _size(self._folder),
         }
         write_whole(self._folder / _SUMMARY, json.dumps(summary, indent=1) + "\n")
-        with self._changed:  # no thread may open a shard meanwhile
-            if TokenStore.load(folder, fingerprint):  # another process has just made the same
+        with self._changed:  # no thread may open a shard at this time
+            if TokenStore.load(folder, fingerprint):  # another process has just made this store
                 shutil.rmtree(self._folder)
             else:
                 shutil.rmtree(folder, ignore_errors=True)  # damaged
@@ -140,7 +140,7 @@ class TokenStore:
 
     @classmethod
     def load(cls, folder: pathlib.Path, fingerprint: str) -> "TokenStore | None":
-        """The store in a folder, or None when it is missing, damaged or of other examples."""
+        """Opens the store in a folder. None: it is missing, damaged, or has other examples."""
         try:
             summary = json.loads((folder / _SUMMARY).read_text("utf-8"))
         except (OSError, ValueError):
@@ -163,7 +163,7 @@ def _save_shard(shard: TokenExamples, folder: pathlib.Path, number: int) -> None
 
 
 def _load_shard(folder: pathlib.Path, number: int, names: tuple[str, ...]) -> TokenExamples:
-    """The shard; its ids are read from the file only when they are used."""
+    """Opens a shard. Its ids are read from the file when they are used."""
 
     def rows(name: str) -> IdRows:
         ids = np.load(folder / f"{number:05d}.{name}.ids.npy", mmap_mode="r")
@@ -173,5 +173,5 @@ def _load_shard(folder: pathlib.Path, number: int, names: tuple[str, ...]) -> To
 
 
 def _size(folder: pathlib.Path) -> int:
-    """Bytes of all shards' files; another number than in the summary means damage."""
+    """Number of bytes in the files of all shards. A store is damaged if its summary differs."""
     return sum(path.stat().st_size for path in folder.glob("*.npy"))

@@ -1,4 +1,4 @@
-"""Examples as token ids: rows in flat arrays, in memory or mapped from a file."""
+"""Examples as token ids: rows in flat arrays, in memory or in memory-mapped files."""
 
 import itertools
 from collections import Counter
@@ -14,21 +14,21 @@ from tf_transformer.text.special_ids import PAD_ID
 T = TypeVar("T")
 
 Batch = dict[str, np.ndarray]
-"""By name, the ids (B, L) of a batch; int32, 0 = padding."""
+"""The ids of a batch by name: int32 arrays (B, L), 0 = padding."""
 
-_CHUNK = 2048  # examples tokenised at once: enough work for all cores
+_CHUNK = 2048  # examples that are tokenised at once, which is enough work for all cores
 
 
 class IdRows:
-    """Rows of token ids of unequal length.
+    """Rows of token ids with different lengths.
 
     Args:
-        ids: array (sum of lengths,) of all rows one after another, of any integer type. It may
-            be mapped from a file; only the rows that are used are read then.
-        lengths: array (N,), the length of each row.
+        ids: integer array (sum of lengths,) with the ids of all rows in order. It may be a
+            memory-mapped file. Then, only the rows that are used are read.
+        lengths: integer array (N,), the length of each row.
 
     Attributes:
-        ids: as given.
+        ids: the ids of all rows.
         lengths: int32 array (N,).
     """
 
@@ -39,7 +39,7 @@ class IdRows:
 
     @classmethod
     def from_lists(cls, rows: Sequence[Sequence[int]], dtype=np.int32) -> "IdRows":
-        """Rows given as lists.
+        """Makes rows from lists.
 
         Example:
             >>> IdRows.from_lists([[5, 6], [7]]).ids
@@ -51,14 +51,20 @@ class IdRows:
 
     @classmethod
     def concatenated(cls, parts: Sequence["IdRows"]) -> "IdRows":
-        """The rows of all parts, one part after another."""
+        """Concatenates the rows of all parts."""
         return cls(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.lengths for part in parts]),
         )
 
     def positions(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions in `ids` of the rows at `indices`, one row after another, and the rows' ends.
+        """Finds the positions of rows in `ids`.
+
+        Args:
+            indices: int array (R,), the rows.
+
+        Returns:
+            the positions of the rows in `ids`, in order, and the end of each row among them (R,).
 
         Example:
             >>> positions, ends = IdRows.from_lists([[5, 6], [7]]).positions(np.array([1, 0]))
@@ -71,11 +77,11 @@ class IdRows:
         return offsets + np.arange(len(offsets)), ends
 
     def taken(self, indices: np.ndarray) -> "IdRows":
-        """The rows at `indices` alone."""
+        """Selects the rows at `indices`."""
         return IdRows(self.ids[self.positions(indices)[0]], self.lengths[indices])
 
     def padded(self, indices: np.ndarray) -> np.ndarray:
-        """The rows at `indices` as an int32 array (B, longest), padded with `PAD_ID`."""
+        """Selects the rows at `indices` and pads them: int32 array (B, longest)."""
         lengths = self.lengths[indices, np.newaxis]
         columns = np.arange(lengths.max())
         positions = self._starts[indices, np.newaxis] + columns
@@ -90,7 +96,7 @@ class TokenExamples:
     """Tokenised examples.
 
     Attributes:
-        rows: by name, the ids of all examples; row n of each belongs to example n.
+        rows: by name, the ids of all examples. Row n of each name belongs to example n.
     """
 
     rows: Mapping[str, IdRows]
@@ -103,16 +109,16 @@ class TokenExamples:
 
     @classmethod
     def concatenated(cls, parts: Sequence["TokenExamples"]) -> "TokenExamples":
-        """The examples of all parts, one part after another."""
+        """Concatenates the examples of all parts."""
         names = parts[0].rows
         return cls({name: IdRows.concatenated([part[name] for part in parts]) for name in names})
 
     def taken(self, indices: np.ndarray) -> "TokenExamples":
-        """The examples at `indices` alone."""
+        """Selects the examples at `indices`."""
         return TokenExamples({name: rows.taken(indices) for name, rows in self.rows.items()})
 
     def batch(self, indices: np.ndarray) -> Batch:
-        """By name, the rows at `indices` as int32 arrays (B, L), padded with `PAD_ID`."""
+        """Selects and pads the examples at `indices`: by name, int32 arrays (B, L)."""
         return {name: rows.padded(indices) for name, rows in self.rows.items()}
 
 
@@ -121,9 +127,9 @@ class Encoder:
     """Makes ids from texts.
 
     Attributes:
-        encode: from lists of texts by field to lists of rows of ids by name.
-        vocabulary_size: all ids are below it; of several vocabularies, the largest size.
-        identity: identifies the function: another one has another identity.
+        encode: takes lists of texts by field, and returns lists of id rows by name.
+        vocabulary_size: the size of the largest vocabulary. All ids are below it.
+        identity: a text that identifies the function.
     """
 
     encode: Callable[[Mapping[str, Sequence[str]]], Mapping[str, Sequence[Sequence[int]]]]
@@ -138,17 +144,17 @@ def tokenise(
     shard_examples: int,
     skipped: Counter[str],
 ) -> Iterator[TokenExamples]:
-    """Tokenises examples shard by shard, with one shard of ids in memory.
+    """Tokenises examples, one shard at a time. The ids of one shard are in memory.
 
     Args:
         stream: the examples.
-        encoder: makes ids from their texts.
-        max_length: examples with a row of more ids are skipped.
-        shard_examples: examples in a shard.
-        skipped: counts the skipped examples, by reason.
+        encoder: makes ids from texts.
+        max_length: largest number of ids in a row. Longer examples are skipped.
+        shard_examples: number of examples in a shard.
+        skipped: counts skipped examples, by reason.
 
     Yields:
-        Shards; all but the last hold `shard_examples` examples or a few more.
+        shards with `shard_examples` examples or a few more. The last shard may be smaller.
     """
     parts: list[TokenExamples] = []
     chunk_size = min(_CHUNK, shard_examples)
@@ -162,15 +168,15 @@ def tokenise(
 
 
 def too_long(max_length: int) -> str:
-    """The reason under which examples over the limit are counted."""
+    """The reason for skipping examples with more than `max_length` ids."""
     return f"longer than {max_length} tokens"
 
 
 def _tokenised_chunks(
     stream: ExampleStream, encoder: Encoder, max_length: int, size: int, skipped: Counter[str]
 ) -> Iterator[TokenExamples]:
-    """The examples of at most `max_length` tokens, from `size` examples of the text at a time."""
-    dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes per id up to 65,536
+    """Tokenises `size` examples at a time, and skips examples longer than `max_length` tokens."""
+    dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes for up to 65,536 ids
     for chunk in chunks(stream.start(skipped), size):
         columns = zip(*chunk, strict=True)
         encoded = encoder.encode(dict(zip(stream.fields, columns, strict=True)))
@@ -186,7 +192,7 @@ def _tokenised_chunks(
 
 
 def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of `size`; the last may be shorter."""
+    """Divides items into lists of `size` items. The last list may be shorter."""
     items = iter(items)
     while chunk := list(itertools.islice(items, size)):
         yield chunk

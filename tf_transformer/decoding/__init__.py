@@ -1,4 +1,4 @@
-"""Search over a step function: `keras.ops` only, independent of any model."""
+"""Search over a step function. It uses `keras.ops` only, and does not depend on a model."""
 
 import keras  # noqa: F401  first: see tf_transformer/registration.py
 

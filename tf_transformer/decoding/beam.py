@@ -1,13 +1,13 @@
 """Beam search with the paper's length penalty (paper section 6.1).
 
 Each step extends the W live hypotheses of a sentence by every token and ranks the results by
-log-probability. Of the W best, those that end (by the end token, or at the sentence's limit)
-are finished: they leave the beam with their score and never change again. The W best that do
-not end stay live. A sentence is done when W hypotheses are finished, or when no continuation of a
-live one can reach the N best.
+log-probability. A hypothesis ends with the end token, or at the sentence's limit. The hypotheses
+among the W best that end are finished: they leave the beam with a score that never changes. The W
+best hypotheses that do not end stay live. A sentence is done when W hypotheses are finished, or
+when no continuation of a live hypothesis can reach the N best.
 
-Equal scores: the hypothesis finished earlier wins, then the one whose parent ranked higher,
-then the one whose last token has the lower id.
+Equal scores: the hypothesis that finished earlier wins. Then the rank of the parent decides, then
+the id of the last token; the lower one wins.
 """
 
 from collections.abc import Callable
@@ -34,12 +34,12 @@ from tf_transformer.kernels.top_k import plain_top_k
 class BeamState(NamedTuple):
     """The state of a beam search between two steps."""
 
-    index: KerasTensor  # int32 scalar: tokens chosen so far
+    index: KerasTensor  # int32 scalar: number of tokens chosen so far
     tokens: KerasTensor  # int32 (B, W): newest tokens of live hypotheses
     ids: KerasTensor  # int32 (B, W, L): all tokens of live hypotheses
     log_probabilities: KerasTensor  # float32 (B, W), live, best first
     finished: Hypotheses  # N = W, best first
-    done: KerasTensor  # bool (B,): sentences whose result is final
+    done: KerasTensor  # bool (B,): True for sentences with a final result
     state: StepState
     constraints: SentenceConstraints
 
@@ -47,7 +47,7 @@ class BeamState(NamedTuple):
 class Candidates(NamedTuple):
     """The 2W best extensions of a sentence's live hypotheses, best first."""
 
-    parents: KerasTensor  # int32 (B, 2W): which live hypothesis each extends
+    parents: KerasTensor  # int32 (B, 2W): the live hypothesis that is extended
     tokens: KerasTensor  # int32 (B, 2W)
     log_probabilities: KerasTensor  # float32 (B, 2W)
     ended: KerasTensor  # bool (B, 2W)
@@ -68,30 +68,40 @@ def beam_search(
     drop_finished: bool = False,
     cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
-    """The N best of the hypotheses that a beam of W finds.
+    """Finds the N best hypotheses with a beam of W (paper section 6.1).
 
     Args:
         step: returns the logits of next tokens; see `StepFunction`.
-        state: the step function's first state; the W rows of a sentence are equal.
+        state: the first state of the step function. The W rows of a sentence are equal.
         limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
         beam_size: live hypotheses per sentence, W.
-        alpha: exponent of the length penalty, not negative; a scalar tensor may change from call
-            to call of one graph.
-        num_hypotheses: how many to return, N <= W.
-        early_stop: stop a sentence when its result cannot improve. Results are the same without.
-        constraints: limits on the choices.
-        bonus: from the state to a number, at most 0, that is added to the score of a hypothesis
-            that ends with this step, (B, W). None: nothing is added.
-        drop_finished: remove finished sentences from the batch; see `run_search`.
+        alpha: exponent of the length penalty, at least 0. A scalar tensor may change between calls
+            of one graph.
+        num_hypotheses: number of hypotheses to return, N <= W.
+        early_stop: whether to stop a sentence when its result cannot improve. The results are the
+            same with and without it.
+        constraints: limits on the choices; None: no limits.
+        bonus: takes the state and returns numbers (B, W), at most 0, which are added to the scores
+            of hypotheses that end with this step. None: nothing is added.
+        drop_finished: whether to remove finished sentences from the batch; see `run_search`.
         cache_schedule: capacities of a static state; None: it has capacity for the whole search.
 
     Returns:
         `Hypotheses`, sorted by score.
 
     Raises:
-        InputError: for a beam, a number of hypotheses or an exponent out of range.
+        InputError: if beam size, number of hypotheses or exponent is out of range.
+
+    Example:
+        >>> log_p = np.log([0.01, 0.01, 0.5, 0.4, 0.08]).astype("float32")  # id 2 ends a sentence
+        >>> def step(ids, state, index):
+        ...     return ops.broadcast_to(log_p, (*ids.shape, 5)), state
+        >>> special = SpecialIds(pad=0, start=1, end=2)
+        >>> best = beam_search(step, StepState(()), np.array([3]), 3, special, beam_size=2)
+        >>> np.asarray(best.ids).tolist()
+        [[[2, 0, 0]]]
     """
     if not 1 <= num_hypotheses <= beam_size:
         raise InputError(
@@ -136,7 +146,7 @@ def _start(
     def full(shape, value, dtype="int32"):
         return ops.full((batch, beam_size, *shape), value, dtype)
 
-    # One live hypothesis, the empty one; the other rows become real at the first step.
+    # At first, only the empty hypothesis is live. The first step fills the other rows.
     first = ops.equal(ops.arange(beam_size), 0)
     return BeamState(
         index=ops.zeros((), "int32"),
@@ -156,10 +166,10 @@ def _start(
 
 
 def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: int) -> Candidates:
-    """The 2W best of the ranked extensions.
+    """Selects the 2W best of the ranked extensions.
 
-    A live hypothesis has one extension by the end token, so at most W of the 2W are such
-    extensions, and at least W are not.
+    Each live hypothesis has one extension by the end token. So at most W of the 2W candidates end
+    with it, and at least W can stay live.
     """
     best, place = plain_top_k(ranked.log_probabilities, 2 * now.tokens.shape[1])
     tokens = _pick(ranked.tokens, place)  # (B, 2W)
@@ -175,7 +185,7 @@ def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: in
 def _finish(
     now: BeamState, candidates: Candidates, alpha: float, bonuses: KerasTensor | None
 ) -> Hypotheses:
-    """The W best of the finished hypotheses and of the candidates that end with this step."""
+    """Selects the W best among finished hypotheses and candidates that end with this step."""
     beam_size = now.tokens.shape[1]
     parents, tokens, log_probabilities, ended = (field[:, :beam_size] for field in candidates)
     length = now.index + 1
@@ -206,18 +216,18 @@ def _continue(
     worst: int,
     early_stop: bool,
 ) -> BeamState:
-    """The next state: the W best that do not end, and which sentences are done."""
+    """Makes the next state: the W best candidates that do not end, and the sentences done."""
     beam_size = now.tokens.shape[1]
     kept = ops.where(candidates.ended, 2 * NEG_INF, candidates.log_probabilities)
     log_probabilities, rank = plain_top_k(kept, beam_size)  # (B, W)
     parents = _pick(candidates.parents, rank)
     tokens = _pick(candidates.tokens, rank)
 
-    complete = ops.all(finished.scores > NEG_INF / 2, axis=1)  # W are finished
+    complete = ops.all(finished.scores > NEG_INF / 2, axis=1)  # W hypotheses are finished
     dead = log_probabilities[:, 0] < NEG_INF / 2  # no hypothesis can continue
     done = ops.logical_or(complete, dead)
     if early_stop:
-        # A live hypothesis can only lose probability; the largest penalty gives the best score.
+        # A live hypothesis can only lose probability. The largest penalty gives the best score.
         bound = log_probabilities[:, 0] / length_penalty(now.constraints.limits, alpha)
         done = ops.logical_or(done, finished.scores[:, worst] >= bound)
     per_hypothesis = tree.map_structure(lambda leaf: _pick(leaf, parents), state.per_hypothesis)

@@ -1,15 +1,15 @@
-"""What a decoder keeps of earlier positions during a search.
+"""Caches: the keys and values of earlier positions during a search.
 
-A cache has one row per decoded token. The W hypotheses of a sentence share the rows of that
-sentence, and an ancestor mask (B, W, R) marks the rows of each hypothesis. When a beam is
-reordered, masks move and rows stay. The rows of a prompt, one per column, may come first.
+A cache has one row for each decoded token. The W hypotheses of a sentence share the rows of this
+sentence. An ancestor mask (B, W, R) marks the rows of each hypothesis. When the beam is reordered,
+masks move and rows stay. A prompt adds one row for each of its columns at the start.
 
-A cache object holds sizes; the tensors are in `Kept`, which a search carries from step to step:
+A cache object holds sizes. `Kept` holds the tensors, and the search passes it from step to step:
 
     start(stored, visible)      before the first step
     begin(kept, index)          makes room for the W rows of a step
     commit(step, stored)        takes the keys and values that the step has computed
-    resize(kept, steps)         changes the capacity, for tensors of fixed size
+    resize(kept, steps)         changes the capacity of tensors with a fixed size
 """
 
 from __future__ import annotations
@@ -25,42 +25,41 @@ from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 
 
 class Kept(NamedTuple):
-    """The tensors of a cache, between two steps."""
+    """The tensors of a cache between two steps."""
 
-    # Reordered with the beam: the ancestor mask, bool (B, W, R). For sums over keys: the sums.
-    per_hypothesis: Any
+    per_hypothesis: Any  # reordered with the beam: ancestor mask, bool (B, W, R), or sums over keys
     per_sentence: Any  # shared by the hypotheses of a sentence
 
 
 class Step(NamedTuple):
-    """What a step of decoding attends to."""
+    """The rows that a decoding step attends to."""
 
     kept: Kept  # with room for the step's own rows
-    earlier: Sequence[Stored]  # one per layer
-    mask: KerasTensor | None  # bool (B, 1, W, R), own rows included; None: all
-    positions: KerasTensor  # int32 (1 or B, R): of each row
+    earlier: Sequence[Stored]  # keys and values of each layer
+    mask: KerasTensor | None  # bool (B, 1, W, R) with the step's own rows; None: all rows
+    positions: KerasTensor  # int32 (1 or B, R): position of each row
 
 
 class Cache(Protocol):
-    """A cache in one layout; see the module."""
+    """The interface of a cache; see the module's docstring."""
 
     def start(self, stored: list[Any], visible: KerasTensor | None) -> Kept:
-        """The cache before the first step.
+        """Makes the cache before the first step.
 
         Args:
-            stored: for each layer the keys and values of the prompt's P columns, `KeyValue`
-                (B, G, P, K), or sums over them; P may be 0.
-            visible: bool tensor (B, 1, P), True for columns that are not padding; None: P is 0.
+            stored: for each layer, the keys and values of the prompt's P columns, `KeyValue`
+                (B, G, P, K), or sums over keys. P may be 0.
+            visible: bool tensor (B, 1, P), False for padding; None if P is 0.
         """
 
     def begin(self, kept: Kept, index: KerasTensor) -> Step:
-        """The cache of step `index`, int32 scalar, counted from 0."""
+        """Makes room for the rows of step `index`, an int32 scalar from 0 on."""
 
     def commit(self, step: Step, stored: list[Any]) -> Kept:
-        """The cache after a step that has returned these keys and values for each layer."""
+        """Stores the keys and values that a step has returned for each layer."""
 
     def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
-        """The cache with capacity for so many steps."""
+        """Changes the capacity to a number of steps."""
 
 
 class Rows(NamedTuple):
@@ -71,15 +70,15 @@ class Rows(NamedTuple):
 
 
 class GrowingCache:
-    """A cache that grows by W rows per step, so that no step costs more than necessary.
+    """A cache that grows by W rows in each step, so that early steps are cheap.
 
-    The hypotheses of a beam soon descend from the same few tokens. Every `COMPACTION_INTERVAL`
-    steps the rows that no hypothesis descends from are removed.
+    The hypotheses of a beam soon share most of their ancestors. Every `COMPACTION_INTERVAL` steps,
+    the rows without a live descendant are removed.
 
     Args:
-        beam_size: W.
+        beam_size: number of hypotheses of each sentence, W.
         columns: number of the prompt's columns, P; None: there is no prompt.
-        window: the latest positions that steps attend to; None: all.
+        window: number of latest positions that steps attend to; None: all.
     """
 
     def __init__(
@@ -88,13 +87,13 @@ class GrowingCache:
         self.beam_size = beam_size
         self.columns = 0 if columns is None else columns
         self.window = window
-        # A hypothesis alone sees every row, if there is no padding of a prompt.
+        # A single hypothesis without the padding of a prompt sees every row.
         self._sees_all = beam_size == 1 and columns is None
 
     def start(self, stored: list[KeyValue], visible: KerasTensor | None) -> Kept:
         batch, _, columns, _ = ops.shape(stored[0].key)
         positions = ops.broadcast_to(ops.arange(columns, dtype="int32"), (batch, columns))
-        # 0, but computed, so that TensorFlow treats the number of rows as one that may change.
+        # A computed 0 tells TensorFlow that the number of rows may change.
         none = 0 * ops.sum(positions)
         layers = [KeyValue(*(_append_zeros(x, none, 2) for x in layer)) for layer in stored]
         positions = _append_zeros(positions, none, 1)
@@ -123,14 +122,14 @@ class GrowingCache:
         return Kept(ancestors, rows._replace(layers=stored))
 
     def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
-        """The same: it has no capacity."""
+        """Returns the cache as it is, because it has no capacity."""
         return kept
 
     def _without_outdated(self, kept: Kept, position: KerasTensor) -> Kept:
-        """Without the rows before the window.
+        """Removes or hides the rows before the window.
 
-        The rows of a single hypothesis are in the order of positions; those of several are removed
-        with the rows that have no descendant.
+        The rows of a single hypothesis are sorted by position, so the first ones are removed. With
+        several hypotheses, the rows lose their descendants and `_without_dead_rows` removes them.
         """
         if self.window is None:
             return kept
@@ -143,11 +142,11 @@ class GrowingCache:
 
 
 def _without_dead_rows(ancestors: KerasTensor, rows: Rows) -> tuple[KerasTensor, Rows]:
-    """Keeps the rows with a descendant; as many as the sentence with the most has."""
+    """Removes rows without a descendant. All sentences keep the same number of rows."""
     alive = ops.any(ancestors, axis=1)  # (B, R)
     count = ops.max(ops.sum(ops.cast(alive, "int32"), axis=1))
     places = ops.arange(ops.shape(alive)[1], dtype="int32")
-    order = ops.where(alive, places, places + ops.shape(alive)[1])  # dead rows after all others
+    order = ops.where(alive, places, places + ops.shape(alive)[1])  # dead rows come last
     kept = ops.argsort(order, axis=1)[:, :count]  # (B, R')
     layers = [KeyValue(*(_pick_rows(x, kept) for x in layer)) for layer in rows.layers]
     positions = _pick_rows(rows.positions[:, None], kept)[:, 0]
@@ -163,7 +162,7 @@ def _pick_rows(values: KerasTensor, rows: KerasTensor) -> KerasTensor:
 
 
 def first_ancestors(shape: tuple, visible: KerasTensor | None) -> KerasTensor:
-    """The first ancestor mask (B, W, R): the visible columns (B, 1, R) of a prompt, or nothing."""
+    """Makes the first ancestor mask (B, W, R) from a prompt's visible columns (B, 1, R), if any."""
     return ops.zeros(shape, "bool") if visible is None else ops.broadcast_to(visible, shape)
 
 
@@ -174,20 +173,19 @@ def _append_zeros(x: KerasTensor, count: KerasTensor, axis: int) -> KerasTensor:
 
 
 class SumsCache:
-    """The cache of linear attention: sums over keys, which do not grow.
+    """The cache of linear attention: sums over keys, whose size is constant.
 
-    The sums of a hypothesis are not those of another, so they are reordered with the beam and take
-    the place of ancestor masks.
+    Each hypothesis has its own sums. They are reordered with the beam, in place of ancestor masks.
 
     Args:
-        beam_size: W.
+        beam_size: number of hypotheses of each sentence, W.
     """
 
     def __init__(self, beam_size: int):
         self.beam_size = beam_size
 
     def start(self, stored: list[SumsOfKeys], visible: KerasTensor | None) -> Kept:
-        """Sums (B, 1, ...) over a prompt, repeated for each hypothesis: (B, W, ...)."""
+        """Repeats the sums (B, 1, ...) over a prompt for each hypothesis: (B, W, ...)."""
         return Kept(
             [
                 SumsOfKeys(*(ops.repeat(x, self.beam_size, axis=1) for x in layer))
@@ -203,5 +201,5 @@ class SumsCache:
         return Kept(stored, ())
 
     def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
-        """The same: it has no capacity."""
+        """Returns the cache as it is, because it has no capacity."""
         return kept

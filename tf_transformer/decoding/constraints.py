@@ -1,7 +1,7 @@
-"""Constraints on next tokens: excluded, forced, or made less likely.
+"""Constraints on next tokens: tokens are excluded, forced, or made less likely.
 
-Log-probabilities are normalised before tokens are excluded, so that the score of a hypothesis is
-that of the model. The exception is the repetition penalty, whose purpose is to change scores.
+Log-probabilities are normalized before tokens are excluded. So a hypothesis gets the score that the
+model gives it. Only the repetition penalty changes scores, which is its purpose.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,15 @@ from tf_transformer import kernels
 from tf_transformer.decoding.hypotheses import NEG_INF, SpecialIds
 from tf_transformer.errors import InputError
 
-EXCLUDED_AFTER_RANKING = 3  # tokens per hypothesis: padding, start and end
+EXCLUDED_AFTER_RANKING = 3  # tokens of each hypothesis: padding, start and end
 
 Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor, KerasTensor], KerasTensor]
-"""grammar(log-probabilities (B, W, V) of the next ids, ids (B, W, L) so far, their number, facts
-(B, X)) -> log-probabilities (B, W, V), `NEG_INF` for ids that may not follow."""
+"""grammar(log-probabilities, ids, count, facts) -> log-probabilities.
+
+It sets the log-probabilities (B, W, V) of ids that must not follow to `NEG_INF`. `ids` (B, W, L)
+are the tokens so far, `count` is their number, and `facts` (B, X) are the grammar's facts of each
+sentence.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,23 +31,23 @@ class Constraints:
     """Limits on the choices of a search.
 
     Attributes:
-        min_lengths: int32 tensor (B,): the end token is excluded until a hypothesis has this
-            many tokens with it; at most the sentence's limit.
-        prefix: int32 tensor (B, P): first tokens of every hypothesis, then padding. No other
-            constraint applies to them, and their log-probability counts. The start id stands for
-            any of `word_starts`.
+        min_lengths: int32 tensor (B,): the smallest number of tokens, with the end token. A larger
+            number than the sentence's limit counts as the limit.
+        prefix: int32 tensor (B, P): the first tokens of every hypothesis, then padding. The other
+            constraints do not apply to these tokens, but their log-probability counts. The start id
+            allows any of `word_starts`.
         word_starts: ids of the pieces that begin a word.
-        excluded: ids that are never chosen, besides padding and start.
-        no_repeat_ngram_size: a hypothesis contains no sequence of this many tokens twice
-            (Paulus et al. 2017, section 2.5); 0: no such constraint.
-        repetition_penalty: multiplies the log-probabilities of tokens that a hypothesis already
-            contains (after Keskar et al. 2019, section 4.1, who divide logits); 1: none. Scores
-            include it.
-        grammar: the tokens that may follow those of a hypothesis; None: all.
+        excluded: ids that are never chosen, in addition to padding and start.
+        no_repeat_ngram_size: no sequence of this many tokens appears twice in a hypothesis
+            (Paulus et al. 2017, section 2.5); 0: off.
+        repetition_penalty: factor of the log-probabilities of tokens that the hypothesis already
+            contains; 1: off. Scores include it. Keskar et al. 2019, section 4.1, divide logits
+            instead.
+        grammar: function that excludes tokens which must not follow; None: all may follow.
         facts: int32 tensor (B, X): the grammar's facts of each sentence.
 
     Raises:
-        InputError: for a number out of range.
+        InputError: if a number is out of range.
     """
 
     min_lengths: KerasTensor | None = None
@@ -72,12 +76,12 @@ class Constraints:
         prefix: KerasTensor | None,
         facts: KerasTensor | None,
     ) -> "Constraints":
-        """The same constraints with other values per sentence."""
+        """Returns these constraints with new values for each sentence."""
         return replace(self, min_lengths=min_lengths, prefix=prefix, facts=facts)
 
 
 class Ranked(NamedTuple):
-    """The likeliest next tokens, likeliest first; excluded ones may be among them."""
+    """The likeliest next tokens, likeliest first. Excluded tokens may be among them."""
 
     log_probabilities: KerasTensor  # float32 (..., k); `NEG_INF` for excluded tokens
     tokens: KerasTensor  # int32 (..., k)
@@ -91,18 +95,18 @@ def rank_next(
     special: SpecialIds,
     constraints: Constraints,
 ) -> Ranked:
-    """At least the `count` likeliest next tokens of each hypothesis, of equals the lower id first.
+    """Ranks the next tokens of each hypothesis. Of equally likely tokens, the lower id comes first.
 
     Args:
-        logits: float tensor (B, W, V), W and V known.
-        count: number of tokens; at most V are returned.
+        logits: float tensor (B, W, V); W and V are known.
+        count: number of tokens that are needed.
         ids: int32 tensor (B, W, L), tokens of the hypotheses so far.
         index: int32 scalar, number of tokens so far.
         special: ids of padding, start and end.
         constraints: other limits.
 
     Returns:
-        fields (B, W, k).
+        `Ranked` with fields (B, W, k), where k is at least `count` or V.
     """
     beam_size, size = logits.shape[1:]
     count = min(count + EXCLUDED_AFTER_RANKING, size)
@@ -121,22 +125,22 @@ def rank_together(
     special: SpecialIds,
     constraints: Constraints,
 ) -> tuple[Ranked, KerasTensor]:
-    """At least the `count` likeliest extensions of a sentence's hypotheses by one token.
+    """Ranks the extensions of all hypotheses of a sentence by one token.
 
-    Of equal ones, that of the first hypothesis comes first, then that with the lower id.
+    Of equally likely extensions, the earlier hypothesis comes first, then the lower id.
 
     Args:
-        logits: float tensor (B, W, V), W and V known.
+        logits: float tensor (B, W, V); W and V are known.
         totals: float32 tensor (B, W), log-probabilities of the hypotheses so far.
-        count: number of extensions; at most W·V are returned.
+        count: number of extensions that are needed.
         ids: int32 tensor (B, W, L), tokens of the hypotheses so far.
         index: int32 scalar, number of tokens so far.
         special: ids of padding, start and end.
         constraints: other limits.
 
     Returns:
-        fields (B, k), totals included in the log-probabilities, and the hypothesis that each
-        extends, int32 (B, k).
+        `Ranked` with fields (B, k), where k is at least `count` or W·V, and the number of the
+        extended hypothesis, int32 (B, k). Log-probabilities include the totals.
     """
     beam_size, size = logits.shape[1:]
     count = min(count + EXCLUDED_AFTER_RANKING * beam_size, beam_size * size)
@@ -147,7 +151,7 @@ def rank_together(
 
 
 def _rank(logits, totals, rows: int, count: int, ids, index, special, constraints: Constraints):
-    """The `count` best of each group of `rows` hypotheses: values and indices (G, count)."""
+    """Ranks the tokens of each group of `rows` hypotheses: values and indices (G, count)."""
     size = logits.shape[-1]
     logits = ops.cast(logits, "float32")
     if not _changes_all(constraints):
@@ -160,7 +164,7 @@ def _rank(logits, totals, rows: int, count: int, ids, index, special, constraint
 
 
 def _excluded(tokens, index, special: SpecialIds, constraints: Constraints) -> KerasTensor:
-    """Which of the ranked tokens (B, W, k) are padding, start or an end that comes too early."""
+    """Which ranked tokens (B, W, k) are padding, start, or an end that comes too early."""
     excluded = ops.logical_or(ops.equal(tokens, special.pad), ops.equal(tokens, special.start))
     if constraints.min_lengths is None:
         return excluded
@@ -172,7 +176,7 @@ def _excluded(tokens, index, special: SpecialIds, constraints: Constraints) -> K
 
 
 def _changes_all(constraints: Constraints) -> bool:
-    """Whether the log-probabilities of all tokens may change, not only those of special ids."""
+    """Whether the constraints may change the log-probability of any token."""
     return bool(
         constraints.prefix is not None
         or constraints.excluded
@@ -189,7 +193,15 @@ def constrained(
     special: SpecialIds,
     constraints: Constraints,
 ) -> KerasTensor:
-    """Log-probabilities (B, W, V) of next tokens, `NEG_INF` for excluded ones."""
+    """Log-probabilities (B, W, V) of next tokens; `NEG_INF` for excluded tokens.
+
+    Args:
+        logits: float tensor (B, W, V).
+        ids: int32 tensor (B, W, L), tokens of the hypotheses so far.
+        index: int32 scalar, number of tokens so far.
+        special: ids of padding, start and end.
+        constraints: the limits.
+    """
     free = log_p = ops.log_softmax(logits, axis=-1)
     tokens = ops.arange(log_p.shape[-1], dtype="int32")  # (V,)
     if constraints.repetition_penalty != 1:
@@ -223,9 +235,9 @@ def _is_free(forced: KerasTensor, special: SpecialIds) -> KerasTensor:
 
 
 def _repeats(ids: KerasTensor, index: KerasTensor, size: int) -> KerasTensor:
-    """Positions (B, W, L) whose token, chosen next, would complete an n-gram a second time.
+    """Positions (B, W, L) whose token would complete an n-gram a second time if it came next.
 
-    Their n - 1 predecessors equal the newest n - 1 tokens.
+    The n - 1 tokens before such a position are equal to the newest n - 1 tokens.
     """
     length = ops.shape(ids)[2]
     positions = ops.arange(length, dtype="int32")
@@ -239,13 +251,13 @@ def _repeats(ids: KerasTensor, index: KerasTensor, size: int) -> KerasTensor:
 
 
 def _column(ids: KerasTensor, index: KerasTensor) -> KerasTensor:
-    """ids[..., index], and 0 for a column that does not exist."""
+    """ids[..., index], or 0 if there is no such column."""
     here = ops.equal(ops.arange(ops.shape(ids)[-1]), index)
     return ops.sum(ops.where(here, ids, 0), axis=-1)
 
 
 def _mark(ids: KerasTensor, chosen: KerasTensor, vocabulary_size: int) -> KerasTensor:
-    """Bool (B, W, V): the tokens of `ids` (B, W, L) at the `chosen` positions."""
+    """Marks the tokens of `ids` (B, W, L) at the `chosen` positions: bool (B, W, V)."""
     batch, beam, length = ops.shape(ids)
     rows = ops.arange(batch * beam, dtype="int32")[:, None] * vocabulary_size
     places = ops.reshape(rows + ops.reshape(ids, (-1, length)), (-1, 1))

@@ -1,6 +1,7 @@
 """The arguments and results of searches.
 
-A search uses a step function, not a model: anything that returns logits of next tokens.
+A search calls a step function, which returns the logits of next tokens. It does not depend on a
+model.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,15 +9,15 @@ from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
-# Log-probability of the impossible. Finite, so that no score is infinite or NaN.
+# The log-probability of excluded tokens. It is finite, so that no score is infinite or NaN.
 NEG_INF = -1e9
 
 
 class StepState(NamedTuple):
     """The state of a step function: any nests of tensors.
 
-    Leaves that are not scalars have the batch as their first axis, except in searches that never
-    remove a sentence from the batch: under XLA, on JAX, and for a single sentence.
+    The first axis of a leaf is the batch, unless the leaf is a scalar. Searches that never remove a
+    sentence from the batch allow other leaves: under XLA, on JAX, and for a single sentence.
     """
 
     per_hypothesis: Any  # leaves (B, W, ...), reordered with the beam
@@ -24,36 +25,34 @@ class StepState(NamedTuple):
 
 
 StepFunction = Callable[[KerasTensor, StepState, KerasTensor], tuple[KerasTensor, StepState]]
-"""step(ids (B, W), state, index) -> (logits (B, W, V), state).
+"""step(ids (B, W), state, index) -> (logits (B, W, V) of the next tokens, new state).
 
-`ids` are the newest tokens, at position `index` (int32 scalar; the start token is at 0). The
-logits are those of the next tokens.
+`ids` are the newest tokens. `index` is their position, an int32 scalar; the start token is at 0.
 """
 
 
 class StepOptions(NamedTuple):
-    """What a model's step function is made for."""
+    """The sizes and options of a search, from which a model makes its step function."""
 
-    beam_size: int  # W, hypotheses per sentence
-    max_length: int | KerasTensor  # the largest number of steps
-    # Whether tensors keep their shapes from step to step, as XLA needs it.
-    static_shapes: bool = False
+    beam_size: int  # W, hypotheses of each sentence
+    max_length: int | KerasTensor  # largest number of steps
+    static_shapes: bool = False  # whether tensors keep their shapes in all steps, as XLA needs
     capacity: int | KerasTensor | None = None  # steps that static shapes have room for at first
-    coverage_penalty: float = 0.0  # β of `coverage.Coverage`
+    coverage_penalty: float = 0.0  # β of `coverage.coverage_penalty`
 
 
 class CacheSchedule(NamedTuple):
     """The capacities of a static state during a search.
 
-    A step costs as much as there is capacity, and most searches end long before the longest may.
+    The cost of a step grows with the capacity, and most searches end long before their limit.
     """
 
-    capacities: Sequence[int | KerasTensor]  # numbers of positions, rising
-    resize: Callable[[StepState, int | KerasTensor], StepState]  # a state, to one of them
+    capacities: Sequence[int | KerasTensor]  # numbers of positions, smallest first
+    resize: Callable[[StepState, int | KerasTensor], StepState]  # changes a state's capacity
 
 
 class SpecialIds(NamedTuple):
-    """Ids with a meaning for searches; padding and start are never chosen."""
+    """Ids with a meaning for searches. A search never chooses padding and start."""
 
     pad: int
     start: int
@@ -61,32 +60,36 @@ class SpecialIds(NamedTuple):
 
 
 class Hypotheses(NamedTuple):
-    """Translations, best first.
+    """The results of a search for each sentence, best first.
 
-    Each ends with the end token or has as many tokens as its sentence's limit allows. Missing
-    hypotheses have padding as `ids`, 0 as `lengths` and `NEG_INF` as `scores`.
+    A hypothesis ends with the end token, or at its sentence's limit. A missing hypothesis has
+    padding as `ids`, 0 as `lengths` and `NEG_INF` as `scores`.
     """
 
     ids: KerasTensor  # int32 (B, N, L): tokens with the end token, then padding
-    lengths: KerasTensor  # int32 (B, N): tokens with the end token
+    lengths: KerasTensor  # int32 (B, N): number of tokens with the end token
     log_probabilities: KerasTensor  # float32 (B, N), nats
-    scores: KerasTensor  # float32 (B, N): log-probability over length penalty
+    scores: KerasTensor  # float32 (B, N): log-probability divided by length penalty
 
 
 def length_penalty(lengths: KerasTensor, alpha: float) -> KerasTensor:
     """((5 + length) / 6)^α (Wu et al. 2016, equation 14; the paper's section 6.1 has α = 0.6).
 
     Args:
-        lengths: int tensor, tokens with the end token.
+        lengths: int tensor of any shape (...), number of tokens with the end token.
         alpha: α; 0 turns the penalty off.
 
     Returns:
-        float32 tensor of the same shape, 1 at length 1.
+        float32 tensor (...). The penalty of length 1 is 1.
+
+    Example:
+        >>> float(length_penalty(np.array(7), 1.0))
+        2.0
     """
     return ops.power((5.0 + ops.cast(lengths, "float32")) / 6.0, alpha)
 
 
 def set_column(ids: KerasTensor, index: KerasTensor, tokens: KerasTensor) -> KerasTensor:
-    """`ids` (..., L) with `tokens` (...) at position `index` of the last axis."""
+    """Writes `tokens` (...) into `ids` (..., L) at position `index` of the last axis."""
     here = ops.equal(ops.arange(ops.shape(ids)[-1]), index)  # (L,)
     return ops.where(here, tokens[..., None], ids)

@@ -1,4 +1,4 @@
-"""The loop of all searches: one step after another, until all sentences are done."""
+"""The loop of all searches. It runs steps until all sentences are done."""
 
 import functools
 from collections.abc import Callable
@@ -14,16 +14,16 @@ State = TypeVar("State", bound=Any)  # a NamedTuple with `state` and the scalar 
 
 
 class SentenceConstraints(NamedTuple):
-    """Constraints with one value per sentence; () for those that are not set."""
+    """Constraints with a value for each sentence. A constraint that is off is ()."""
 
-    limits: KerasTensor  # int32 (B,): the largest number of tokens
+    limits: KerasTensor  # int32 (B,): largest number of tokens
     min_lengths: KerasTensor | tuple  # int32 (B,)
     prefix: KerasTensor | tuple  # int32 (B, P)
     facts: KerasTensor | tuple  # int32 (B, X)
 
     @classmethod
     def of(cls, limits: KerasTensor, constraints: Constraints) -> "SentenceConstraints":
-        """Those of `constraints`, with the limits."""
+        """Takes the values for each sentence from `constraints`, and adds the limits."""
         min_lengths, prefix, facts = constraints.min_lengths, constraints.prefix, constraints.facts
         return cls(
             limits,
@@ -33,7 +33,7 @@ class SentenceConstraints(NamedTuple):
         )
 
     def apply_to(self, constraints: Constraints) -> Constraints:
-        """The constraints for the sentences that remain in the batch."""
+        """Returns `constraints` with the values of the sentences that remain in the batch."""
         optional = (self.min_lengths, self.prefix, self.facts)
         return constraints.for_sentences(*(None if isinstance(f, tuple) else f for f in optional))
 
@@ -47,19 +47,22 @@ def run_search(
     drop_finished: bool,
     cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
-    """Extends all sentences until all are done, or `max_length` is reached.
+    """Runs steps until all sentences are done, or `max_length` is reached.
 
     Args:
-        extend: one step.
+        extend: runs one step: takes a state and returns the next one.
         start: the state before the first step.
-        is_done: which sentences' results are final, bool (B,).
-        result: the hypotheses of a state.
+        is_done: takes a state and returns bool (B,), True for sentences with a final result.
+        result: takes a state and returns its hypotheses.
         max_length: the largest number of steps.
-        drop_finished: whether sentences leave the batch when they are done. They leave together,
-            when they are a part of it that is worth a copy of the state. The batch's size must be
-            free to change: not under XLA or JAX, nor in a TensorFlow graph with a known size.
-        cache_schedule: the capacities of a static state, without `drop_finished`. None: the state
-            has capacity for the whole search.
+        drop_finished: whether finished sentences leave the batch. They leave together, when they
+            are enough of the batch to pay for a copy of the state. The size of the batch must be
+            able to change, so XLA, JAX and TensorFlow graphs with a known size need False.
+        cache_schedule: the capacities of a static state, only without `drop_finished`. None: the
+            state has capacity for the whole search.
+
+    Returns:
+        the `Hypotheses` of all sentences, in their order in `start`.
     """
     if not drop_finished:
         schedule = cache_schedule or CacheSchedule((max_length,), lambda state, _: state)
@@ -89,7 +92,7 @@ def run_search(
 
 
 def _run_with_capacities(extend, now: State, is_done, schedule: CacheSchedule) -> State:
-    """One loop for each capacity of the state."""
+    """Runs one loop for each capacity of the state."""
     for length in schedule.capacities:
         now = now._replace(state=schedule.resize(now.state, length))
         is_running = functools.partial(_is_running, is_done=is_done, max_length=length)
@@ -102,7 +105,7 @@ def _is_running(now: Any, is_done, max_length) -> KerasTensor:
 
 
 def _select_sentences(now: Any, sentences: KerasTensor) -> Any:
-    """The state of some sentences; scalars are kept."""
+    """Selects the state of some sentences. Scalars stay as they are."""
     return tree.map_structure(
         lambda leaf: ops.take(leaf, sentences, axis=0) if len(leaf.shape) else leaf, now
     )

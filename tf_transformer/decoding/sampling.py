@@ -1,4 +1,4 @@
-"""Greedy search and sampling: one token at a time, which is never changed."""
+"""Greedy search and sampling. Both choose one token at a time and never change it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.kernels.top_k import plain_top_k
 
 Choose = Callable[[Ranked, KerasTensor], tuple[KerasTensor, KerasTensor]]
-"""choose(ranked tokens, random numbers) -> chosen tokens and their log-probabilities, (B, W)."""
+"""choose(ranked tokens, random numbers) -> (tokens, their log-probabilities), (B, W) each."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Sampling:
     """The distribution that tokens are drawn from.
 
     Attributes:
-        temperature: divides logits; below 1 likely tokens become likelier. A scalar tensor may
-            change from call to call of one graph.
-        top_k: only this many of the likeliest tokens can be drawn; 0: all.
-        top_p: only the likeliest tokens whose probabilities reach this sum can be drawn
+        temperature: divides logits. Below 1, likely tokens become likelier. A scalar tensor may
+            change between calls of one graph.
+        top_k: number of likeliest tokens that can be drawn; 0: all.
+        top_p: only the fewest likeliest tokens with at least this total probability can be drawn
             (nucleus sampling, Holtzman et al. 2020); 1: all. Applied after temperature and top_k.
 
     Raises:
-        InputError: for a number out of range.
+        InputError: if a number is out of range.
     """
 
     temperature: float = 1.0
@@ -48,7 +48,7 @@ class Sampling:
         if not ops.is_tensor(self.temperature) and self.temperature <= 0:
             raise InputError(
                 f"temperature must be positive, got {self.temperature}. "
-                "For the likeliest token use greedy search: a beam of 1 without sampling."
+                "For the likeliest token, use greedy search: a beam of 1 without sampling."
             )
         if self.top_k < 0:
             raise InputError(f"top_k must not be negative, got {self.top_k}.")
@@ -57,10 +57,10 @@ class Sampling:
 
 
 class SampleState(NamedTuple):
-    """The state of a search that adds one token per step to each hypothesis."""
+    """The state of a search that adds one token to each hypothesis in each step."""
 
-    index: KerasTensor  # int32 scalar: tokens chosen so far
-    tokens: KerasTensor  # int32 (B, W): the newest
+    index: KerasTensor  # int32 scalar: number of tokens chosen so far
+    tokens: KerasTensor  # int32 (B, W): the newest tokens
     ids: KerasTensor  # int32 (B, W, L): all tokens, then padding
     lengths: KerasTensor  # int32 (B, W)
     log_probabilities: KerasTensor  # float32 (B, W)
@@ -81,21 +81,30 @@ def greedy_search(
     drop_finished: bool = False,
     cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
-    """Adds the likeliest next token until the end token, or the sentence's limit.
+    """Adds the likeliest next token until the end token or the sentence's limit.
 
     Args:
         step: returns the logits of next tokens; see `StepFunction`.
-        state: the step function's first state, of one hypothesis per sentence.
+        state: the first state of the step function, for one hypothesis of each sentence.
         limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
         alpha: exponent of the length penalty, which only scales the score here.
-        constraints: limits on the choices.
-        drop_finished: remove finished sentences from the batch; see `run_search`.
+        constraints: limits on the choices; None: no limits.
+        drop_finished: whether to remove finished sentences from the batch; see `run_search`.
         cache_schedule: capacities of a static state; None: it has capacity for the whole search.
 
     Returns:
-        `Hypotheses` with N = 1. Of equally likely tokens the one with the lowest id wins.
+        `Hypotheses` with N = 1. Of equally likely tokens, the lowest id wins.
+
+    Example:
+        >>> log_p = np.log([0.01, 0.01, 0.4, 0.5, 0.08]).astype("float32")  # id 2 ends a sentence
+        >>> def step(ids, state, index):
+        ...     return ops.broadcast_to(log_p, (*ids.shape, 5)), state
+        >>> special = SpecialIds(pad=0, start=1, end=2)
+        >>> best = greedy_search(step, StepState(()), np.array([3]), 3, special)
+        >>> np.asarray(best.ids).tolist()
+        [[[3, 3, 3]]]
     """
 
     def likeliest(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
@@ -121,38 +130,39 @@ def sample(
     drop_finished: bool = False,
     cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
-    """Draws each next token at random, for N hypotheses per sentence.
+    """Draws each next token at random, for N hypotheses of each sentence.
 
-    The random numbers are an argument, so that the samples of a sentence depend on its own numbers
-    and not on its batch.
+    The random numbers are an argument. So the samples of a sentence depend on its own numbers only,
+    and are the same in every batch.
 
     Args:
         step: returns the logits of next tokens; see `StepFunction`.
-        state: the step function's first state, of N hypotheses per sentence.
+        state: the first state of the step function, for N hypotheses of each sentence.
         limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
-        uniforms: float32 tensor (B, N, L or more), uniform in [0, 1), one per token.
-        vocabulary_size: V.
+        uniforms: float32 tensor (B, N, L or more), uniform random numbers in [0, 1), one for each
+            token.
+        vocabulary_size: number of token ids, V.
         sampling: temperature, top_k and top_p.
         alpha: exponent of the length penalty, which only scales the score here.
-        constraints: limits on the choices.
-        drop_finished: remove finished sentences from the batch; see `run_search`.
+        constraints: limits on the choices; None: no limits.
+        drop_finished: whether to remove finished sentences from the batch; see `run_search`.
         cache_schedule: capacities of a static state; None: it has capacity for the whole search.
 
     Returns:
-        `Hypotheses`, sorted by score; some may be equal. Log-probabilities are the model's own,
-        without temperature and truncation.
+        `Hypotheses`, sorted by score. Some of them may be equal. Temperature, top_k and top_p do
+        not change log-probabilities.
     """
     hypotheses = uniforms.shape[1]
     count = min(sampling.top_k or vocabulary_size, vocabulary_size)
 
     def draw(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
         weights = kept_probabilities(ranked.log_probabilities, sampling)  # (B, N, k)
-        # Inverse of the cumulative distribution: the number of tokens that end below the number.
+        # The inverse of the cumulative distribution: count the tokens that end below the number.
         ends = ops.cumsum(weights, axis=-1)
         below = ops.cast(ends <= numbers[..., None] * ends[..., -1:], "int32")
-        # Rounding may select the position after the last; a token of weight 0 is never drawn.
+        # Rounding may select a position after the last one. A token of weight 0 is never drawn.
         last = ops.max(ops.where(weights > 0, ops.arange(weights.shape[-1]), 0), axis=-1)
         drawn = ops.minimum(ops.sum(below, axis=-1), ops.cast(last, "int32"))
         return _take(ranked.tokens, drawn), _take(ranked.log_probabilities, drawn)
@@ -165,13 +175,16 @@ def sample(
 
 
 def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
-    """Unnormalised probabilities of ranked tokens (..., k), 0 for those cut off.
+    """Applies temperature, `top_k` and `top_p` to ranked tokens.
 
     Args:
-        log_p: float32 tensor (..., k), largest first except for `NEG_INF`.
+        log_p: float32 tensor (..., k), largest first. `NEG_INF` may stand at any place.
         sampling: temperature, `top_k` and `top_p`.
+
+    Returns:
+        unnormalized probabilities, float32 (..., k); 0 for tokens that cannot be drawn.
     """
-    if sampling.top_k:  # excluded tokens may be among the first
+    if sampling.top_k:  # excluded tokens may stand among the first ones and do not count
         rank = ops.cumsum(ops.cast(log_p > NEG_INF / 2, "int32"), axis=-1)
         log_p = ops.where(rank <= sampling.top_k, log_p, NEG_INF)
     probabilities = ops.softmax(log_p / sampling.temperature, axis=-1)
@@ -205,7 +218,7 @@ def _extension(
     constraints: Constraints | None,
     choose: Choose,
 ) -> Callable[[SampleState], SampleState]:
-    """The step that adds to each hypothesis the token that `choose` selects of the `count` best."""
+    """Makes the step: `choose` selects a token of the `count` best for each hypothesis."""
 
     def extend(now: SampleState) -> SampleState:
         logits, state = step(now.tokens, now.state, now.index)

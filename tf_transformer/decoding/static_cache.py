@@ -1,4 +1,4 @@
-"""A cache of fixed size, as XLA and JAX need it, and its layout of keys and values."""
+"""A cache of fixed size for XLA and JAX, and its layout of keys and values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tf_transformer.layers.stored import KeyValue
 
 
 class StaticArrays(NamedTuple):
-    """Keys and values in the order of axes that XLA multiplies them in.
+    """Keys and values with their axes in the order in which XLA multiplies them.
 
-    XLA merges the batch axes of a product. With merged axes in the cache, new rows are written in
-    place; a reshape in between copies all keys and values twice per step. On CPUs the product of
-    many queries with transposed keys takes a third of the time.
+    XLA merges the batch axes of a product. If the cache has merged axes, XLA writes new rows in
+    place. Otherwise, each step would copy all keys and values twice. On CPUs, the product of many
+    queries with transposed keys takes a third of the time.
     """
 
     key: KerasTensor  # (B·G, K, S)
@@ -26,8 +26,8 @@ class StaticArrays(NamedTuple):
 
     @classmethod
     def of(cls, key_value: KeyValue) -> StaticArrays:
-        """Keys and values (B, G, S, K) in this layout."""
-        batch, groups, rows, _ = ops.shape(key_value.key)  # of no rows, -1 could not be inferred
+        """Converts keys and values (B, G, S, K) to this layout."""
+        batch, groups, rows, _ = ops.shape(key_value.key)  # without rows, -1 could not be inferred
         key, value = (ops.reshape(x, (batch * groups, rows, x.shape[3])) for x in key_value)
         return cls(ops.transpose(key, (0, 2, 1)), value)
 
@@ -39,7 +39,7 @@ class StaticKeyValue:
     Args:
         arrays: the keys and values.
         groups: number of heads of keys and values, G.
-        start: int32 scalar, the row where new ones are written.
+        start: int32 scalar, the first row that `with_new` writes.
     """
 
     arrays: StaticArrays
@@ -47,7 +47,7 @@ class StaticKeyValue:
     start: KerasTensor | int = 0
 
     def with_new(self, new: KeyValue) -> StaticKeyValue:
-        """With `new` (B, G, T, K) written from row `start` on."""
+        """Writes `new` (B, G, T, K) from row `start` on."""
         key, value = StaticArrays.of(new)
         arrays = StaticArrays(
             ops.slice_update(self.arrays.key, (0, 0, self.start), key),
@@ -56,21 +56,21 @@ class StaticKeyValue:
         return StaticKeyValue(arrays, self.groups, self.start + new.key.shape[2])
 
     def weighted(self, query, mask=None, bias=None, dropout=None) -> HeadOutput:
-        """Attention of queries (B, H, T, K), all but B known. Searches have no dropout."""
+        """Attends with queries (B, H, T, K); all sizes but B are known. There is no dropout."""
         return kernels.current().static_attention(query, *self.arrays, self.groups, mask, bias)
 
 
 class StaticCache:
-    """A cache of fixed size; rows are written one step after the other.
+    """A cache of fixed size. Each step writes the next rows.
 
-    After the last free row comes the first again: a cache with fewer rows than a search has steps
-    keeps those of the latest steps.
+    After the last row, steps overwrite the first ones again. So a cache with fewer rows than the
+    search needs keeps the rows of the latest steps.
 
     Args:
-        beam_size: W.
+        beam_size: number of hypotheses of each sentence, W.
         groups: number of heads of keys and values, G.
         columns: number of the prompt's columns, P; None: there is no prompt.
-        window: the latest positions that steps attend to; None: all.
+        window: number of latest positions that steps attend to; None: all.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class StaticCache:
         self.window = window
 
     def start(self, stored: list[KeyValue], visible: KerasTensor | None) -> Kept:
-        """A cache without capacity for steps: `resize` comes next."""
+        """Makes a cache without capacity for steps. Call `resize` next."""
         batch, _, columns, _ = ops.shape(stored[0].key)
         ancestors = first_ancestors((batch, self.beam_size, columns), visible)
         return Kept(ancestors, list(map(StaticArrays.of, stored)))
@@ -111,24 +111,24 @@ class StaticCache:
         return Kept(_pad(ancestors, rows, 2), layers)
 
     def _positions(self, rows: int | KerasTensor, index: KerasTensor) -> KerasTensor:
-        """The position of each row, int32 (1, R), at a step; rows not yet written have any."""
+        """The position of each row at a step, int32 (1, R); any number for unwritten rows."""
         columns = self.columns
         places = ops.arange(rows, dtype="int32") - columns
         steps = places // self.beam_size
-        # The latest step that has written a row.
+        # The latest step that wrote each row.
         steps = index - (index - steps) % ((rows - columns) // self.beam_size)
         return (columns + ops.where(places < 0, places, steps))[None]
 
 
 def limited(count: int | KerasTensor, window: int | None) -> int | KerasTensor:
-    """A number of positions, at most `window` if there is one."""
+    """Returns `count`, or `window` if there is a window and it is smaller."""
     if window is None:
         return count
     return min(window, count) if isinstance(count, int) else ops.minimum(window, count)
 
 
 def _pad(x: KerasTensor, size: int | KerasTensor, axis: int) -> KerasTensor:
-    """`x` with zeros after it, up to a size along an axis."""
+    """Pads `x` with zeros at the end of an axis, up to a size."""
     shape = list(ops.shape(x))
     shape[axis] = size - shape[axis]
     return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)

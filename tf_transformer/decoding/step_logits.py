@@ -1,4 +1,4 @@
-"""The logits of a search's steps, by a matrix that is transposed once."""
+"""The logits of the steps of a search, from a matrix that is transposed only once."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -8,13 +8,13 @@ from keras import KerasTensor, ops
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 
-_STORED: dict[int, KerasTensor] = {}  # matrices that callers store, by embedding
+_STORED: dict[int, KerasTensor] = {}  # matrices that callers store, by the id of the embedding
 
 
 def transposed(embedding: TokenEmbedding) -> KerasTensor:
-    """The matrix (D, V) that `TokenEmbedding.logits` multiplies with.
+    """Transposes the matrix of `TokenEmbedding.logits` to (D, V).
 
-    A product that transposes a matrix takes up to three times as long.
+    A product that transposes its matrix takes up to three times as long.
     """
     _, matrix = embedding.factors(ops.zeros((1, embedding.d_model)))
     return ops.transpose(ops.cast(matrix, embedding.compute_dtype))
@@ -22,7 +22,7 @@ def transposed(embedding: TokenEmbedding) -> KerasTensor:
 
 @contextlib.contextmanager
 def with_transposed(embedding: TokenEmbedding, matrix: KerasTensor) -> Iterator[None]:
-    """Searches that are traced in this context use a matrix that the caller stores."""
+    """Searches that are traced in this context use `matrix` (D, V), which the caller stores."""
     _STORED[id(embedding)] = matrix
     try:
         yield
@@ -31,7 +31,7 @@ def with_transposed(embedding: TokenEmbedding, matrix: KerasTensor) -> Iterator[
 
 
 def step_logits(embedding: TokenEmbedding) -> Callable[[KerasTensor], KerasTensor]:
-    """`embedding.logits` for many small calls: from (..., D) to (..., V)."""
+    """Returns a function like `embedding.logits` for many small calls: (..., D) to (..., V)."""
     matrix = _STORED.get(id(embedding))
     matrix = transposed(embedding) if matrix is None else matrix
 

@@ -1,1 +1,1 @@
-"""Files: reads lines of text, writes whole outputs, and loses none."""
+"""Files: reads lines of text, and writes complete outputs without losing existing files."""

@@ -10,22 +10,22 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.text_lines import STDIN, TextError, groups, plain
 
 CHUNK = 2**16  # bytes
-# Python handles a signal that comes just before a blocking call only after it, so no call blocks
-# for longer.
+# If a signal comes just before a blocking call, Python handles it after the call. So no call blocks
+# longer than this.
 LONGEST_WAIT = 1.0  # seconds
 
 
 class ArrivingLines:
-    """Iterates over the lines of a text without their newlines; only newlines end lines.
+    r"""Iterates over the lines of a text, as bytes without their newlines. Only "\n" ends a line.
 
-    A buffered file blocks until a line is complete. This one can also report, after a limited
-    time, that no line has arrived. The text may be compressed; see `text_lines.plain`.
+    A buffered file blocks until a line is complete. This class can also report after some time that
+    no line has arrived. The text may be compressed; see `text_lines.plain`.
 
     Args:
-        descriptor: of the open file, which nothing else reads.
+        descriptor: descriptor of the open file. Nothing else may read it.
 
     Raises:
-        InputError: when it cannot be read, or is not text in UTF-8.
+        InputError: if the file cannot be read, or is not text in UTF-8.
     """
 
     def __init__(self, descriptor: int):
@@ -44,7 +44,7 @@ class ArrivingLines:
         return self._lines.popleft()
 
     def next_arrives_within(self, seconds: float | None) -> bool:
-        """Whether the next line, or the end of the file, arrives in this time; None: no limit."""
+        """Whether the next line or the end of the file arrives within `seconds`; None: no limit."""
         start = time.monotonic()
         while not self._lines and not self._ended:
             left = LONGEST_WAIT
@@ -57,7 +57,7 @@ class ArrivingLines:
         return True
 
     def _read(self) -> None:
-        """Takes what has arrived; the file is ready to be read."""
+        """Reads the bytes that have arrived. The file must be ready."""
         try:
             lines = next(self._groups, None)
         except TextError as error:

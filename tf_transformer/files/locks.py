@@ -7,22 +7,22 @@ import pathlib
 
 
 class FileLock:
-    """An exclusive lock on a file; the kernel drops it when the process ends, however it ends.
+    """An exclusive lock on a file. The kernel releases it when the process ends in any way.
 
-    The file is made when it is missing, and may hold something. On a file system without locks
-    nothing is locked.
+    The file is created if it is missing. Its content stays. A file system without locks locks
+    nothing.
 
     Args:
         path: the file.
 
     Raises:
-        BlockingIOError: when the file is locked already, by any process.
-        OSError: when the file cannot be made.
+        BlockingIOError: if a process has locked the file already.
+        OSError: if the file cannot be created.
     """
 
     def __init__(self, path: str | os.PathLike):
         self._path = pathlib.Path(path)
-        while not self._try():  # the holder may remove the file between opening and locking
+        while not self._try():  # another process may remove the file between opening and locking
             pass
 
     def _try(self) -> bool:
@@ -46,7 +46,7 @@ class FileLock:
         os.pwrite(self._descriptor, content, 0)
 
     def release(self, remove: bool = True) -> None:
-        """Gives up the lock, and removes the file or leaves it."""
+        """Releases the lock, and removes the file if `remove` is True."""
         if remove:
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)

@@ -1,4 +1,4 @@
-"""Files that commands write: none that exists is lost, and each is whole when it has its name."""
+"""Files that commands write. Existing files are not lost, and unfinished files have other names."""
 
 import os
 import stat
@@ -11,8 +11,8 @@ Path = str | os.PathLike
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a name stands for a device, a pipe or an open file: nothing there can be replaced."""
-    if str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):  # perhaps of a file
+    """Whether a path is a device, a pipe or an open file, which cannot be replaced."""
+    if str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):  # may be an open file
         return True
     try:
         mode = os.stat(path).st_mode
@@ -24,17 +24,17 @@ def is_stream(path: Path) -> bool:
 def require_free(
     outputs: Sequence[Path], inputs: Iterable[Path] = (), overwrite: bool = False
 ) -> None:
-    """Checks the names of a command's outputs, before it works.
+    """Checks the outputs of a command before it starts its work.
 
-    An output may be missing or empty, or a device or a pipe.
+    An output must be missing, empty, a device or a pipe.
 
     Args:
-        outputs: the files.
-        inputs: files that the command reads, by any name.
-        overwrite: whether an output may hold something that the command will replace.
+        outputs: the files that the command writes.
+        inputs: the files that the command reads.
+        overwrite: whether the command may replace existing outputs.
 
     Raises:
-        InputError: for an output that is a folder or holds something, and as `require_distinct`.
+        InputError: if an output is a folder or has content, or as in `require_distinct`.
     """
     require_distinct(outputs, inputs)
     for path in outputs:
@@ -50,7 +50,11 @@ def require_free(
 
 
 def require_distinct(outputs: Sequence[Path], inputs: Iterable[Path] = ()) -> None:
-    """Raises an `InputError` for two outputs that are one file, or an output that is an input."""
+    """Checks that outputs differ from each other and from all inputs.
+
+    Raises:
+        InputError: if two of these files are the same.
+    """
     files = [path for path in outputs if not is_stream(path)]
     others = [*inputs, "/dev/stdin", "/dev/stdout"]
     for number, path in enumerate(files):
@@ -65,10 +69,15 @@ def require_distinct(outputs: Sequence[Path], inputs: Iterable[Path] = ()) -> No
 
 
 def write_output(path: Path, content: str | bytes, overwrite: bool = False) -> None:
-    """Writes a whole file whose name `require_free` has accepted, or into a device or a pipe.
+    """Writes a file after `require_free` has accepted its name, or writes to a device or a pipe.
+
+    Args:
+        path: the output.
+        content: the whole content.
+        overwrite: whether an existing file may be replaced.
 
     Raises:
-        InputError: for a name that is not free any more.
+        InputError: if there is a file with content by now.
     """
     if is_stream(path):
         with open(path, "ab") as stream:
@@ -79,10 +88,16 @@ def write_output(path: Path, content: str | bytes, overwrite: bool = False) -> N
 
 
 def publish(partial: Path, path: Path, overwrite: bool = False) -> None:
-    """Gives a complete file its name.
+    """Renames a complete file from its partial name to its final name.
+
+    Args:
+        partial: the partial name.
+        path: the final name.
+        overwrite: whether an existing file may be replaced.
 
     Raises:
-        InputError: for a name that is not free any more; the file keeps its partial name.
+        InputError: if there is a file with content by now. The complete file keeps its partial
+            name.
     """
     try:
         require_free([path], overwrite=overwrite)
@@ -96,7 +111,7 @@ def _size(path: Path) -> int:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two names, through links of both kinds, are those of one file."""
+    """Whether two paths are the same file, also through links."""
     try:
         return os.path.samefile(one, other)
     except OSError:

@@ -14,17 +14,20 @@ from typing import AnyStr, BinaryIO
 from tf_transformer.errors import InputError
 from tf_transformer.files import text_lines
 
-_COPIES: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}  # of pipes, by path
+_COPIES: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}  # copies of pipes, by path
 PATTERN = frozenset("*?[]\\")  # characters that TensorFlow takes as a pattern
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
-    """The lines of a text file or a pipe, plain or compressed; see `text_lines`.
+    """Reads the lines of a text file or a pipe, plain or compressed; see `text_lines`.
 
-    A pipe is copied when it is read first, so that it can be read again.
+    The first read of a pipe copies it, so that it can be read again.
+
+    Yields:
+        lines as bytes, without their ends.
 
     Raises:
-        InputError: when the file cannot be read, or is not text in UTF-8.
+        InputError: if the file cannot be read, or is not text in UTF-8.
     """
     try:
         yield from lines_of(_chunks(path), path)
@@ -33,10 +36,10 @@ def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
 
 
 def read_plain(path: str | os.PathLike) -> Iterator[bytes]:
-    """The bytes of a text file or a pipe in pieces, without compression and byte-order mark.
+    """Reads a text file or a pipe in pieces, decompressed and without a byte-order mark.
 
     Raises:
-        InputError: as `read_lines`.
+        InputError: if the file cannot be read, or is not text in UTF-8.
     """
     try:
         yield from text_lines.plain(_chunks(path), path)
@@ -47,10 +50,14 @@ def read_plain(path: str | os.PathLike) -> Iterator[bytes]:
 
 
 def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes]:
-    """The lines of a text that arrives in chunks; see `text_lines`.
+    """Makes lines from the chunks of a text; see `text_lines`.
+
+    Args:
+        chunks: the bytes of the text.
+        name: name of the text, for errors.
 
     Raises:
-        InputError: when it is not text in UTF-8.
+        InputError: if the bytes are not text in UTF-8.
     """
     try:
         yield from text_lines.lines_of(chunks, name)
@@ -59,10 +66,10 @@ def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes
 
 
 def check_file(path: str | os.PathLike) -> None:
-    """Opens a file as `read_lines` will, but no pipe.
+    """Checks that a file can be opened. Pipes are not opened.
 
     Raises:
-        InputError: when the file cannot be read.
+        InputError: if the file cannot be read.
     """
     try:
         if not _is_pipe(path):
@@ -72,7 +79,7 @@ def check_file(path: str | os.PathLike) -> None:
 
 
 def split_paths(paths: str) -> list[str]:
-    """The paths that an option names, with commas between them; the name of a file is one path."""
+    """Divides an option into paths at commas. If a file has this name, the option is one path."""
     if os.path.exists(paths):
         return [paths]
     return [path for path in map(str.strip, paths.split(",")) if path]
@@ -87,13 +94,13 @@ def _chunks(path: str | os.PathLike) -> Iterator[bytes]:
 
 
 def _is_pipe(path: str | os.PathLike) -> bool:
-    """Whether a path is a pipe or a device, which can be read only once."""
+    """Whether a path is a pipe or a device, which can only be read once."""
     mode = os.stat(path).st_mode
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _copy(path: str) -> BinaryIO:
-    """A copy of a pipe, which is made when the pipe is read first."""
+    """Returns the copy of a pipe, and makes it on the first call."""
     if path not in _COPIES or _COPIES[path][0] != _identity(path):
         copy = tempfile.TemporaryFile()  # noqa: SIM115  open until the process ends
         with open(path, "rb") as pipe:
@@ -104,13 +111,13 @@ def _copy(path: str) -> BinaryIO:
 
 
 def _identity(path: str) -> tuple[int, ...]:
-    """Tells a pipe from an earlier one of this name; its time is that of the last write."""
+    """Identifies a pipe, to tell it from an earlier pipe with this name."""
     state = os.stat(path)
     return state.st_dev, state.st_ino, state.st_mtime_ns
 
 
 def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:
-    """The bytes from the start; several readers may read the copy at the same time."""
+    """Reads a copy from its start. Several readers may do so at the same time."""
     place = 0
     while chunk := os.pread(copy.fileno(), text_lines.CHUNK, place):
         place += len(chunk)
@@ -118,17 +125,21 @@ def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:
 
 
 def unreadable(path: str | os.PathLike, error: OSError) -> InputError:
-    """The error of a file that the system does not give."""
+    """Makes the error for a file that cannot be read."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return InputError(f"{path} is not a file. Check the path.")
     return InputError(f"{path} cannot be read: {error.strerror}.")
 
 
 def decode(lines: Iterable[bytes], name: str | os.PathLike) -> Iterator[str]:
-    """The lines of a file as texts, one for each line.
+    """Decodes the lines of a file. The first line with invalid UTF-8 gives a warning on stderr.
 
-    Bytes that are not UTF-8 become U+FFFD; the first line with such bytes gives a warning on
-    stderr.
+    Args:
+        lines: the lines as bytes.
+        name: name of the file, for the warning.
+
+    Yields:
+        a text for each line, with U+FFFD for invalid bytes.
     """
     warned = False
     for number, line in enumerate(lines, 1):
@@ -148,10 +159,14 @@ def decode(lines: Iterable[bytes], name: str | os.PathLike) -> Iterator[str]:
 
 
 def read_texts(*paths: str | os.PathLike) -> list[list[str]]:
-    """All lines of files as texts: a list for each file; see `decode`.
+    """Reads all lines of files as texts; see `decode`.
+
+    Returns:
+        a list for each file.
 
     Raises:
-        InputError: as `read_aligned`, and when there is no line.
+        InputError: if a file cannot be read, if the files have different numbers of lines, or if
+            there is no line.
     """
     rows = list(align(paths, [decode(read_lines(path), path) for path in paths]))
     if not rows:
@@ -161,10 +176,10 @@ def read_texts(*paths: str | os.PathLike) -> list[list[str]]:
 
 
 def read_aligned(*paths: str | os.PathLike) -> Iterator[tuple[bytes, ...]]:
-    """Line n of each file, together; see `read_lines`.
+    """Reads files in parallel and makes tuples of their lines n; see `read_lines`.
 
     Raises:
-        InputError: as `read_lines`, and when the files have different numbers of lines.
+        InputError: if a file cannot be read, or if the files have different numbers of lines.
     """
     return align(paths, [read_lines(path) for path in paths])
 
@@ -172,14 +187,14 @@ def read_aligned(*paths: str | os.PathLike) -> Iterator[tuple[bytes, ...]]:
 def align(
     names: Sequence[str | os.PathLike], files: Sequence[Iterable[AnyStr]]
 ) -> Iterator[tuple[AnyStr, ...]]:
-    """Line n of each iterable, together.
+    """Makes tuples of line n of each file.
 
     Args:
-        names: of the files, for the error.
-        files: the lines of each.
+        names: names of the files, for the error.
+        files: the lines of each file.
 
     Raises:
-        InputError: when the files have different numbers of lines.
+        InputError: if the files have different numbers of lines.
     """
     for number, lines in enumerate(itertools.zip_longest(*files)):
         if None in lines:
@@ -187,16 +202,16 @@ def align(
             longer = next(name for name, line in zip(names, lines, strict=True) if line is not None)
             ends = f"ends after line {number:,}" if number else "is empty"
             raise InputError(
-                f"{shorter} {ends} but {longer} goes on: line n of one must "
-                "belong to line n of the other. Give files of equal length."
+                f"{shorter} {ends}, but {longer} has more lines. Line n of one file must belong to "
+                "line n of the other. Give files with equal numbers of lines."
             )
         yield lines
 
 
 def literal(folder: str | os.PathLike) -> str:
-    """A path of a folder that TensorFlow reads as it is; of a link when its own is not.
+    """Returns a path that TensorFlow reads literally: the path of the folder, or of a link to it.
 
-    TensorFlow takes the paths of checkpoints as patterns, which cannot be escaped, and as UTF-8.
+    TensorFlow treats the paths of checkpoints as UTF-8 and as patterns, which cannot be escaped.
     """
     path = os.fspath(folder)
     is_utf8 = os.fsencode(path) == path.encode("utf-8", "replace")
@@ -207,7 +222,7 @@ def literal(folder: str | os.PathLike) -> str:
 @functools.cache
 def _link_to(path: str) -> str:
     folder = tempfile.TemporaryDirectory(prefix="tf_transformer-")
-    atexit.register(folder.cleanup)  # it would be removed without this reference
+    atexit.register(folder.cleanup)  # without this reference, the folder would be removed now
     link = os.path.join(folder.name, "folder")
     os.symlink(path, link)
     return link

@@ -1,4 +1,4 @@
-"""What partial outputs depend on, in a file beside them: only the same work continues them."""
+"""The record beside a partial output: what it depends on. Only the same work can resume it."""
 
 import json
 import pathlib
@@ -8,22 +8,22 @@ from typing import Any
 from tf_transformer.errors import InputError
 from tf_transformer.files.locks import FileLock
 
-_NAME = "tf_transformer"  # in each record, with the version of its form
+_NAME = "tf_transformer"  # a key of each record; its value is the version of the format
 _VERSION = 1
 
 
 class StartRecord:
-    """The options of a work, and identities of the contents that it reads.
+    """The options of a piece of work, and hashes of the contents that it reads.
 
-    The record is a file `<output>.partial.json`, which is locked while the work writes its outputs
-    and removed at its end.
+    The record is a file `<output>.partial.json`. It is locked while the work writes its outputs,
+    and removed at the end.
 
     Args:
         partial: the partial output.
 
     Attributes:
-        options: by name.
-        contents: by name, something that differs for different contents.
+        options: the options by name.
+        contents: by name, a text that identifies each content.
     """
 
     def __init__(self, partial: pathlib.Path):
@@ -34,17 +34,20 @@ class StartRecord:
         self._lock: FileLock | None = None
 
     def exists(self) -> bool:
-        """Whether an earlier start has left a whole record."""
+        """Whether an earlier start has left a complete record."""
         return self._read() is not None
 
     def require_same(self) -> None:
-        """Raises an `InputError` when the earlier start had other options or contents."""
+        """Checks that the earlier start had the same options and contents.
+
+        Raises:
+            InputError: if it had others, or if there is no record.
+        """
         stored = self._read()
         if stored is None:
             raise InputError(
-                f"{self._partial} cannot be continued, because {self.path} does not say which "
-                "options and texts it belongs to; an earlier version wrote none. Move the file "
-                "away and start again without --resume."
+                f"{self._partial} cannot be resumed: {self.path}, the record of its options and "
+                "texts, is missing or broken. Move the file away and start again without --resume."
             )
         options, contents = json.loads(self._json())["options"], self.contents
         changed = [f"another {name}" for name in _changed(stored["contents"], contents)]
@@ -61,17 +64,20 @@ class StartRecord:
         """Locks and writes the record.
 
         Raises:
-            InputError: when another process holds it, it cannot be written, or the file is not a
-                record.
+            InputError: if another process has locked it, if it cannot be written, or if the file is
+                not a record.
         """
         if self.path.is_file() and self.path.stat().st_size and not self.exists():
-            raise InputError(f"{self.path} is needed for a record of this start. Move it away.")
+            raise InputError(
+                f"{self.path} is not a record of this program, but its name is needed for one. "
+                "Move the file away."
+            )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(self.path)
         except BlockingIOError as error:
             raise InputError(
-                f"another process is writing {self._partial}. Wait for its end, or give another "
+                f"another process is writing {self._partial}. Wait until it ends, or give another "
                 "output."
             ) from error
         except OSError as error:
@@ -79,7 +85,7 @@ class StartRecord:
         self._lock.write(self._json().encode())
 
     def end(self, remove: bool) -> None:
-        """Unlocks the record, and removes it when nothing is left to resume."""
+        """Unlocks the record. `remove` says whether to remove it, if nothing is left to resume."""
         if self._lock:
             self._lock.release(remove)
 

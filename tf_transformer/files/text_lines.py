@@ -1,7 +1,7 @@
 """Lines of UTF-8 text from the bytes of a file or a pipe, plain or compressed.
 
-The content decides what a text is, not its name. Imports nothing of this project, because programs
-run it by its path.
+The format of a text is recognized by its content, never by its name. This module imports nothing
+from the project, because programs run it by its path.
 """
 
 import bz2
@@ -15,40 +15,41 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 STDIN = "stdin"  # the name of standard input in messages
-CHUNK = 2**13  # bytes; bounds the memory that decompression takes
+CHUNK = 2**13  # bytes; limits the memory of decompression
 _HEAD = 4096  # bytes that show the encoding
 _LONGEST_START = 10  # bytes that show the compression
 
 
 class TextError(ValueError):
-    """Bytes that are not text in UTF-8: what came, and what to do."""
+    """The bytes are not text in UTF-8. The message says what they are, and what to do."""
 
 
 def lines_of(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """The lines of a text that arrives in chunks; see `plain` and `without_ends`.
+    """Makes lines from the chunks of a text; see `plain` and `without_ends`.
 
     Raises:
-        TextError: as `plain`.
+        TextError: see `plain`.
     """
     return without_ends(itertools.chain.from_iterable(groups(plain(chunks, name))), name)
 
 
 def chunks_of(file: BinaryIO) -> Iterator[bytes]:
-    """The bytes of an open file, as they arrive."""
+    """Reads the bytes of an open file as they arrive."""
     return iter(lambda: file.read1(CHUNK), b"")  # type: ignore[attr-defined]
 
 
 def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """The bytes of a text, decompressed and without a byte-order mark at its start.
-
-    A piece, perhaps an empty one, follows each chunk before the next chunk is read.
+    """Decompresses a text and removes the byte-order mark at its start.
 
     Args:
         chunks: the bytes of a file or a pipe.
-        name: of the text, for errors.
+        name: name of the text, for errors.
+
+    Yields:
+        a piece for each chunk, before the next chunk is read. A piece may be empty.
 
     Raises:
-        TextError: for a compressed file that is broken, for other encodings and other formats.
+        TextError: if the compressed file is broken, or if the text has another encoding or format.
     """
     head, pieces = b"", _decompressed(chunks, name)
     for piece in pieces:
@@ -63,9 +64,9 @@ def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
 
 
 def groups(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The lines that each piece of a text completes, without their newlines; only these end lines.
+    r"""Makes a list of the lines that each piece of a text completes. Only "\n" ends a line.
 
-    `str.splitlines` would also split on U+0085, U+2028 and more, and misalign what follows.
+    `str.splitlines` would also split at U+0085, U+2028 and others, and misalign the next lines.
     """
     unfinished = bytearray()
     for piece in pieces:
@@ -81,9 +82,9 @@ def groups(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """The lines without a newline, and without one carriage return before it.
+    """Removes the newline of each line, and one carriage return before it.
 
-    A text of one line with carriage returns inside, as old Macs wrote them, gives a warning.
+    Old Macs ended lines with carriage returns. A single line with carriage returns gives a warning.
     """
     count, text = 0, b""
     for line in lines:
@@ -96,7 +97,7 @@ def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
         )
 
 
-_WARNINGS: set[str] = set()  # a text may be read several times
+_WARNINGS: set[str] = set()  # warnings so far, because a text may be read several times
 
 
 def _warn(sentence: str) -> None:
@@ -106,15 +107,15 @@ def _warn(sentence: str) -> None:
 
 
 class _Compression(NamedTuple):
-    """A format of compressed streams, of which a file holds one or several."""
+    """A format of compressed streams. A file holds one or several streams."""
 
     name: str
-    start: bytes  # a pattern
+    start: bytes  # pattern of the first bytes
     decompressor: Callable[[], Any]
 
 
 def _zstandard() -> Any:
-    """A decompressor of the optional package; Python has its own from 3.14 on."""
+    """Makes a decompressor of the optional package. Python has its own from version 3.14 on."""
     import zstandard
 
     return zstandard.ZstdDecompressor().decompressobj()
@@ -126,7 +127,7 @@ _COMPRESSIONS = [
     _Compression("xz", rb"\xfd7zXZ\x00", lzma.LZMADecompressor),
     _Compression("Zstandard", rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", _zstandard),
 ]
-# Other formats, by their first bytes. Each has bytes that no text has.
+# Patterns of the first bytes of other formats. Each pattern has bytes that no text has.
 _FORMATS = {
     "a zip archive (or a document that is one)": rb"PK(\x03\x04|\x05\x06)",
     "a 7z archive": rb"7z\xbc\xaf\x27\x1c",
@@ -136,7 +137,7 @@ _FORMATS = {
     "a file of compress (.Z)": rb"\x1f\x9d",
     "a PDF document": rb"%PDF-\d\.\d\s+%[\x80-\xff]",
 } | {f"compressed twice, in the end by {each.name}": each.start for each in _COMPRESSIONS}
-_UNICODE_MARKS = [  # UTF-32 begins as UTF-16 does
+_UNICODE_MARKS = [  # UTF-32 comes first, because its mark starts with the mark of UTF-16
     ("UTF-32", codecs.BOM_UTF32_LE),
     ("UTF-32", codecs.BOM_UTF32_BE),
     ("UTF-16", codecs.BOM_UTF16_LE),
@@ -150,7 +151,7 @@ def _starts(head: bytes, pattern: bytes) -> bool:
 
 
 def _decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """The bytes of a text, as they are or decompressed: a piece for each chunk."""
+    """Decompresses a text if it is compressed. Yields a piece for each chunk."""
     head, source = b"", iter(chunks)
     for chunk in source:
         head += chunk
@@ -189,7 +190,7 @@ def _decompression_errors() -> tuple[type[Exception], ...]:
 
 
 def _error(head: bytes, name: object) -> str:
-    """The reason why bytes are not the start of a text in UTF-8; "" if they are one."""
+    """Says why bytes are not the start of a text in UTF-8. "" means that they are."""
     if head.startswith(codecs.BOM_UTF8):
         return ""
     for encoding, mark in _UNICODE_MARKS:
@@ -202,18 +203,21 @@ def _error(head: bytes, name: object) -> str:
     for encoding, low, high in (("UTF-16LE", even, odd), ("UTF-16BE", odd, even)):
         if len(head) > 3 and 0 in high and 0 not in low and _is_utf16(head, encoding, high):
             return _other_encoding(name, encoding)
-    many = max(8, len(head) // 20)  # a text may have some
+    many = max(8, len(head) // 20)  # a text may have fewer
     if head.count(0) >= many or (_controls(head) >= many and not _is_utf8(head)):
         return f"{name} is binary data; expected text in UTF-8."
     return ""
 
 
 def _is_utf16(head: bytes, encoding: str, high: bytes) -> bool:
-    """Whether bytes without a mark are UTF-16: of an alphabet, or else of printable characters.
+    """Whether bytes without a byte-order mark are UTF-16.
+
+    They are if most high bytes are control characters (the text has an alphabet), or if they are
+    not UTF-8 and all characters are printable.
 
     Args:
         head: the first bytes.
-        encoding: the order of bytes.
+        encoding: UTF-16LE or UTF-16BE.
         high: the high byte of each character.
     """
     if 2 * _controls(high) > len(high):
@@ -223,12 +227,12 @@ def _is_utf16(head: bytes, encoding: str, high: bytes) -> bool:
 
 
 def _controls(head: bytes) -> int:
-    """How many bytes are control characters that texts do not have."""
+    """Counts the bytes that are control characters and never stand in texts."""
     return len(head) - len(head.translate(None, _CONTROLS))
 
 
 def _is_utf8(head: bytes) -> bool:
-    """Whether bytes are UTF-8; the last character may be incomplete."""
+    """Whether bytes are UTF-8. The last character may be incomplete."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:

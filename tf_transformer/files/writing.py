@@ -1,4 +1,4 @@
-"""Writes complete files."""
+"""Writes files as a whole."""
 
 import os
 import pathlib
@@ -6,10 +6,10 @@ import secrets
 
 
 def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
-    """Writes a file and creates its folder; the file gets its name when it is complete."""
+    """Writes a file, and creates its folder. The file gets its name when it is complete."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")  # not another's
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")  # a unique name
     try:
         with partial.open("xb") as file:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
@@ -20,5 +20,5 @@ def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
 
 
 def one_line(text: str) -> str:
-    """Replaces newlines, which a model can produce, so that the text is one line of a file."""
+    """Replaces newlines by spaces, because a model can produce newlines."""
     return text.replace("\n", " ")

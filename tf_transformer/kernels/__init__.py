@@ -1,12 +1,13 @@
-"""The equations that take most of the time, in two forms: as the paper writes them, and tuned.
+"""The equations that take most of the time, each in a plain form and a tuned form.
 
-Each module opens with the plain form. The tuned form below it has the same signature and, up to
-rounding, the same result. `current()` is the set that layers, training and search use:
+Each module starts with the plain form, written as in the paper. The tuned form below it has the
+same signature. Both give the same result up to rounding. Layers, training and search use the set
+that `current()` returns. To choose a set:
 
     TF_TRANSFORMER_KERNELS=plain python train.py ...    # everything on the plain forms
     with kernels.use(kernels.PLAIN): ...                # the same in Python
 
-Without that variable, a long training measures which set is faster.
+Without a choice, a long training measures which set is faster.
 
 A `tf.function` keeps the set that was in use when it was traced.
 """
@@ -32,7 +33,7 @@ from tf_transformer.kernels import top_k as _top_k
 
 
 class Kernels(NamedTuple):
-    """One form of each equation."""
+    """A set of kernels: one function for each equation."""
 
     attention: Callable
     static_attention: Callable
@@ -84,25 +85,28 @@ SETS = {"plain": PLAIN, "tuned": TUNED, "xla": XLA}
 
 _chosen = os.environ.get("TF_TRANSFORMER_KERNELS", "")
 if _chosen and _chosen not in SETS:
-    raise InputError(f"TF_TRANSFORMER_KERNELS must be plain, tuned or xla, got {_chosen!r}.")
+    raise InputError(
+        f"TF_TRANSFORMER_KERNELS must be plain, tuned or xla, got {_chosen!r}. Set one of them, or "
+        "unset the variable."
+    )
 _current = SETS[_chosen or "tuned"]
 
 
 def current() -> Kernels:
-    """The set in use."""
+    """Returns the set in use."""
     return _current
 
 
 def for_xla() -> Kernels:
-    """The set for a function that XLA compiles: `XLA` in place of `TUNED`."""
+    """Returns the set for a function that XLA compiles: `XLA` in place of `TUNED`."""
     return XLA if _current is TUNED else _current
 
 
 def possible_names() -> list[str]:
-    """Names of the sets that a training may choose from; the first is the default.
+    """Returns the names of the sets that a training may choose from; the first is the default.
 
-    A set that the environment or `use` selects leaves no choice; it has the name "" when it is none
-    of `SETS`.
+    If the environment variable or `use` selects a set, the list has this set only. Its name is ""
+    if it is not in `SETS`.
     """
     if _current is TUNED and not _chosen:
         return ["tuned", "plain"]
@@ -111,7 +115,10 @@ def possible_names() -> list[str]:
 
 @contextlib.contextmanager
 def use(kernels: Kernels) -> Iterator[None]:
-    """Makes a set current, in all threads, until the context ends.
+    """Makes a set current in all threads until the context ends.
+
+    Args:
+        kernels: the set to use.
 
     Example:
         >>> with use(PLAIN):

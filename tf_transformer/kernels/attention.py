@@ -10,15 +10,15 @@ from tf_transformer.kernels.gradient import matmul_transposed
 from tf_transformer.kernels.grouped_heads import in_groups
 from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
 
-# Differs from the paper: its −∞ (section 3.2.3) is finite here, so that a query with
-# nothing to attend to gets the mean of the values, not NaN.
+# Differs from the paper: its −∞ (section 3.2.3) is finite here. So a query that may attend to
+# nothing gets the mean of the values instead of NaN.
 MASKED_SCORE = -1e9
 
 Dropout = Callable[[KerasTensor], KerasTensor]
 
 
 class HeadOutput(NamedTuple):
-    """Attention of all heads."""
+    """The output and the attention weights of all heads."""
 
     heads: KerasTensor  # (B, H, T, K)
     weights: KerasTensor  # (B, H, T, S), before dropout; rows sum to 1
@@ -34,19 +34,20 @@ def plain_attention(
 ) -> HeadOutput:
     """Attention(Q, K, V) = softmax(Q Kᵀ / √K) V (paper equation 1).
 
-    With fewer heads of keys and values than of queries, G, each serves H / G heads of queries:
-    grouped-query attention (Ainslie et al. 2023). The paper has G = H.
+    The paper has as many heads of keys and values, G, as heads of queries, H. With G < H, H / G
+    heads of queries share each head of keys and values (grouped-query attention, Ainslie et al.
+    2023).
 
     Args:
         query: float tensor (B, H, T, K).
         key: float tensor (B, G, S, K).
-        value: float tensor (B, G, S, K); its last axis may differ from the key's.
+        value: float tensor (B, G, S, K). Its last axis may have another size than the keys' axis.
         mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
         bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
-        dropout: applied to the weights that multiply the values.
+        dropout: applied to the attention weights before they multiply the values.
 
     Returns:
-        `HeadOutput` in the dtype of `query`. The softmax runs in float32 for every dtype.
+        `HeadOutput` in the dtype of `query`. The softmax always runs in float32.
 
     Example:
         >>> x = np.ones((2, 3, 5, 7), "float32")
@@ -60,13 +61,13 @@ def plain_attention(
 
 
 def for_each_head(x: KerasTensor, query: KerasTensor) -> KerasTensor:
-    """Keys or values of G heads, (B, G, S, K), repeated for the H heads of queries."""
+    """Repeats keys or values (B, G, S, K) for the H heads of queries: (B, H, S, K)."""
     queries_each = query.shape[1] // x.shape[1]
     return x if queries_each == 1 else ops.repeat(x, queries_each, axis=1)
 
 
 def _masked(scores: KerasTensor, mask, bias) -> KerasTensor:
-    """Scores (B, H, T, S) in float32 with the bias, `MASKED_SCORE` where the mask is False."""
+    """Adds the bias to scores (B, H, T, S) in float32; `MASKED_SCORE` where the mask is False."""
     scores = ops.cast(scores, "float32")
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
@@ -74,7 +75,7 @@ def _masked(scores: KerasTensor, mask, bias) -> KerasTensor:
 
 
 def softmax(scores: KerasTensor, dtype) -> KerasTensor:
-    """The softmax of float32 scores, in a dtype."""
+    """The softmax of float32 scores over the last axis, cast to `dtype`."""
     return ops.cast(ops.softmax(scores, axis=-1), dtype)
 
 
@@ -86,11 +87,11 @@ def attention(
     bias: KerasTensor | None = None,
     dropout: Dropout | None = None,
 ) -> HeadOutput:
-    """`plain_attention`: element by element for the few queries of a decoding step, else products.
+    """`plain_attention`, with two tuned forms: matrix products, and element by element.
 
-    The products scale the queries, which are fewer than the scores, and have a gradient of their
-    own. A few small products take oneDNN up to ten times as long as the same multiplications
-    element by element, because it divides each product between threads.
+    The matrix products scale the queries instead of the scores, which are more. They have their
+    own gradient. A decoding step has few queries, so it multiplies element by element: oneDNN takes
+    up to ten times as long for small products, because it divides each product between threads.
     """
 
     def one_head_each(query, mask, bias) -> HeadOutput:
@@ -118,9 +119,16 @@ def _attention(query, key, value, mask, bias, dropout) -> HeadOutput:
 
 
 def masked_scores(query, key, mask, bias=None) -> KerasTensor:
-    """Q Kᵀ / √K of (B, H, T, K) and (B, H, S, K) in float32, `MASKED_SCORE` where mask is False.
+    """Scores Q Kᵀ / √K, with a mask and a bias.
 
-    `bias` makes the numbers to be added of the queries.
+    Args:
+        query: float tensor (B, H, T, K).
+        key: float tensor (B, H, S, K).
+        mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
+        bias: function from queries to the numbers added to the scores; None: nothing is added.
+
+    Returns:
+        float32 tensor (B, H, T, S), `MASKED_SCORE` where the mask is False.
     """
     scores = matmul_transposed(_scaled(query), key)
     return _masked(scores, mask, None if bias is None else bias(query))
@@ -151,16 +159,16 @@ def _row(x: KerasTensor | None, t: int) -> KerasTensor | None:
 
 
 def _elementwise_softmax(scores: KerasTensor, dtype, axis: int) -> KerasTensor:
-    """The softmax of few float32 scores: these operations start faster than `ops.softmax`."""
+    """The softmax of few float32 scores. These operations start faster than `ops.softmax`."""
     exponentials = ops.exp(scores - ops.max(scores, axis=axis, keepdims=True))
     return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), dtype)
 
 
 def plain_static_attention(query, key, value, groups, mask=None, bias=None) -> HeadOutput:
-    """`plain_attention` to keys and values in the static layout (see `decoding/static_cache.py`).
+    """`plain_attention` for the layout of keys and values in `decoding/static_cache.py`.
 
     Args:
-        query: float tensor (B, H, T, K), all but B known.
+        query: float tensor (B, H, T, K); all sizes but B are known.
         key: float tensor (B·G, K, S).
         value: float tensor (B·G, S, K).
         groups: number of heads of keys and values, G.
@@ -168,14 +176,17 @@ def plain_static_attention(query, key, value, groups, mask=None, bias=None) -> H
         bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
 
     Returns:
-        `HeadOutput`.
+        `HeadOutput`: heads (B, H, T, K) and weights (B, H, T, S).
     """
     key = ops.swapaxes(_split_batch(key, groups), -1, -2)
     return plain_attention(query, key, _split_batch(value, groups), mask, bias)
 
 
 def static_attention(query, key, value, groups, mask=None, bias=None) -> HeadOutput:
-    """`plain_static_attention` without moving an axis of the cache: XLA would copy all of it."""
+    """`plain_static_attention` that leaves the axes of the cache in place.
+
+    XLA would copy the whole cache to move an axis.
+    """
 
     def one_head_each(query, mask, bias) -> HeadOutput:
         _, _, length, size = query.shape

@@ -1,7 +1,7 @@
 """Losses of two predictions, p and q, for each token: cross-entropies and divergences.
 
-With weights for each term, this is the loss of R-Drop (Liang et al. 2021) and of SimCut (Gao et al.
-2022); see `tf_transformer.losses.consistency`.
+The weights of the terms give the loss of R-Drop (Liang et al. 2021) or of SimCut (Gao et al. 2022);
+see `tf_transformer.losses.consistency`.
 """
 
 from typing import NamedTuple
@@ -40,14 +40,14 @@ def plain_consistency(
 
     Args:
         labels: int tensor (N,).
-        states_p: float tensor (N, D); its products with the embeddings are the logits of p.
+        states_p: float tensor (N, D). The logits of p are its products with the embeddings.
         states_q: the same for q.
         embeddings: tensor (V, D) of the same dtype.
         label_smoothing: ε of both cross-entropies.
-        weights: of the four terms.
+        weights: the weights of the four terms.
 
     Returns:
-        `TokenValues` with this sum as `losses`; `nll` and `correct` are of p.
+        `TokenValues` with the sum as `losses`. The prediction p gives `nll` and `correct`.
     """
     log_p, log_q = (
         ops.log_softmax(logits_of(states, embeddings), axis=-1) for states in (states_p, states_q)
@@ -59,7 +59,14 @@ def plain_consistency(
 
 
 def divergence(log_p: KerasTensor, log_q: KerasTensor) -> KerasTensor:
-    """KL(p || q) = Σ p (log p - log q), (N,), of log-probabilities (N, V).
+    """KL(p || q) = Σ p (log p - log q).
+
+    Args:
+        log_p: float tensor (N, V), log-probabilities.
+        log_q: float tensor (N, V), log-probabilities.
+
+    Returns:
+        float tensor (N,), nats.
 
     Example:
         >>> p, q = np.log([[0.5, 0.5]]), np.log([[0.25, 0.75]])
@@ -77,15 +84,16 @@ def consistency(
     label_smoothing: float,
     weights: ConsistencyWeights,
 ) -> TokenValues:
-    """`plain_consistency` with about half of the passes over the two matrices of N · V logits.
+    """`plain_consistency` with about half as many passes over the matrices of N · V logits.
 
-    With logits a of p and b of q, and d = a - b, the divergences are Σ p·d - log Σ exp(a) + log Σ
-    exp(b) and the same with other signs. So the gradients by a and b are p·(x·d + y) - z·q, and the
-    same with p and q exchanged, where x, y and z are one number for each token. The terms of the
-    cross-entropy that are linear in the logits need no matrix, as in `cross_entropy`.
+    Let a be the logits of p, b the logits of q, and d = a - b. Then
+    KL(p || q) = Σ p·d - log Σ exp(a) + log Σ exp(b), and KL(q || p) is the same with exchanged
+    names. So the gradient by a is p·(x·d + y) - z·q, with one x, y and z for each token. The
+    gradient by b is the same with exchanged names. As in `cross_entropy`, the terms that are linear
+    in the logits need no matrix.
     """
     if keras.backend.standardize_dtype(states_p.dtype) != "float32":
-        # Rounded to half precision, the gradients above would lose the difference of p and q.
+        # In half precision, rounding would lose the difference of p and q in the gradients.
         return plain_consistency(labels, states_p, states_q, embeddings, label_smoothing, weights)
 
     @with_gradient

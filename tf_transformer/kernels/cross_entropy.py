@@ -11,7 +11,7 @@ UNDERFLOW = 1e-30  # smaller float32 probabilities may have lost digits
 
 
 class TokenValues(NamedTuple):
-    """Values per token. Gradients flow through `losses` alone."""
+    """Values of each token. Gradients flow through `losses` only."""
 
     losses: KerasTensor  # float32 (N,), nats, label-smoothed
     nll: KerasTensor  # float32 (N,), nats: -log p(label)
@@ -30,7 +30,13 @@ def plain_cross_entropy(
         label_smoothing: ε.
 
     Returns:
-        `TokenValues`.
+        `TokenValues`, float32 (N,) each.
+
+    Example:
+        >>> states, embeddings = np.zeros((1, 3), "float32"), np.ones((4, 3), "float32")
+        >>> values = plain_cross_entropy(np.array([1]), states, embeddings, label_smoothing=0.1)
+        >>> round(float(values.nll[0]), 4)  # ln 4
+        1.3863
     """
     logits = logits_of(states, embeddings)  # (N, V)
     return from_log_probabilities(labels, ops.log_softmax(logits, axis=-1), label_smoothing)
@@ -45,6 +51,9 @@ def from_log_probabilities(
         labels: int tensor (N,).
         log_p: float32 tensor (N, V).
         label_smoothing: ε.
+
+    Returns:
+        `TokenValues`, float32 (N,) each.
     """
     log_p_of_labels = label_values(log_p, labels)
     losses = -(1 - label_smoothing) * log_p_of_labels - label_smoothing * ops.mean(log_p, axis=-1)
@@ -57,9 +66,9 @@ def cross_entropy(
 ) -> TokenValues:
     """`plain_cross_entropy` with two passes over the logits instead of about ten.
 
-    With logits z the loss is log Σ exp(z) - (1 - ε) · z[label] - ε · mean(z). Only the first term
-    needs all N · V logits, and its gradient is p. The others are products of a state with one
-    embedding, and with the sum of all embeddings.
+    With logits z, the loss is log Σ exp(z) - (1 - ε) · z[label] - ε · mean(z). The first term needs
+    all N · V logits, and its gradient is p. The second term multiplies a state with one embedding,
+    the third with the sum of all embeddings.
     """
     half = keras.backend.standardize_dtype(states.dtype) != "float32"
     in_first_term = float(half)  # the share of z[label] that the first term subtracts
@@ -71,8 +80,8 @@ def cross_entropy(
         nll, of_labels, correct = negative_log_likelihood(p, logits, labels)
 
         def gradient(upstream, *_):
-            # In half precision 1 is subtracted from p(label) before p is rounded. In float32 it is
-            # subtracted after the products, which saves a copy of p.
+            # In half precision, 1 is subtracted from p(label) before p is rounded. In float32, it
+            # is subtracted after the products, which saves a copy of p.
             by_logits = ops.cast(_minus_labels(p, labels), states.dtype) if half else p
             upstream = ops.cast(upstream, states.dtype)[:, None]
             by_embeddings = ops.matmul(ops.transpose(by_logits), states * upstream)
@@ -87,7 +96,7 @@ def cross_entropy(
 
 
 def logits_of(states: KerasTensor, embeddings: KerasTensor) -> KerasTensor:
-    """States · embeddingsᵀ, float32 (N, V)."""
+    """Logits, states · embeddingsᵀ: float32 tensor (N, V)."""
     return ops.cast(ops.matmul(states, ops.transpose(embeddings)), "float32")
 
 
@@ -98,7 +107,7 @@ def linear_terms(
     of_label: float,
     of_mean: float,
 ) -> KerasTensor:
-    """of_label · z[label] + of_mean · mean(z) of logits z, float32 (N,), without the logits."""
+    """of_label · z[label] + of_mean · mean(z), float32 (N,), computed without the logits z."""
     states, embeddings = (ops.cast(x, "float32") for x in (states, embeddings))
     total = of_label * ops.sum(states * ops.take(embeddings, labels, axis=0), axis=-1)
     if of_mean:
@@ -109,23 +118,29 @@ def linear_terms(
 def negative_log_likelihood(
     p: KerasTensor, logits: KerasTensor, labels: KerasTensor
 ) -> tuple[KerasTensor, KerasTensor, KerasTensor]:
-    """-log p(label), the logit of the label, and whether it is the largest, float32 (N,) each.
+    """Values of each label: -log p(label), its logit, and whether this logit is the largest.
 
     Args:
         p: float32 tensor (N, V), the softmax of `logits`.
         logits: float32 tensor (N, V).
         labels: int tensor (N,).
+
+    Returns:
+        three float32 tensors (N,). The last one is 1 for the largest logit, else 0.
     """
     highest, of_labels = ops.max(logits, -1), label_values(logits, labels)
     p_of_labels = label_values(p, labels)
     nll = -ops.log(ops.maximum(p_of_labels, UNDERFLOW))
-    # Where p underflows this is at most log V too small, of more than 69 nats.
+    # Where p underflows, this value of more than 69 nats is at most log V too small.
     nll = ops.where(p_of_labels > UNDERFLOW, nll, highest - of_labels)
     return nll, of_labels, ops.cast(of_labels >= highest, "float32")
 
 
 def label_values(values: KerasTensor, labels: KerasTensor) -> KerasTensor:
-    """values[n, labels[n]], (N,), as one gather; `take_along_axis` would copy all of `values`."""
+    """values[n, labels[n]] of a tensor (N, V): (N,).
+
+    One gather from the flat tensor; `take_along_axis` would copy all of `values`.
+    """
     rows = ops.arange(ops.size(labels), dtype="int32") * values.shape[-1]
     return ops.take(ops.reshape(values, (-1,)), rows + labels)
 

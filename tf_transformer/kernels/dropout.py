@@ -12,8 +12,8 @@ def plain_dropout(x: KerasTensor, rate: float, seed: keras.random.SeedGenerator)
 
     Args:
         x: float tensor of any shape (...).
-        rate: probability that an element becomes 0, at least 0 and below 1.
-        seed: of the random numbers.
+        rate: probability that an element becomes 0; in [0, 1).
+        seed: source of the random numbers.
 
     Returns:
         float tensor (...).
@@ -23,12 +23,12 @@ def plain_dropout(x: KerasTensor, rate: float, seed: keras.random.SeedGenerator)
 
 
 def dropout(x: KerasTensor, rate: float, seed: keras.random.SeedGenerator) -> KerasTensor:
-    """`plain_dropout`, where each random number decides four elements, one byte for each.
+    """`plain_dropout` that takes four elements from each random number, one byte for each.
 
-    Random numbers take most of the time. An element is dropped if its byte is below a threshold.
-    A rate between two multiples of 1/256 is the mean of the two: each call draws one of them, with
-    the probability that makes the rate of every element right, and scales by the one it drew.
-    Rates above 255/256 become 255/256.
+    Drawing random numbers takes most of the time. An element is dropped if its byte is below a
+    threshold, so one call can only have a multiple of 1/256 as its rate. For a rate in between,
+    each call draws the next lower or the next higher multiple, such that their mean is the rate.
+    It scales the kept elements by the multiple that it drew. Rates above 255/256 become 255/256.
     """
     size = ops.size(x)
     # The axis of size 1 gives `view` a known last axis. The last number chooses the threshold.

@@ -1,4 +1,4 @@
-"""Functions with a gradient of their own, where it is cheaper than the derived one."""
+"""Functions with their own gradient, where it is cheaper than automatic differentiation."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ _are_in_use = True
 
 @contextlib.contextmanager
 def without_own_gradients() -> Iterator[None]:
-    """Traces functions with the values alone, in all threads, until the context ends.
+    """Functions traced in this context, in all threads, get no gradient of their own.
 
     TensorFlow marks a function with its own gradient by nodes that refer to code in this process.
-    A loaded SavedModel with such nodes cannot be saved again.
+    A SavedModel with such nodes cannot be saved again after it was loaded.
     """
     global _are_in_use
     before, _are_in_use = _are_in_use, False
@@ -27,14 +27,14 @@ def without_own_gradients() -> Iterator[None]:
 def with_gradient(function: Callable) -> Callable:
     """`keras.ops.custom_gradient` with one interface for every Keras backend.
 
-    Keras' torch backend takes functions of one output only: there the derived gradient is used.
+    Keras' torch backend takes functions of one output only. There, torch differentiates instead.
 
     Args:
-        function: from tensors to (outputs, gradient). `gradient` receives the gradient of each
-            output, in their order, and returns one gradient per input tensor.
+        function: takes tensors and returns (outputs, gradient). `gradient` receives the gradient of
+            each output, in order, and returns one gradient for each input tensor.
 
     Returns:
-        function from the same tensors to the outputs alone.
+        a function that takes the same tensors and returns the outputs.
 
     Example:
         >>> @with_gradient
@@ -54,7 +54,7 @@ def with_gradient(function: Callable) -> Callable:
         outputs, gradient = function(*arguments)
 
         def gradient_of(*upstreams, upstream=None):
-            # Backends pass one array per output, one tuple of them, or a keyword argument.
+            # Backends pass one array for each output, one tuple of arrays, or a keyword argument.
             return gradient(*tree.flatten(upstreams if upstream is None else upstream))
 
         return outputs, gradient_of
@@ -64,7 +64,7 @@ def with_gradient(function: Callable) -> Callable:
 
 
 def silu(x: KerasTensor) -> KerasTensor:
-    """The product x σ(x); TensorFlow's own function has its own gradient."""
+    """The product x σ(x); in `without_own_gradients`, without TensorFlow's own gradient."""
     return ops.silu(x) if _are_in_use else x * ops.sigmoid(x)
 
 
@@ -83,7 +83,10 @@ def plain_matmul_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
 
 @with_gradient
 def matmul_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
-    """`plain_matmul_transposed`; the derived gradient would compute that of bᵀ and transpose it."""
+    """`plain_matmul_transposed` with its own gradient.
+
+    Automatic differentiation would compute the gradient of bᵀ and transpose it.
+    """
 
     def gradient(upstream):
         return ops.matmul(upstream, b), ops.matmul(ops.swapaxes(upstream, -1, -2), a)

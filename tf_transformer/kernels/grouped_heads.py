@@ -1,8 +1,7 @@
-"""Heads of queries that share keys and values, as more queries of fewer heads.
+"""Heads of queries that share keys and values (grouped-query attention, Ainslie et al. 2023).
 
-H heads of queries in G groups are G heads with H / G times as many queries. So no key and no value
-is repeated, and no form of attention depends on groups (grouped-query attention, Ainslie et al.
-2023).
+H heads of queries in G groups become G heads with H / G times as many queries. Keys and values are
+not repeated, and the attention kernels need not know about groups.
 """
 
 from collections.abc import Callable
@@ -17,17 +16,17 @@ def in_groups(
     mask: KerasTensor | None = None,
     bias: KerasTensor | None = None,
 ) -> tuple[KerasTensor, KerasTensor]:
-    """Heads and weights of an attention whose keys and values have G heads.
+    """Runs an attention whose keys and values have G heads.
 
     Args:
-        attention: from queries (B, G, H/G·T, K), mask and bias to heads and weights.
-        groups: G.
+        attention: takes queries (B, G, H/G·T, K), mask and bias; returns heads and weights.
+        groups: number of heads of keys and values, G.
         query: float tensor (B, H, T, K).
         mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
         bias: float tensor that broadcasts to (B, H, T, S).
 
     Returns:
-        heads (B, H, T, K') and weights (B, H, T, S).
+        the heads (B, H, T, K') and the weights (B, H, T, S).
     """
     _, heads, length, _ = ops.shape(query)
     if groups == heads:

@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba et al. 2016; paper section 3.1), and RMSNorm (Zhang & Sennrich 2019)."""
+"""Layer normalization (Ba et al. 2016; paper section 3.1), and RMSNorm (Zhang & Sennrich 2019)."""
 
 from keras import KerasTensor, ops
 
@@ -32,7 +32,7 @@ def plain_layer_norm(
 def layer_norm(
     x: KerasTensor, gamma: KerasTensor, beta: KerasTensor, epsilon: float
 ) -> KerasTensor:
-    """`plain_layer_norm`; the derived gradient passes over all of x several times more."""
+    """`plain_layer_norm` with its own gradient, which passes over x fewer times."""
 
     @with_gradient
     def normalize(x, gamma, beta):
@@ -43,7 +43,7 @@ def layer_norm(
 
         def gradient(upstream):
             by_unit = upstream * gamma
-            # A change of all elements by the same amount or factor does not change the output.
+            # Adding a number to all elements, or scaling all of them, leaves the output as it is.
             shift = ops.mean(by_unit, axis=-1, keepdims=True)
             stretch = ops.mean(by_unit * unit, axis=-1, keepdims=True)
             by_x = (by_unit - shift - unit * stretch) * scale
@@ -74,7 +74,7 @@ def plain_rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasT
 
 
 def rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasTensor:
-    """`plain_rms_norm` with a gradient of its own, as `layer_norm`."""
+    """`plain_rms_norm` with its own gradient, as in `layer_norm`."""
 
     @with_gradient
     def normalize(x, gamma):

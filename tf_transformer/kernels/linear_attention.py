@@ -1,4 +1,4 @@
-"""Attention without a softmax, as sums over keys (Katharopoulos et al. 2020)."""
+"""Linear attention: sums over keys in place of a softmax (Katharopoulos et al. 2020)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,21 +14,21 @@ CHUNK = 64  # positions that attend to each other directly
 
 
 class LinearSums(NamedTuple):
-    """The sums over keys that a query needs, float32."""
+    """The two sums over keys that a query needs, float32."""
 
     products: KerasTensor  # (B, H, K, K'): Σ φ(k) vᵀ
     features: KerasTensor  # (B, H, K): Σ φ(k)
 
 
 class LinearOutput(NamedTuple):
-    """Linear attention of all heads."""
+    """The output of linear attention, and its sums over keys."""
 
     heads: KerasTensor  # (B, H, T, K')
     sums: LinearSums  # over all keys
 
 
 def features(x: KerasTensor) -> KerasTensor:
-    """φ(x) = elu(x) + 1 in float32, always positive (their equation 7)."""
+    """φ(x) = elu(x) + 1 in float32, which is positive (Katharopoulos et al. 2020, equation 7)."""
     return ops.elu(ops.cast(x, "float32")) + 1.0
 
 
@@ -40,7 +40,7 @@ def plain_linear_attention(
     mask: KerasTensor | None = None,
     rotate: Rotation | None = None,
 ) -> LinearOutput:
-    """Σⱼ (φ(qᵢ)·φ(kⱼ)) vⱼ / Σⱼ φ(qᵢ)·φ(kⱼ) (their equations 4 and 9).
+    """Σⱼ (φ(qᵢ)·φ(kⱼ)) vⱼ / Σⱼ φ(qᵢ)·φ(kⱼ) (Katharopoulos et al. 2020, equations 4 and 9).
 
     Rotary positions rotate φ(q) and φ(k) in the numerator only, so that the denominator stays
     positive (Su et al. 2021, equation 19).
@@ -48,13 +48,14 @@ def plain_linear_attention(
     Args:
         query: float tensor (B, H, T, K).
         key: float tensor (B, H, T, K).
-        value: float tensor (B, H, T, K'); its last axis may differ from the key's.
-        is_causal: whether j goes up to i only.
+        value: float tensor (B, H, T, K').
+        is_causal: whether each position attends only to itself and to earlier positions.
         mask: bool tensor (B, T), True = may be attended to.
-        rotate: of φ(q) and φ(k) by their positions.
+        rotate: rotates φ(q) and φ(k) by their positions; None: no rotation.
 
     Returns:
-        `LinearOutput`, heads in the dtype of `query`. There are no weights that sum to 1.
+        `LinearOutput` with heads in the dtype of `query`. Linear attention has no weights that sum
+        to 1.
     """
     queries, keys, values = _prepared(query, key, value, mask)
     turned = keys if rotate is None else rotate(keys)
@@ -76,7 +77,7 @@ def _products(a: KerasTensor, b: KerasTensor) -> KerasTensor:
 
 
 def _prepared(query, key, value, mask) -> tuple[KerasTensor, KerasTensor, KerasTensor]:
-    """φ(q), φ(k), with zeros for hidden keys, and v, in float32."""
+    """φ(q), φ(k) and v in float32; φ(k) is 0 for hidden keys."""
     queries, keys = features(query), features(key)
     if mask is not None:
         keys = keys * ops.cast(mask, "float32")[:, None, :, None]
@@ -93,7 +94,8 @@ def linear_attention(
 ) -> LinearOutput:
     """`plain_linear_attention` with memory and time linear in T.
 
-    Causal attention is quadratic inside of chunks; running sums stand for all chunks before.
+    Causal attention cuts the sequence into chunks. Positions attend to their own chunk directly,
+    and to earlier chunks through running sums.
     """
     queries, keys, values = _prepared(query, key, value, mask)
     turned_queries, turned = (queries, keys) if rotate is None else map(rotate, (queries, keys))

@@ -1,4 +1,4 @@
-"""Attention to the neighbourhood of each position (paper section 4, "restricted")."""
+"""Attention to the neighbourhood of each position ("restricted" in paper section 4)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,24 +7,24 @@ from keras import KerasTensor, ops
 
 from tf_transformer.kernels.attention import Dropout, HeadOutput, attention, plain_attention
 
-# From queries (B, H, T, K) and positions (T,) and (1, S) to numbers (1 or B, 1 or H, T, S) that are
-# added to the scores. They depend on differences of positions only.
+# Takes queries (B, H, T, K), query positions (T,) and key positions (1, S). Returns numbers to add
+# to the scores, (1 or B, 1 or H, T, S), which depend on differences of positions only.
 Bias = Callable[[KerasTensor, KerasTensor, KerasTensor], KerasTensor | None]
 
 
 class Window(NamedTuple):
-    """The positions that a query attends to: i - before to i + after."""
+    """The positions that a query at position i attends to: i - before to i + after."""
 
     before: int
     after: int
 
     @property
     def size(self) -> int:
-        """The number of positions."""
+        """Number of positions in the window."""
         return self.before + 1 + self.after
 
     def allows(self, offsets: KerasTensor) -> KerasTensor:
-        """Whether offsets, key position - query position, are in the window."""
+        """Whether each offset, key position - query position, is in the window: bool tensor."""
         return ops.logical_and(offsets >= -self.before, offsets <= self.after)
 
 
@@ -42,15 +42,15 @@ def plain_local_attention(
     Args:
         query: float tensor (B, H, T, K).
         key: float tensor (B, H, T, K).
-        value: float tensor (B, H, T, K'); its last axis may differ from the key's.
+        value: float tensor (B, H, T, K').
         window: the positions that a query attends to.
         mask: bool tensor (B, T), True = may be attended to.
-        bias: numbers to add to the scores.
-        dropout: applied to the weights that multiply the values.
+        bias: makes the numbers that are added to the scores; None: nothing is added.
+        dropout: applied to the attention weights before they multiply the values.
 
     Returns:
-        `HeadOutput`; its weights are (B, H, T, before + 1 + after), and column m of row i is the
-        weight of position i - before + m. A query without a key has weights and output 0.
+        `HeadOutput` with weights (B, H, T, before + 1 + after). Column m of row i is the weight of
+        position i - before + m. A query that may attend to nothing has weights and output 0.
     """
     positions = ops.arange(ops.shape(query)[2])
     offsets = positions[None, :] - positions[:, None]  # (T, T)
@@ -64,7 +64,13 @@ def plain_local_attention(
 
 
 def without_keys_zero(heads, weights, allowed) -> HeadOutput:
-    """Output and weights (B, H, T, ·), 0 for the queries that are allowed (·, 1, T, S) no key."""
+    """Sets output and weights (B, H, T, ·) to 0 for queries that may attend to no key.
+
+    Args:
+        heads: float tensor (B, H, T, K).
+        weights: float tensor (B, H, T, S).
+        allowed: bool tensor that broadcasts to (B, 1, T, S), True = may attend.
+    """
     has_key = ops.any(allowed, axis=-1, keepdims=True)
     return HeadOutput(*(ops.where(has_key, x, ops.zeros_like(x)) for x in (heads, weights)))
 
@@ -72,11 +78,14 @@ def without_keys_zero(heads, weights, allowed) -> HeadOutput:
 def columns_by_offset(weights: KerasTensor, first: Any, window: Window) -> KerasTensor:
     """(B, H, T, S) to (B, H, T, before + 1 + after): column m of row i is key i - before + m.
 
-    The key of column 0 is that of position -`first`; columns before and after all keys are 0.
+    Args:
+        weights: float tensor (B, H, T, S). Its column 0 is the key at position -`first`.
+        first: number of keys before position 0.
+        window: the positions to keep. Columns without a key become 0.
     """
     batch, heads, rows, keys = ops.shape(weights)
-    # With `before` zeros in front, row i begins in column first + i. In rows that are one column
-    # longer, each row begins where it must.
+    # With `before` zeros in front, row i begins in column first + i. Reading the same numbers as
+    # rows that are one column longer moves each row to the column where it must begin.
     more = window.after + rows
     padded = zero_padded(weights, window.before, more, axis=3)
     columns = window.before + keys + more
@@ -86,7 +95,7 @@ def columns_by_offset(weights: KerasTensor, first: Any, window: Window) -> Keras
 
 
 def zero_padded(x: KerasTensor, before: Any, after: Any, axis: int) -> KerasTensor:
-    """`x` with zeros, or False, before and after it along an axis; sizes may be tensors."""
+    """Pads `x` with zeros (or False) before and after it along an axis; sizes may be tensors."""
     parts = [x]
     for place, size in ((0, before), (len(parts), after)):
         if isinstance(size, int) and size == 0:
@@ -101,10 +110,12 @@ def zero_padded(x: KerasTensor, before: Any, after: Any, axis: int) -> KerasTens
 class Blocks:
     """Divides a sequence of T positions into n blocks of c positions; each becomes a batch row.
 
+    A block is as long as the window reaches to one side. So a query finds all of its window in its
+    own block and the two blocks beside it.
+
     Args:
-        like: tensor (B, H, T, K).
-        window: the neighbourhood; a block is as long as it reaches, so that it lies in the block
-            and its neighbours.
+        like: tensor (B, H, T, K), which gives the sizes.
+        window: the positions that a query attends to.
     """
 
     def __init__(self, like: KerasTensor, window: Window):
@@ -124,7 +135,7 @@ class Blocks:
         return self._as_rows(self._blocks(x, 0, 0))
 
     def fold_with_neighbours(self, x: KerasTensor) -> KerasTensor:
-        """(B, H, T, K) to (B·n, H, S, K): each block with those beside it, S = 2 c or 3 c."""
+        """(B, H, T, K) to (B·n, H, S, K): each block with its neighbours, S = 2 c or 3 c."""
         blocks = self._blocks(x, *self.sides)
         shifted = [blocks[:, :, i : i + self.count] for i in range(1 + sum(self.sides))]
         return self._as_rows(ops.concatenate(shifted, axis=3))
@@ -140,12 +151,12 @@ class Blocks:
 
     @property
     def positions(self) -> tuple[KerasTensor, KerasTensor]:
-        """Of the queries (c,) and of the keys (S,) of a block, from its first query on."""
+        """Positions of a block's queries (c,) and keys (S,), counted from its first query."""
         before, after = self.sides
         return ops.arange(self.size), ops.arange(-before * self.size, (1 + after) * self.size)
 
     def allowed(self, mask: KerasTensor | None) -> KerasTensor:
-        """Which keys are in the window of each query, bool (B·n, 1, c, S); mask is (B, T)."""
+        """Which keys are visible and in the window of a query: mask (B, T) to (B·n, 1, c, S)."""
         if mask is None:
             mask = ops.ones((self.batch, self.length), "bool")
         mask = ops.broadcast_to(mask, (self.batch, self.length))
@@ -155,11 +166,11 @@ class Blocks:
         return ops.logical_and(in_window, keys[:, :, None])
 
     def weights(self, weights: KerasTensor) -> KerasTensor:
-        """Weights (B·n, H, c, S) as (B, H, T, before + 1 + after); see `plain_local_attention`."""
+        """(B·n, H, c, S) to (B, H, T, before + 1 + after), as in `plain_local_attention`."""
         return self.unfold(columns_by_offset(weights, self.sides[0] * self.size, self.window))
 
     def _blocks(self, x: KerasTensor, before: int, after: int) -> KerasTensor:
-        """(B, H, T, K) to (B, H, before + n + after, c, K), with blocks of zeros on both sides."""
+        """(B, H, T, K) to (B, H, before + n + after, c, K), with blocks of zeros on both ends."""
         _, heads, _, size = ops.shape(x)
         last = self.count * self.size - self.length
         x = zero_padded(x, before * self.size, last + after * self.size, axis=2)
@@ -184,8 +195,9 @@ def local_attention(
 ) -> HeadOutput:
     """`plain_local_attention` by blocks, with memory and time linear in T.
 
-    A block of c queries attends to its own keys and those of its neighbours; c is the reach of the
-    window. All blocks have equal differences of positions, so one bias serves them all.
+    A block of c queries attends to the keys of its own block and of the blocks beside it. The
+    window reaches at most c positions to one side. Differences of positions are the same in all
+    blocks, so one bias serves all.
     """
     blocks = Blocks(query, window)
     queries = blocks.fold(query)

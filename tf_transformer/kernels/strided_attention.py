@@ -22,15 +22,23 @@ from tf_transformer.kernels.local_attention import (
 
 
 def strided_allows(offsets: KerasTensor, window: Window, stride: int) -> KerasTensor:
-    """Whether offsets, key position - query position, are in the window or multiples of l.
+    """Whether each offset, key position - query position, is in the window or a multiple of l.
 
-    With a window that ends at the query, later positions are not allowed.
+    If the window ends at the query, later positions are hidden.
+
+    Args:
+        offsets: int tensor of any shape (...).
+        window: the positions around the query.
+        stride: l.
+
+    Returns:
+        bool tensor (...).
     """
     return ops.logical_or(window.allows(offsets), _on_stride(offsets, window, stride))
 
 
 def _on_stride(offsets: KerasTensor, window: Window, stride: int) -> KerasTensor:
-    """Whether offsets are multiples of l outside of the window."""
+    """Whether each offset is a multiple of l outside the window."""
     outside = ops.logical_not(window.allows(offsets))
     if window.after == 0:
         outside = ops.logical_and(outside, offsets <= 0)
@@ -49,24 +57,25 @@ def plain_strided_attention(
 ) -> HeadOutput:
     """softmax(Q Kᵀ / √K) V over the keys of a window and the keys j with i - j = l, 2 l, 3 l, …
 
-    Each head attends to both sets (the "merged head" of Child et al.). With a window that ends
-    after the query, keys at i + l, i + 2 l, … are in the second set, too.
+    Each head attends to both sets (the "merged head" of Child et al. 2019). If the window ends
+    after the query, the second set also has the keys at i + l, i + 2 l, …
 
     Args:
         query: float tensor (B, H, T, K).
         key: float tensor (B, H, T, K).
-        value: float tensor (B, H, T, K'); its last axis may differ from the key's.
+        value: float tensor (B, H, T, K').
         window: the first set.
         stride: l.
         mask: bool tensor (B, T), True = may be attended to.
-        bias: numbers to add to the scores.
-        dropout: applied to the weights that multiply the values.
+        bias: makes the numbers that are added to the scores; None: nothing is added.
+        dropout: applied to the attention weights before they multiply the values.
 
     Returns:
-        `HeadOutput`; its weights are (B, H, T, before + 1 + after + ⌈T / l⌉). The first columns
-        are those of `plain_local_attention`; of the others, column m of row i is the weight of
-        position m l + (i mod l), and 0 for a key in the window. A query without a key has weights
-        and output 0.
+        `HeadOutput` with weights (B, H, T, before + 1 + after + ⌈T / l⌉). The first
+        before + 1 + after columns are for the window, as in `plain_local_attention`. ⌈T / l⌉
+        columns for the second set follow: column m of row i is the weight of position
+        m l + (i mod l), or 0 if this position is in the window. A query that may attend to nothing
+        has weights and output 0.
     """
     length = ops.shape(query)[2]
     positions = ops.arange(length)
@@ -88,23 +97,23 @@ def _far(weights: KerasTensor, offsets, window: Window, stride: int) -> KerasTen
     count = (length + stride - 1) // stride
     far = ops.where(_on_stride(offsets, window, stride), weights, ops.zeros_like(weights))
     by_column = zero_padded(far, 0, count * stride - length, axis=3)
-    # All but one of the l columns of a group are zeros.
+    # In each group of l columns, at most one is not zero.
     return ops.sum(ops.reshape(by_column, (*ops.shape(weights)[:3], count, stride)), axis=4)
 
 
 class Residues:
-    """A sequence of T positions as l sequences, of the positions with equal i mod l.
+    """Divides a sequence of T positions into l sequences of the positions with equal i mod l.
 
     Args:
-        like: tensor (B, H, T, K).
+        like: tensor (B, H, T, K), which gives the sizes.
         stride: l.
     """
 
     def __init__(self, like: KerasTensor, stride: int):
         self.batch, _, self.length, _ = ops.shape(like)
         self.stride = stride
-        self.count = (self.length + stride - 1) // stride  # of positions in each
-        self.positions = ops.arange(self.count) * stride  # from the first on
+        self.count = (self.length + stride - 1) // stride  # positions of each sequence
+        self.positions = ops.arange(self.count) * stride  # counted from the first one
 
     def fold(self, x: KerasTensor) -> KerasTensor:
         """(B, H, T, K) to (B·l, H, T/l, K)."""
@@ -124,7 +133,7 @@ class Residues:
         ]
 
     def allowed(self, mask: KerasTensor | None, window: Window) -> KerasTensor:
-        """The second set, bool (B·l, 1, T/l, T/l); mask is (B, T)."""
+        """The keys of the second set: mask (B, T) to bool (B·l, 1, T/l, T/l)."""
         if mask is None:
             mask = ops.ones((self.batch, self.length), "bool")
         mask = ops.broadcast_to(mask, (self.batch, self.length))
@@ -145,8 +154,8 @@ def strided_attention(
 ) -> HeadOutput:
     """`plain_strided_attention` with T (window + T / l) scores.
 
-    The window is that of `local_attention`. Positions with equal i mod l attend to each other as
-    sequences of T / l positions. One softmax covers both.
+    The keys of the window are handled as in `local_attention`. The positions with equal i mod l
+    form a sequence of T / l positions, which attend to each other. One softmax covers both sets.
     """
     blocks, residues = Blocks(query, window), Residues(query, stride)
     near = blocks.allowed(mask)
@@ -177,5 +186,5 @@ def strided_attention(
 
 
 def _bound(bias: Bias | None, queries: Any, keys: Any):
-    """The bias of queries at these positions."""
+    """The bias as a function of the queries alone, for known positions."""
     return None if bias is None else lambda query: bias(query, queries, keys[None])

@@ -15,18 +15,18 @@ from tf_transformer.machine.thresholds import (
 
 
 class Ranking(NamedTuple):
-    """The k best, best first; of equal values the one with the lower index comes first."""
+    """The k largest values, largest first. Of equal values, the lower index comes first."""
 
     values: KerasTensor  # float32 (..., k)
     indices: KerasTensor  # int32 (..., k)
 
 
 def plain_top_k(values: KerasTensor, k: int) -> Ranking:
-    """The k largest of each row.
+    """The k largest values of each row.
 
     Args:
-        values: float tensor (..., V), V and the rank known.
-        k: at most V.
+        values: float tensor (..., V); V and the number of axes are known.
+        k: number of values, at most V.
 
     Returns:
         `Ranking` with fields (..., k).
@@ -39,15 +39,15 @@ def plain_top_k(values: KerasTensor, k: int) -> Ranking:
 
 
 def plain_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
-    """The k largest of totals + log softmax(logits), among all tokens of all rows of a group.
+    """The k largest values of totals + log softmax(logits) among all tokens of a group's rows.
 
     Args:
-        logits: float32 tensor (G, R, V), R and V known: G sentences, R hypotheses of each.
+        logits: float32 tensor (G, R, V) for G sentences with R hypotheses each; R and V are known.
         totals: float32 tensor (G, R), log-probabilities of the hypotheses so far; None: zeros.
-        k: at most R·V.
+        k: number of values, at most R·V.
 
     Returns:
-        `Ranking` with fields (G, k); indices are row · V + token.
+        `Ranking` with fields (G, k). An index is row · V + token.
     """
     log_p = ops.log_softmax(logits, axis=-1)
     if totals is not None:
@@ -56,27 +56,30 @@ def plain_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -
 
 
 def top_k(values: KerasTensor, k: int) -> Ranking:
-    """`plain_top_k` that sorts a few blocks of each row instead of the whole row."""
+    """`plain_top_k` that sorts a few blocks of each row in place of the whole row."""
     return _top_k(values, k, xla=False)
 
 
 def xla_top_k(values: KerasTensor, k: int) -> Ranking:
-    """`top_k` for XLA: its sort is slow and its other operations start fast, so it cuts twice."""
+    """`top_k` for XLA, which cuts rows into blocks twice.
+
+    XLA sorts slowly, and its other operations start fast.
+    """
     return _top_k(values, k, xla=True)
 
 
 def rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
-    """`plain_rank_tokens` that normalises only the k best: a softmax gives one number per row."""
+    """`plain_rank_tokens` that normalizes only the k best, by one number for each row."""
     return _rank_tokens(logits, totals, k, xla=False)
 
 
 def xla_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
-    """`rank_tokens` for XLA, which computes a sum of exponentials in one pass over the logits."""
+    """`rank_tokens` for XLA, which sums exponentials in one pass over the logits."""
     return _rank_tokens(logits, totals, k, xla=True)
 
 
 def _rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int, xla: bool) -> Ranking:
-    if logits.shape[1] == 1 and totals is None:  # the order does not depend on the normaliser
+    if logits.shape[1] == 1 and totals is None:  # the order does not depend on the normalizer
         values, tokens = _top_k(logits, k, xla)  # (G, 1, k)
         highest = values[..., :1]
         values = values - highest - _log_sum(logits, highest, xla)
@@ -94,16 +97,16 @@ def _log_sum(logits: KerasTensor, highest: KerasTensor, xla: bool) -> KerasTenso
     """Log Σ exp(logit - highest) over the last axis, which remains with size 1."""
     if xla:
         return ops.log(ops.sum(ops.exp(logits - highest), axis=-1, keepdims=True))
-    # The likeliest token's probability is one over that sum, and a softmax is one operation.
+    # The likeliest token's probability is 1 / Σ exp(logit - highest). A softmax is one operation.
     return -ops.log(ops.max(ops.softmax(logits, axis=-1), axis=-1, keepdims=True))
 
 
 class _Blocks(NamedTuple):
-    """Values (G, R, V), their rows cut into blocks of b.
+    """Values (G, R, V) whose rows are cut into blocks of b values.
 
-    The k largest of a group lie in the k blocks with the largest maxima (of equal maxima the
-    first ones). The maxima take one vectorised pass over R·V values, and k blocks are sorted
-    instead of R·V values.
+    The k largest values of a group lie in the k blocks with the largest maxima. Of blocks with
+    equal maxima, the first ones count. Finding the maxima takes one vectorised pass over R·V
+    values. Then k blocks are sorted in place of R·V values.
     """
 
     values: KerasTensor  # (G·R, V/b, b)
@@ -111,18 +114,18 @@ class _Blocks(NamedTuple):
 
     @classmethod
     def cut(cls, values: KerasTensor, k: int) -> "_Blocks":
-        """Cuts values (G, R, V), R and V known, into blocks of a size that suits k."""
+        """Cuts values (G, R, V) into blocks of a size that suits k; R and V are known."""
         _, rows, size = values.shape
         block = _block_size(size, rows, k)
         blocks = ops.reshape(values, (-1, size // block, block))
         return cls(blocks, ops.reshape(ops.max(blocks, axis=-1), (-1, rows, size // block)))
 
     def top_k(self, k: int, added: Sequence[KerasTensor], xla: bool) -> Ranking:
-        """The k largest of each group, among its R·V values.
+        """The k largest of the R·V values of each group.
 
         Args:
-            k: at most R·V.
-            added: float tensors (G, R), added to each value of a row, one after the other.
+            k: number of values, at most R·V.
+            added: float tensors (G, R), which are added to each value of a row in order.
             xla: whether XLA compiles this.
 
         Returns:
@@ -133,7 +136,7 @@ class _Blocks(NamedTuple):
         best, chosen = _sort(ops.reshape(maxima, (-1, rows * count)), k, xla)
         if block == 1:
             return Ranking(best, chosen)
-        # In order of index, which keeps equal values in that order.
+        # Sorted by index, so that equal values stay in the order of their indices.
         chosen = ops.sort(chosen, axis=-1)  # (G, k)
         group = ops.arange(ops.shape(chosen)[0], dtype="int32")[:, None]
         flat = ops.reshape(self.values, (-1, block))  # (G·R·V/b, b)
@@ -153,7 +156,7 @@ def _top_k(values: KerasTensor, k: int, xla: bool) -> Ranking:
 
 
 def _sort(values: KerasTensor, k: int, xla: bool) -> Ranking:
-    """The k largest of rows (R, N). They are cut into blocks only for XLA, and only if it pays."""
+    """The k largest of each row (R, N). Rows are cut into blocks for XLA only, where it pays."""
     many = values.shape[1] > XLA_SORTS_WITHOUT_BLOCKS
     if xla and many and _block_size(values.shape[1], 1, k) > 1:
         return _top_k(values, k, xla)
@@ -161,9 +164,10 @@ def _sort(values: KerasTensor, k: int, xla: bool) -> Ranking:
 
 
 def _block_size(size: int, rows: int, k: int) -> int:
-    """The largest divisor of `size` in the range of good block sizes, or 1: no row is padded.
+    """The best block size: the largest divisor of `size` in the allowed range, or 1.
 
-    Multiples of 8 come first: vector instructions take 8 values, and the others one by one.
+    A divisor needs no padding. Multiples of 8 are preferred, because vector instructions take 8
+    values at a time.
     """
     largest = min(LARGEST_BLOCK, rows * size // (BLOCKS_PER_RESULT * k))
     divisors = [b for b in range(SMALLEST_BLOCK, largest + 1) if size % b == 0]

@@ -1,4 +1,4 @@
-"""The Transformer's parts as Keras layers: `keras.ops` only, so any Keras backend runs them."""
+"""The parts of the Transformer as Keras layers. They run on every Keras backend."""
 
 import keras  # noqa: F401  first: see tf_transformer/registration.py
 

@@ -19,28 +19,28 @@ class MultiHeadAttention(ConfiguredLayer):
     """MultiHead(Q, K, V) = Concat(head₁ … head_H) Wᴼ (paper section 3.2.2).
 
     Each head is Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V), equation 1 (`kernels/attention.py`). Matrices
-    that multiply the same input are one variable, so that they cost one product: W^Q W^K W^V in
-    self-attention, W^K W^V in cross-attention. The first call makes the layer one of the two.
+    that multiply the same input share one variable and one product: W^Q W^K W^V in self-attention,
+    W^K W^V in cross-attention. The first call decides which of the two kinds the layer is.
 
     Args:
-        config: the configuration of the stack, or its fields by name. The layer reads `num_heads`
-            (paper: h), `key_dim` (d_k), `value_dim` (d_v), `num_key_value_heads`, and two options:
-            `attention_bias`, or `use_bias`, and `attention_dropout_rate`, or `dropout_rate`.
+        config: the configuration of the stack, or its fields as a dict. The layer reads `num_heads`
+            (paper: h), `key_dim` (d_k), `value_dim` (d_v), `num_key_value_heads`, `attention_bias`
+            (short: `use_bias`) and `attention_dropout_rate` (short: `dropout_rate`).
         **options: see `ConfiguredLayer`.
 
     Call arguments:
         query: float tensor (B, T, D).
         value: float tensor (B, S, D), the source of keys and values; `query` when None
             (self-attention).
-        attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend. Implicit
-            masks of Keras are neither read nor passed on.
+        attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend. The layer
+            ignores the implicit masks of Keras.
         training: whether dropout is on.
 
     Returns:
         float tensor (B, T, D). `run` returns `Attended`, with the attention weights.
 
     Raises:
-        ValueError: when a layer built for self-attention is called with a value, or the reverse.
+        ValueError: if a layer for self-attention is called with a value, or the reverse.
 
     Example:
         >>> layer = MultiHeadAttention(num_heads=2, key_dim=4)
@@ -85,12 +85,12 @@ class MultiHeadAttention(ConfiguredLayer):
         return self.run(query, value, attention_mask, training).output
 
     def run(self, query, value=None, attention_mask=None, training: bool | None = None) -> Attended:
-        """A call that returns the attention weights and the keys and values, too."""
+        """Like a call, but also returns the attention weights and the keys and values."""
         if (value is None) != self.is_self_attention:
             built, called = ("self", "cross") if self.is_self_attention else ("cross", "self")
             raise ValueError(
-                f"{self.name} was built for {built}-attention and is called for "
-                f"{called}-attention. Use one layer for each."
+                f"{self.name} was built for {built}-attention, but is called for "
+                f"{called}-attention. Use one layer for each of them."
             )
         if value is None:
             heads, stored = self.project(query)
@@ -99,16 +99,16 @@ class MultiHeadAttention(ConfiguredLayer):
         return self.attend(heads, stored, attention_mask, training=training)
 
     def project(self, x: KerasTensor) -> tuple[KerasTensor, KeyValue]:
-        """Self-attention's queries (B, H, T, K), keys and values (B, G, T, K) of (B, T, D)."""
+        """Self-attention: (B, T, D) to queries (B, H, T, K), keys and values (B, G, T, K)."""
         query, key, value = self.projection.heads(x)
         return query, KeyValue(key, value)
 
     def queries(self, x: KerasTensor) -> KerasTensor:
-        """Cross-attention's queries: (B, T, D) to (B, H, T, K)."""
+        """Cross-attention: (B, T, D) to queries (B, H, T, K)."""
         return self.query_projection.heads(x)[0]
 
     def keys_values(self, value: KerasTensor) -> KeyValue:
-        """Cross-attention's keys and values: (B, S, D) to (B, G, S, K) each."""
+        """Cross-attention: (B, S, D) to keys and values (B, G, S, K)."""
         return KeyValue(*self.key_value_projection.heads(value))
 
     def attend(
@@ -119,9 +119,9 @@ class MultiHeadAttention(ConfiguredLayer):
         bias: KerasTensor | None = None,
         training: bool | None = None,
     ) -> Attended:
-        """Attends with queries (B, H, T, K) to keys and values of S positions.
+        """Attends with queries (B, H, T, K) to the keys and values of S positions.
 
-        A bias, which broadcasts to (B, H, T, S) as the mask does, is added to the scores.
+        Mask and bias broadcast to (B, H, T, S). The bias is added to the scores.
         """
         heads, weights = stored.weighted(query, mask, bias, self.dropout_function(training))
         return Attended(self.concatenate(heads), weights, stored)
@@ -132,6 +132,6 @@ class MultiHeadAttention(ConfiguredLayer):
         return ops.reshape(output, (-1, ops.shape(heads)[2], output.shape[-1]))
 
     def dropout_function(self, training: bool | None) -> DropoutFunction | None:
-        """Dropout on attention weights; None when it is off."""
+        """The dropout of attention weights as a function of the weights; None if it is off."""
         call = functools.partial(self.dropout.__call__, training=training)
         return call if training and self.dropout.rate else None

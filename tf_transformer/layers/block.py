@@ -18,10 +18,10 @@ from tf_transformer.layers.variants import FEED_FORWARD, SELF_ATTENTION
 class Block(ConfiguredLayer):
     """Self-attention, cross-attention if there is a memory, and feed-forward, each in a residual.
 
-    Args: those of `ConfiguredLayer`, and `has_cross_attention`, whether there is a memory.
+    `ConfiguredLayer` has the arguments; `has_cross_attention` says whether there is a memory.
     """
 
-    is_causal: ClassVar[bool]  # whether no position attends to later ones
+    is_causal: ClassVar[bool]  # whether later positions are hidden
 
     def __init__(self, config: Config = None, has_cross_attention: bool = False, **options: Any):
         super().__init__(config, **options)
@@ -55,10 +55,10 @@ class Block(ConfiguredLayer):
         positions: Positions | None = None,
         training: bool | None = None,
     ) -> BlockOutput:
-        """A call with the attention weights; `positions` are for relative encodings."""
+        """Like a call, but also returns attention weights; relative encodings use `positions`."""
         if self.has_cross_attention != (memory is not None):
             has, got = ("no ", "a ") if memory is not None else ("", "no ")
-            raise ValueError(f"{self.name} has {has}cross-attention and got {got}memory.")
+            raise ValueError(f"{self.name} has {has}cross-attention, but got {got}memory.")
         stored = None if memory is None else self.cross_attention.keys_values(memory)
         masks = attention_mask, cross_attention_mask
         return self.step(x, stored, *masks, positions, training=training)
@@ -73,10 +73,10 @@ class Block(ConfiguredLayer):
         earlier: Stored | None = None,
         training: bool | None = None,
     ) -> BlockOutput:
-        """The layer on x (B, T, D), after earlier positions if there are some.
+        """Runs the layer on x (B, T, D), which may follow earlier positions.
 
-        `memory` holds this layer's keys and values of the encoder's output, `earlier` those of
-        self-attention; `attention_mask` shows earlier positions, too.
+        `memory` holds the keys and values of cross-attention. `earlier` holds the keys and values
+        of earlier positions in self-attention; `attention_mask` includes these positions.
         """
         attended = self.self_attention.self_attend(
             self.attention_residual.before(x), attention_mask, positions, earlier, training
@@ -99,7 +99,7 @@ class Block(ConfiguredLayer):
 class EncoderLayer(EncoderSide, Block):
     """Self-attention, then feed-forward, each in a residual connection (paper section 3.1).
 
-    Args: those of `Block` without `has_cross_attention`. Calls: see `EncoderSide`.
+    `ConfiguredLayer` describes the arguments, and `EncoderSide` the call.
 
     Example:
         >>> EncoderLayer(num_heads=2, key_dim=4, d_ff=16)(np.ones((3, 5, 8), "float32")).shape
@@ -111,8 +111,8 @@ class EncoderLayer(EncoderSide, Block):
 class DecoderLayer(DecoderSide, Block):
     """Masked self-attention, cross-attention to the memory, feed-forward (paper section 3.1).
 
-    Args: those of `Block`. Without cross-attention it is the layer of a decoder-only model. Calls:
-        see `DecoderSide`.
+    `Block` describes the arguments, and `DecoderSide` the call. Without cross-attention, this is
+    the layer of a decoder-only model.
 
     Example:
         >>> layer = DecoderLayer(num_heads=2, key_dim=4, d_ff=16)

@@ -1,4 +1,4 @@
-"""The base of layers that get the configuration of their stack whole."""
+"""The base class of layers that receive the configuration of their stack."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -17,14 +17,13 @@ class ConfiguredLayer(keras.layers.Layer):
 
     Args:
         config: the configuration of a stack, such as `ModelConfig().encoder`, or its fields as a
-            dict.
-        **options: fields of the configuration by name, which replace those of `config`; and the
-            arguments of Keras' layers. Without `config`, `dropout_rate` is 0 and `value_dim` is
-            `key_dim`, unless they are given.
+            dict. If it is None, `dropout_rate` is 0 and `value_dim` is `key_dim` by default.
+        **options: fields of the configuration by name, which replace fields of `config`, and
+            arguments of Keras' layers, such as `name` and `dtype`.
 
     Attributes:
         config: the configuration of this layer's stack.
-        short_names: fields that have a shorter name in this layer.
+        short_names: short names of fields in this layer, and the full name of each.
     """
 
     short_names: ClassVar[dict[str, str]] = {}
@@ -45,26 +44,27 @@ class ConfiguredLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A layer from what `get_config` gives, or gave in an earlier version.
+        """Makes a layer from the result of `get_config`, also of an earlier version.
 
         Raises:
-            ValueError: for attention that had a pattern, which is a class of its own now.
+            ValueError: if an earlier version saved attention with a pattern. Patterns are classes
+                now.
         """
         pattern = config.pop("pattern", None)
         if pattern and pattern["class_name"] != "Pattern":
             raise ValueError(
-                f"{cls.__name__} was saved with {pattern['class_name']}. Make the layer anew, as "
-                "LocalAttention, StridedAttention or LinearAttention, and load its weights."
+                f"{cls.__name__} was saved with {pattern['class_name']}. Make a LocalAttention, "
+                "StridedAttention or LinearAttention layer instead, and load its weights."
             )
         return super().from_config(config)
 
 
 def as_config(config: Config, **fields: Any) -> ModelConfig:
-    """A configuration with other values of some fields; None leaves a field as it is.
+    """Returns a configuration with new values of some fields.
 
     Args:
         config: the configuration, or its fields as a dict; None: the defaults.
-        **fields: fields by name.
+        **fields: new values by name; None keeps the value of `config`.
     """
     fields = {name: value for name, value in fields.items() if value is not None}
     if isinstance(config, ModelConfig):

@@ -8,15 +8,15 @@ from tf_transformer import kernels
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Dropout(keras.layers.Layer):
-    """x · kept / (1 - rate), where `kept` is 0 with probability `rate`, else 1.
+    """x · kept / (1 - rate), where `kept` is 0 with probability `rate` and otherwise 1.
 
     Args:
-        rate: share of the elements that become 0; rates above 255/256 become 255/256.
-        seed: of the random numbers; drawn from Keras' global one when None.
+        rate: probability that an element becomes 0; rates above 255/256 become 255/256.
+        seed: seed of the random numbers; None: drawn from Keras' global seed.
 
     Call arguments:
         x: float tensor of any shape (...).
-        training: whether elements are dropped at all.
+        training: whether dropout is on; if not, x is returned.
 
     Returns:
         float tensor (...).

@@ -1,4 +1,4 @@
-"""Token embeddings and the output projection that shares their matrix (paper section 3.4)."""
+"""Token embeddings, and the output projection with the same matrix (paper section 3.4)."""
 
 import math
 
@@ -11,17 +11,17 @@ from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class TokenEmbedding(keras.layers.Layer):
-    """Embedding(ids) · √D, and its transpose as the pre-softmax projection (section 3.4).
+    """Embedding(ids) · √D; its transposed matrix is the output projection (paper section 3.4).
 
-    The matrix starts as N(0, 1/D), so that scaled embeddings have unit variance and logits
-    of normalised states start near it too.
+    The matrix is initialized from N(0, 1/D). So the scaled embeddings have variance 1 at first, and
+    the logits of normalized states have a variance near 1.
 
     Args:
         vocabulary_size: number of token ids, V.
         d_model: size of an embedding, D.
 
     Call arguments:
-        ids: int tensor of any shape (...), values in [0, V).
+        ids: int tensor of any shape (...) with values in [0, V).
 
     Returns:
         float tensor (..., D).
@@ -49,11 +49,11 @@ class TokenEmbedding(keras.layers.Layer):
         return ops.cast(embedded, self.compute_dtype) * math.sqrt(self.d_model)
 
     def factors(self, x: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
-        """The rows (..., D) and the matrix (V, D) whose products are the logits of x (..., D)."""
+        """Rows (..., D) and a matrix (V, D). Their products are the logits of x (..., D)."""
         return x, self.embeddings
 
     def logits(self, x: KerasTensor) -> KerasTensor:
-        """(..., D) to unnormalised log-probabilities (..., V)."""
+        """States (..., D) to logits, unnormalized log-probabilities (..., V)."""
         rows, matrix = (ops.cast(factor, self.compute_dtype) for factor in self.factors(x))
         rows = kernels.current().matmul_transposed(flatten_positions(rows), matrix)
         return unflatten_positions(rows, like=x)

@@ -1,4 +1,4 @@
-"""The encodings of positions by name, and the learned table (paper Table 3, row E)."""
+"""All position encodings by name, and the learned table (paper Table 3, row E)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,12 @@ class LearnedPosition(PositionEncoding):
         float tensor (B, T, D).
 
     Raises:
-        ValueError: when the sequence is known to be longer than the table.
+        ValueError: if the sequence is longer than the table. A graph with an unknown length does
+            not check this.
+
+    Example:
+        >>> LearnedPosition(max_length=6)(np.zeros((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
     def __init__(self, max_length: int, **kwargs):
@@ -60,8 +65,8 @@ class LearnedPosition(PositionEncoding):
         return super().get_config() | {"max_length": self.max_length}
 
 
-# The values of `model.position`: from the configuration of a stack, whether it is causal, and
-# arguments of Keras' layers.
+# The values of `model.position`. Each function takes the configuration of a stack, whether the
+# stack is causal, and arguments of Keras' layers.
 ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
     "sinusoidal": lambda config, is_causal, **options: SinusoidalPosition(**options),
     "learned": lambda config, is_causal, **options: LearnedPosition(config.max_length, **options),
@@ -76,15 +81,15 @@ ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
 
 
 def make_position(config: ModelConfig, is_causal: bool, **options: Any) -> PositionEncoding:
-    """The encoding that `config.position` names.
+    """Makes the encoding that `config.position` names.
 
     Args:
-        config: of the stack that uses it.
-        is_causal: whether no position attends to later ones.
+        config: configuration of the stack that uses the encoding.
+        is_causal: whether later positions are hidden.
         **options: arguments of Keras' layers, such as `name`.
 
     Raises:
-        InputError: for an unknown name.
+        InputError: if the name is unknown.
     """
     if config.position not in ENCODINGS:
         raise InputError(

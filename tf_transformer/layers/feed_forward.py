@@ -14,12 +14,12 @@ from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 class FeedForward(ConfiguredLayer):
     """FFN(x) = max(0, x W₁ + b₁) W₂ + b₂ at every position (paper equation 2).
 
-    An option in place of max(0, h), the paper's `relu`, is `gelu`: h Φ(h), with the normal
-    distribution's Φ (Hendrycks & Gimpel 2016).
+    The activation `relu` is the paper's max(0, h). The activation `gelu` is h Φ(h), where Φ is the
+    distribution function of the normal distribution (Hendrycks & Gimpel 2016).
 
     Args:
-        config: the configuration of the stack, or its fields by name. The layer reads `d_ff`, F,
-            `activation`, and `feed_forward_dropout_rate`, or `dropout_rate`, of the hidden layer.
+        config: the configuration of the stack, or its fields as a dict. The layer reads `d_ff` (F),
+            `activation` and `feed_forward_dropout_rate` (short: `dropout_rate`).
         **options: see `ConfiguredLayer`.
 
     Call arguments:
@@ -38,7 +38,7 @@ class FeedForward(ConfiguredLayer):
         self.dropout = Dropout(self.config.feed_forward_dropout_rate, dtype=self.dtype_policy)
 
     def _hidden_layer(self) -> keras.layers.Layer:
-        """max(0, x W₁ + b₁): rows (R, D) to (R, F)."""
+        """Makes the layer for max(0, x W₁ + b₁): rows (R, D) to (R, F)."""
         activation, policy = self.config.activation, self.dtype_policy
         return keras.layers.Dense(self.config.d_ff, activation, dtype=policy, name="hidden")
 
@@ -54,5 +54,5 @@ class FeedForward(ConfiguredLayer):
         return unflatten_positions(self.output_projection(hidden), like=x)  # (B, T, D)
 
     def activate(self, hidden: KerasTensor) -> KerasTensor:
-        """The hidden layer (R, F) of the products; here `hidden` itself has applied max(0, h)."""
+        """Activates the hidden layer (R, F); here its `Dense` layer has already done this."""
         return hidden

@@ -1,14 +1,14 @@
-"""Sequences as rows of one matrix, so that a product over all positions is one plain product.
+"""Sequences as rows of one matrix, so that one matrix product covers all positions.
 
-Keras multiplies a (B, T, D) tensor with a matrix through a general tensor product, which computes
-shapes at run time and prevents TensorFlow from fusing bias and activation into the product.
+Keras multiplies a (B, T, D) tensor with a matrix by a general tensor product. This product computes
+shapes at run time, and TensorFlow cannot fuse bias and activation into it.
 """
 
 from keras import KerasTensor, ops
 
 
 def flatten_positions(x: KerasTensor) -> KerasTensor:
-    """(..., D) to (R, D), one row per position."""
+    """(..., D) to (R, D), one row for each position."""
     return ops.reshape(x, (-1, x.shape[-1]))
 
 

@@ -1,4 +1,4 @@
-"""A gated feed-forward network in place of the paper's (Shazeer 2020)."""
+"""A gated feed-forward network, SwiGLU (Shazeer 2020)."""
 
 import keras
 from keras import KerasTensor, ops
@@ -10,13 +10,17 @@ from tf_transformer.layers.initializers import ConcatenatedInitializer
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class GatedFeedForward(FeedForward):
-    """FFN(x) = (h σ(h) · (x V + c)) W₂ + b₂, with h = x W₁ + b₁: `swiglu`.
+    """FFN(x) = (h σ(h) · (x V + c)) W₂ + b₂, with h = x W₁ + b₁ (the activation `swiglu`).
 
-    F remains the size of the hidden layer, so there are three matrices of D·F numbers instead of
-    two: 2/3 of F keeps the size. Args, call arguments and results are those of `FeedForward`.
+    The hidden layer has size F. The layer has three matrices of D·F numbers, `FeedForward` has two;
+    with 2/3 of F both have the same size. `FeedForward` describes arguments and calls.
+
+    Example:
+        >>> GatedFeedForward(d_ff=16)(np.ones((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
-    # Differs from Shazeer 2020: the gated unit has biases too, as equation 2 has.
+    # Differs from Shazeer 2020: the gated unit has biases, like equation 2 of the paper.
 
     def _hidden_layer(self):
         d_ff = self.config.d_ff

@@ -1,4 +1,4 @@
-"""Between a sequence (B, T, D) and heads (B, H, T, K)."""
+"""Projections from a sequence (B, T, D) to heads (B, H, T, K), and back."""
 
 import itertools
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from tf_transformer.layers.initializers import ConcatenatedInitializer
 
 
 class HeadProjection(keras.layers.Dense):
-    """Matrices with the same input as one product, whose result is divided by head.
+    """One product for all matrices with the same input; the result is split into heads.
 
     Args:
-        sizes: number of heads and size of a head, for each matrix (D, H·K).
-        initializers: one per matrix. Glorot's fans are those of a matrix alone.
+        sizes: number of heads, H, and size of a head, K, of each matrix (D, H·K).
+        initializers: one for each matrix, which it fills as if it were alone.
         **options: arguments of `keras.layers.Dense`.
     """
 
@@ -32,10 +32,10 @@ class HeadProjection(keras.layers.Dense):
         self.sizes = tuple(sizes)
 
     def heads(self, x: KerasTensor) -> list[KerasTensor]:
-        """X (B, T, D) to (B, H, T, K) for each matrix.
+        """Projects x (B, T, D) to heads (B, H, T, K) for each matrix.
 
-        Matrices of equal size are moved together, by `einsum`: TensorFlow starts it in a seventh of
-        the time that oneDNN's transposition takes. One position has nothing to move.
+        One `einsum` moves the axes of matrices of equal size together. TensorFlow starts it seven
+        times as fast as oneDNN's transposition. A single position needs only a reshape.
         """
         rows, length, sizes = self(flatten_positions(x)), ops.shape(x)[1], self.sizes
         is_one = isinstance(length, int) and length == 1
@@ -51,7 +51,7 @@ class HeadProjection(keras.layers.Dense):
 
 
 def concatenate_heads(heads: KerasTensor) -> KerasTensor:
-    """Heads (B, H, T, K), one after another in each row: (B·T, H·K)."""
+    """Heads (B, H, T, K) to rows (B·T, H·K); each row has the heads of one position in order."""
     size = heads.shape[1] * heads.shape[3]
     if heads.shape[2] != 1:
         heads = ops.einsum("bhtk->bthk", heads)

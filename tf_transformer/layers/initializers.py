@@ -1,4 +1,4 @@
-"""The initial values of matrices that are concatenated in one variable."""
+"""Initial values of matrices that share one variable."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from keras import ops
 
 
 class ConcatenatedInitializer(keras.initializers.Initializer):
-    """Fills matrices that are concatenated in one variable, each as if it were alone.
+    """Fills the matrices that share one variable, each as if it had its own variable.
 
     Args:
-        sizes: columns of each matrix.
-        initializers: one per matrix.
+        sizes: number of columns of each matrix.
+        initializers: one for each matrix.
     """
 
     def __init__(

@@ -6,19 +6,19 @@ from keras import KerasTensor, ops
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class LayerDrop(keras.layers.Layer):
-    """The output of a layer, or in training its input with probability `rate`.
+    """Returns the output of a layer. In training, returns its input with probability `rate`.
 
-    From Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout". One draw
-    is for all examples of a call. The skipped layer is computed nevertheless, and gets no gradient.
+    From Fan et al. 2020, "Reducing Transformer Depth on Demand with Structured Dropout". Each call
+    draws once for all its examples. A skipped layer is still computed, but gets no gradient.
 
     Args:
         rate: probability that the layer is skipped.
-        seed: of the random numbers; drawn from Keras' global one when None.
+        seed: seed of the random numbers; None: drawn from Keras' global seed.
 
     Call arguments:
         x: float tensor (B, T, D), the layer's input.
         output: float tensor (B, T, D), the layer's output.
-        training: whether layers are skipped at all.
+        training: whether layers may be skipped; if not, `output` is returned.
 
     Returns:
         float tensor (B, T, D).

@@ -1,4 +1,4 @@
-"""Self-attention by sums over keys, which do not grow (Katharopoulos et al. 2020)."""
+"""Self-attention by sums over keys, whose size is constant (Katharopoulos et al. 2020)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tf_transformer.layers.stored import KeyValue
 
 
 class SumsOfKeys(NamedTuple):
-    """The sums over all earlier positions of each hypothesis, in one layer, float32."""
+    """Sums over all earlier positions of each hypothesis in one layer, float32."""
 
     products: KerasTensor  # (B, W, G, K, K'): Σ φ(k) vᵀ, rotated
     features: KerasTensor  # (B, W, G, K): Σ φ(k)
 
     def with_new(self, new: KeyValue, rotate: Rotation | None = None) -> SumsOfKeys:
-        """With one position for each hypothesis, `new` (B, G, W, K)."""
+        """Adds one new position (B, G, W, K) for each hypothesis to the sums."""
         keys, values = features(new.key), ops.cast(new.value, "float32")
         turned = keys if rotate is None else rotate(keys)
         return SumsOfKeys(
@@ -34,7 +34,7 @@ class SumsOfKeys(NamedTuple):
     def weighted(
         self, query: KerasTensor, mask=None, bias=None, dropout=None, rotate: Rotation | None = None
     ) -> HeadOutput:
-        """Attention (B, H, W, K') of queries (B, H, W, K), one for each hypothesis; no weights."""
+        """Attends with one query for each hypothesis: (B, H, W, K) to (B, H, W, K'), no weights."""
         batch, heads, beam_size, size = ops.shape(query)
         groups = self.features.shape[2]
         queries = features(query)
@@ -52,18 +52,31 @@ class SumsOfKeys(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class LinearAttention(SelfAttention):
-    """Self-attention to every position, by sums over keys instead of a softmax.
+    """Self-attention to every position, by sums over keys in place of a softmax.
 
-    There are no attention weights: they are (). It takes a mask that hides keys, (B, 1, 1, T).
+    Katharopoulos et al. 2020, equations 4 and 9. The mask must hide keys for all queries alike,
+    (B, 1, 1, T). There are no attention weights, so `Attended.weights` is (). `SelfAttention`
+    describes the arguments.
+
+    Raises:
+        ValueError: for dropout of attention weights, and for position encodings with a bias.
+
+    Example:
+        >>> layer = LinearAttention(num_heads=2, key_dim=4, is_causal=True)
+        >>> layer(np.ones((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
     def self_attend(self, x, mask=None, positions=None, earlier=None, training=None):
         if self.dropout_function(training) is not None:
-            raise ValueError("linear attention has no weights that dropout could act on.")
+            raise ValueError(
+                "linear attention has no attention weights that dropout could act on: expected "
+                f"attention_dropout_rate 0, got {self.dropout.rate}."
+            )
         if positions is not None and positions.encoding.has_bias:
             raise ValueError(
                 f"linear attention has no scores that {type(positions.encoding).__name__} could "
-                "change. Use an encoding that is added to embeddings, or rotary."
+                "change. Use model.position sinusoidal, learned, rotary or none."
             )
         rotate = None if positions is None else positions.rotate
         query, new = self.project(x)

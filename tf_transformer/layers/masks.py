@@ -1,8 +1,7 @@
 """Boolean attention masks; True = may attend.
 
-A mask broadcasts against attention scores of shape (B, H, T, S): batch, heads, queries, keys.
-Masks are explicit arguments everywhere in this package. Keras' implicit masks are not used,
-because layers that rewrite them can lose them without a warning.
+A mask broadcasts to the shape of attention scores, (B, H, T, S): batch, heads, queries, keys. This
+package passes masks as explicit arguments. Keras can lose its implicit masks without a warning.
 """
 
 from keras import KerasTensor, ops
@@ -28,20 +27,35 @@ def padding_mask(ids: KerasTensor, pad_id: int = PAD_ID) -> KerasTensor:
 
 
 def causal_mask(length: int) -> KerasTensor:
-    """Lets each position attend to itself and to earlier ones (paper section 3.2.3).
+    """Lets each position attend to itself and to earlier positions (paper section 3.2.3).
 
     Args:
-        length: number of positions T.
+        length: number of positions, T.
 
     Returns:
         bool tensor (1, 1, T, T); row t is True up to column t.
+
+    Example:
+        >>> np.asarray(causal_mask(3))[0, 0].astype(int).tolist()
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
     positions = ops.arange(length)
     return (positions[:, None] >= positions[None, :])[None, None]  # (1, 1, T, T)
 
 
 def combine_masks(*masks: KerasTensor | None) -> KerasTensor | None:
-    """The conjunction of all masks that are not None; None when all are."""
+    """Combines masks by logical and; skips None.
+
+    Args:
+        *masks: bool tensors that broadcast to one shape, or None.
+
+    Returns:
+        bool tensor; None if all masks are None.
+
+    Example:
+        >>> combine_masks(causal_mask(3), padding_mask(np.array([[7, 8, 0]])), None).shape
+        TensorShape([1, 1, 3, 3])
+    """
     combined = None
     for mask in masks:
         if mask is not None:
@@ -50,16 +64,16 @@ def combine_masks(*masks: KerasTensor | None) -> KerasTensor | None:
 
 
 def mask_of_keys(mask: KerasTensor | None, x: KerasTensor) -> KerasTensor | None:
-    """A mask that hides keys, (B, 1, 1, T), as (B, T) for x (B, T, D).
+    """Turns a mask that hides keys, (B or 1, 1, 1, T), into a mask (B, T) for x (B, T, D).
 
     Raises:
-        ValueError: for a mask of another shape.
+        ValueError: if the mask has another shape.
     """
     if mask is None:
         return None
     if len(mask.shape) != 4 or mask.shape[1] != 1 or mask.shape[2] != 1:
         raise ValueError(
             "local, strided and linear attention take a mask (B, 1, 1, T) that hides keys, got "
-            f"{tuple(mask.shape)}. In a decoder they are causal without a mask."
+            f"{tuple(mask.shape)}. Leave out a causal mask: in a decoder they are always causal."
         )
     return ops.broadcast_to(mask[:, 0, 0], ops.shape(x)[:2])

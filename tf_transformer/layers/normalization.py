@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba et al. 2016), which the paper uses, and RMSNorm in its place."""
+"""Layer normalization (Ba et al. 2016), which the paper uses, and RMSNorm as an option."""
 
 from typing import Literal
 
@@ -12,11 +12,12 @@ from tf_transformer import kernels
 class LayerNorm(keras.layers.Layer):
     """(x - mean) / √(variance + ε) · γ + β over the last axis.
 
-    The same as `keras.layers.LayerNormalization` in half the operations, which matters when a
-    search normalises one position at a time. Computed in float32 for every input dtype.
+    Layer normalization (Ba et al. 2016; paper section 3.1). It has half as many operations as
+    `keras.layers.LayerNormalization`, which saves time when a search normalizes one position at a
+    time. It always computes in float32.
 
     Args:
-        epsilon: ε; 1e-6 is common for Transformers (Keras' default is 1e-3).
+        epsilon: ε. The default 1e-6 is common for Transformers; Keras' default is 1e-3.
 
     Call arguments:
         x: float tensor (..., D).
@@ -54,7 +55,7 @@ class LayerNorm(keras.layers.Layer):
 class RMSNorm(keras.layers.Layer):
     """RMSNorm(x) = x / √(mean(x²) + ε) · γ over the last axis (Zhang & Sennrich 2019).
 
-    Layer normalisation without the mean and without β. Computed in float32 for every input dtype.
+    Layer normalization without the mean and without β. It always computes in float32.
 
     Args:
         epsilon: ε.

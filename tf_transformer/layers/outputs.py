@@ -1,4 +1,4 @@
-"""The results of layers, with the attention weights that one forward pass computes."""
+"""The results of layers, with the attention weights of the forward pass."""
 
 from typing import NamedTuple
 
@@ -12,22 +12,22 @@ class Attended(NamedTuple):
 
     output: KerasTensor  # (B, T, D)
     weights: KerasTensor | tuple  # (B, H, T, S), before dropout; rows sum to 1
-    stored: Stored  # the keys and values attended to
+    stored: Stored  # the keys and values that the queries attended to
 
 
 class BlockOutput(NamedTuple):
     """The results of one layer of an encoder or decoder."""
 
     output: KerasTensor  # (B, T, D)
-    attention: KerasTensor | tuple  # (B, H, T, S), or as the class says: self-attention's weights
+    attention: KerasTensor | tuple  # weights of self-attention: (B, H, T, S), or as its class says
     cross_attention: KerasTensor | tuple  # (B, H, T, S); () without cross-attention
-    stored: Stored  # self-attention's keys and values, with those of earlier positions
+    stored: Stored  # keys and values of self-attention, earlier positions included
 
 
 class StackOutput(NamedTuple):
     """The results of an encoder or decoder; lists have one entry per layer."""
 
     output: KerasTensor  # (B, T, D)
-    attention: list  # (B, H, T, S), or as the class says: self-attention's weights
+    attention: list  # weights of self-attention: (B, H, T, S), or as the class of attention says
     cross_attention: list  # (B, H, T, S); () without cross-attention
-    stored: list[Stored]  # self-attention's keys and values
+    stored: list[Stored]  # keys and values of self-attention

@@ -1,4 +1,4 @@
-"""Sinusoidal encodings of positions, added to embeddings (paper section 3.5)."""
+"""Sinusoidal position encodings, which are added to embeddings (paper section 3.5)."""
 
 import math
 
@@ -9,17 +9,17 @@ from tf_transformer.layers.position_encoding import PositionEncoding
 
 
 def sinusoids(positions: KerasTensor, d_model: int) -> KerasTensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same.
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).
 
     Args:
-        positions: int tensor (T,); any values that are not negative: there is no table that ends.
+        positions: int tensor (T,) with values from 0 on. There is no largest position.
         d_model: size of an encoding, D.
 
     Returns:
         float32 tensor (T, D), sines at even and cosines at odd indices.
 
     Raises:
-        ValueError: when `d_model` is odd.
+        ValueError: if `d_model` is odd.
 
     Example:
         >>> [round(float(x), 3) for x in sinusoids(np.array([1]), 4)[0]]
@@ -37,8 +37,8 @@ def sinusoids(positions: KerasTensor, d_model: int) -> KerasTensor:
 class SinusoidalPosition(PositionEncoding):
     """Adds sinusoidal encodings to a sequence (paper section 3.5).
 
-    They are computed for each position, so a model trained on 50 positions works at 5,000. Calls:
-    see `PositionEncoding`.
+    The encodings are computed from the positions, so a model trained on 50 positions works with
+    5,000. `PositionEncoding` describes the call.
     """
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:

@@ -9,59 +9,76 @@ from keras import KerasTensor, ops
 class PositionEncoding(keras.layers.Layer):
     """Lets attention distinguish positions. The base class encodes nothing.
 
-    An encoding overrides one or more of three hooks. Models, stacks and cached decoding call all
-    three, so a new encoding needs nothing else but a name in `position.ENCODINGS`.
+    A subclass overrides one or more of the hooks `encodings`, `rotate` and `bias`. Models, stacks
+    and cached decoding call all three. `encodings.ENCODINGS` gives a new encoding its name.
 
     Call arguments:
-        x: float tensor (B, T, D), embeddings of positions 0 to T - 1.
+        x: float tensor (B, T, D), embeddings of the positions 0 to T - 1.
 
     Returns:
         float tensor (B, T, D): x plus `encodings`.
 
     Attributes:
-        max_length: number of positions that can be encoded; None: any number.
+        max_length: number of positions that can be encoded; None: no limit.
     """
 
     max_length: int | None = None
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor | None:
-        """Vectors (T, D) to add to the embeddings at int `positions` (T,); None adds nothing."""
+        """Returns the vectors that are added to embeddings.
+
+        Args:
+            positions: int tensor (T,).
+            d_model: size of an embedding, D.
+
+        Returns:
+            float tensor (T, D); None: nothing is added.
+        """
         return None
 
     def rotate(self, heads: KerasTensor, positions: KerasTensor) -> KerasTensor:
-        """Queries or keys (B, H, T, K) of self-attention as they enter the scores.
+        """Rotates queries or keys of self-attention before they enter the scores.
 
         Args:
-            heads: float tensor (B, H, T, K).
+            heads: float tensor (B, H, T, K), queries or keys.
             positions: int tensor (T,).
+
+        Returns:
+            float tensor (B, H, T, K).
         """
         return heads
 
     def bias(
         self, query: KerasTensor, query_positions: KerasTensor, key_positions: KerasTensor
     ) -> KerasTensor | None:
-        """Numbers to add to the scores of self-attention, (1 or B, 1 or H, T, S); None: zeros.
+        """Returns the numbers that are added to the scores of self-attention.
 
         Args:
             query: float tensor (B, H, T, K), rotated.
             query_positions: int tensor (T,).
-            key_positions: int tensor (1 or B, S). In a cache, sentences may have different rows.
+            key_positions: int tensor (1 or B, S). The sentences of a cache may have different rows.
+
+        Returns:
+            float tensor (1 or B, 1 or H, T, S); None: nothing is added.
         """
         return None
 
     @property
     def has_bias(self) -> bool:
-        """Whether `bias` is overridden."""
+        """Whether this class overrides `bias`."""
         return type(self).bias is not PositionEncoding.bias
 
     def on_scores(self) -> "PositionEncoding | None":
-        """This encoding if `rotate` or `bias` is overridden; if not, layers need not call them."""
+        """Returns this encoding if it overrides `rotate` or `bias`, else None.
+
+        Layers call these hooks only for an encoding that overrides them.
+        """
         acts = self.has_bias or type(self).rotate is not PositionEncoding.rotate
         return self if acts else None
 
     @staticmethod
     def restored(encoding: "PositionEncoding | dict | None") -> "PositionEncoding | None":
-        """An encoding as it is, or from what `keras.saving.serialize_keras_object` made of it."""
+        """Restores an encoding that was serialized as a dict; returns any other value as it is."""
         if isinstance(encoding, dict):
             return keras.saving.deserialize_keras_object(encoding)
         return encoding
@@ -81,14 +98,14 @@ class PositionEncoding(keras.layers.Layer):
 class Positions(NamedTuple):
     """The positions of queries and keys in one call of self-attention, with their encoding."""
 
-    encoding: PositionEncoding  # `rotate` and `bias` apply
+    encoding: PositionEncoding  # has `rotate` and `bias`
     queries: KerasTensor  # int (T,): positions of the queries and of the new keys
     keys: KerasTensor  # int (1 or B, S): positions of all keys
 
     def rotate(self, heads: KerasTensor) -> KerasTensor:
-        """Queries or new keys (B, H, T, K), rotated."""
+        """Rotates queries or new keys (B, H, T, K)."""
         return self.encoding.rotate(heads, self.queries)
 
     def bias(self, query: KerasTensor) -> KerasTensor | None:
-        """The numbers to add to the scores of rotated queries (B, H, T, K)."""
+        """Returns the numbers to add to the scores of rotated queries (B, H, T, K)."""
         return self.encoding.bias(query, self.queries, self.keys)

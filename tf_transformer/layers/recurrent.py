@@ -1,6 +1,6 @@
-"""Recurrent decoders with attention, which the Transformer replaced.
+"""Recurrent decoders with attention, the predecessors of the Transformer.
 
-Bahdanau et al. (2015) score with a small network, Luong et al. (2015) with a product.
+Bahdanau et al. (2015) compute scores with a small network, Luong et al. (2015) with a product.
 """
 
 from typing import ClassVar, NamedTuple
@@ -25,11 +25,12 @@ class MemoryAttention(keras.layers.Layer):
     Call arguments:
         query: float tensor (B, T, D).
         memory: float tensor (B, S, D').
-        keys: float tensor (B, S, units), `keys(memory)`, computed once per memory.
+        keys: float tensor (B, S, units), the result of `keys(memory)`. Compute it once for each
+            memory.
         mask: bool tensor (B, S), True = may attend.
 
     Returns:
-        the contexts (B, T, D') and the weights (B, T, S), whose rows sum to 1.
+        the contexts (B, T, D') and the weights (B, T, S); rows of weights sum to 1.
     """
 
     def __init__(self, units: int, **kwargs):
@@ -37,11 +38,11 @@ class MemoryAttention(keras.layers.Layer):
         self.units = units
 
     def keys(self, memory: KerasTensor) -> KerasTensor:
-        """The part of the score that depends on the memory alone, (B, S, units)."""
+        """The part of the score that depends on the memory only: (B, S, D') to (B, S, units)."""
         return self.memory_projection(memory)
 
     def score(self, query: KerasTensor, keys: KerasTensor) -> KerasTensor:
-        """Scores (B, T, S)."""
+        """Scores (B, T, S) of queries (B, T, D) and keys (B, S, units)."""
         raise NotImplementedError
 
     def call(self, query: KerasTensor, memory: KerasTensor, keys: KerasTensor, mask: KerasTensor):
@@ -58,7 +59,7 @@ class MemoryAttention(keras.layers.Layer):
 class AdditiveAttention(MemoryAttention):
     """score = vᵀ tanh(W query + U memory) (Bahdanau et al. 2015, section 3.1).
 
-    Arguments and returns are those of `MemoryAttention`.
+    `MemoryAttention` describes arguments and calls.
     """
 
     def build(self, query_shape, memory_shape):
@@ -75,10 +76,9 @@ class AdditiveAttention(MemoryAttention):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class MultiplicativeAttention(MemoryAttention):
-    """score = queryᵀ W memory, "general" of Luong et al. (2015), section 3.1.
+    """score = queryᵀ W memory, called "general" by Luong et al. (2015), section 3.1.
 
-    `units` must be the size of the query. Other arguments and returns are those of
-    `MemoryAttention`.
+    `units` must be the size of the query. `MemoryAttention` describes arguments and calls.
     """
 
     def build(self, query_shape, memory_shape):
@@ -90,11 +90,11 @@ class MultiplicativeAttention(MemoryAttention):
 
 
 class DecoderState(NamedTuple):
-    """The state of a recurrent decoder; W hypotheses per sentence, 1 in training."""
+    """The state of a recurrent decoder for W hypotheses of each sentence (1 in training)."""
 
-    hidden: tuple[KerasTensor, ...]  # (B, W, D) per layer
-    output: KerasTensor  # (B, W, D), of the newest step
-    weights: KerasTensor  # (B, W, S), its attention to the memory
+    hidden: tuple[KerasTensor, ...]  # (B, W, D) for each layer
+    output: KerasTensor  # (B, W, D), the output of the newest step
+    weights: KerasTensor  # (B, W, S), attention of the newest step to the memory
 
 
 class RecurrentDecoder(keras.layers.Layer):
@@ -129,7 +129,13 @@ class RecurrentDecoder(keras.layers.Layer):
         self.projection.build((None, None, projection_input))
 
     def start(self, memory: KerasTensor, mask: KerasTensor, beam_size: int = 1) -> DecoderState:
-        """The state before the first step, from the mean of the memory (B, S, D')."""
+        """Makes the state before the first step from the mean of the memory.
+
+        Args:
+            memory: float tensor (B, S, D'), the encoder's output.
+            mask: bool tensor (B, S), False at padding.
+            beam_size: number of hypotheses of each sentence, W.
+        """
         real = ops.cast(mask, memory.dtype)[..., None]  # (B, S, 1)
         mean = ops.sum(memory * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1)  # (B, D')
         hidden = tuple(
@@ -139,19 +145,31 @@ class RecurrentDecoder(keras.layers.Layer):
         return DecoderState(hidden, ops.zeros_like(hidden[0]), weights)
 
     def step(self, x: KerasTensor, state: DecoderState, *memory: KerasTensor) -> DecoderState:
-        """One step of all hypotheses.
+        """Runs one step of all hypotheses.
 
         Args:
             x: float tensor (B, W, D), embeddings of the newest tokens.
-            state: of the step before.
+            state: the state after the previous step.
             *memory: memory (B, S, D'), its `attention.keys` (B, S, D), mask (B, S).
+
+        Returns:
+            the new state.
         """
         raise NotImplementedError
 
     def run(
         self, x: KerasTensor, memory: KerasTensor, mask: KerasTensor
     ) -> tuple[KerasTensor, KerasTensor]:
-        """All steps of whole targets (B, T, D): outputs (B, T, D), attention weights (B, T, S)."""
+        """Runs all steps of whole targets.
+
+        Args:
+            x: float tensor (B, T, D), embeddings of the targets.
+            memory: float tensor (B, S, D'), the encoder's output.
+            mask: bool tensor (B, S), False at padding.
+
+        Returns:
+            the outputs (B, T, D) and the attention weights (B, T, S).
+        """
         sources = (memory, self.attention.keys(memory), mask)
 
         def step(state: DecoderState, x_t: KerasTensor):
@@ -164,7 +182,7 @@ class RecurrentDecoder(keras.layers.Layer):
     def _cells(
         self, x: KerasTensor, hidden: tuple[KerasTensor, ...]
     ) -> tuple[KerasTensor, tuple[KerasTensor, ...]]:
-        """The GRU layers one after another: (B, W, ·) to (B, W, D), and their states."""
+        """Runs the GRU layers in order: (B, W, ·) to (B, W, D), and their new states."""
         states = []
         for cell, before in zip(self.cells, hidden, strict=True):
             new, _ = cell(flatten_positions(x), [flatten_positions(before)])
@@ -178,11 +196,11 @@ class RecurrentDecoder(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class BahdanauDecoder(RecurrentDecoder):
-    """Attends with the state of the step before, and feeds the context to the GRU.
+    """Attends with the previous state, and feeds the context to the GRU.
 
     cᵢ = attention(sᵢ₋₁), sᵢ = GRU([yᵢ₋₁, cᵢ], sᵢ₋₁), outputᵢ = tanh(W [sᵢ, cᵢ, yᵢ₋₁])
-    (Bahdanau et al. 2015, section 3.1; they have a maxout layer in place of the tanh). Arguments
-    are those of `RecurrentDecoder`.
+    (Bahdanau et al. 2015, section 3.1; their output layer is maxout, not tanh). `RecurrentDecoder`
+    describes the arguments.
     """
 
     attention_class = AdditiveAttention
@@ -201,11 +219,11 @@ class BahdanauDecoder(RecurrentDecoder):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class LuongDecoder(RecurrentDecoder):
-    """Attends with the state of this step, and feeds the output to the next step.
+    """Attends with the new state, and feeds the output to the next step.
 
     sᵢ = GRU([yᵢ₋₁, outputᵢ₋₁], sᵢ₋₁), cᵢ = attention(sᵢ), outputᵢ = tanh(W [sᵢ, cᵢ])
-    (Luong et al. 2015, sections 3 and 3.3, with GRU in place of LSTM layers). Arguments are those
-    of `RecurrentDecoder`.
+    (Luong et al. 2015, sections 3 and 3.3, with GRU in place of LSTM layers). `RecurrentDecoder`
+    describes the arguments.
     """
 
     attention_class = MultiplicativeAttention

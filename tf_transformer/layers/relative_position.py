@@ -1,6 +1,6 @@
-"""Position encodings that act on scores: they depend on the distance of a query and a key.
+"""Position encodings that act on scores. They depend on the distance of a query and a key.
 
-None of them has a last position: a model works on longer sequences than it was trained on.
+A model with one of them also works on sequences longer than its training data.
 """
 
 import math
@@ -16,17 +16,22 @@ from tf_transformer.layers.position_encoding import PositionEncoding
 class RotaryPosition(PositionEncoding):
     """Rotates pairs of each query and key by angles m θᵢ (Su et al. 2021, "RoFormer").
 
-    Dimensions 2i and 2i + 1 of position m turn by m · 10000^(-2i/K). The product of a query at m
-    and a key at n then depends on their contents and on m - n. There are no weights.
+    Dimensions 2i and 2i + 1 at position m turn by m · 10000^(-2i/K). So the product of a query at m
+    and a key at n depends on their contents and on m - n. There are no weights.
 
     Call arguments:
         x: float tensor (B, T, D).
 
     Returns:
-        x; queries and keys are rotated inside of attention.
+        x, unchanged. Attention calls `rotate`.
 
     Raises:
-        ValueError: when the size of a head is odd.
+        ValueError: if the size of a head is odd.
+
+    Example:
+        >>> queries = np.ones((1, 2, 5, 4), "float32")
+        >>> RotaryPosition().rotate(queries, np.arange(5)).shape
+        TensorShape([1, 2, 5, 4])
     """
 
     def rotate(self, heads: KerasTensor, positions: KerasTensor) -> KerasTensor:
@@ -36,8 +41,8 @@ class RotaryPosition(PositionEncoding):
         rates = np.repeat(10_000.0 ** (-np.arange(0, size, 2) / size), 2).astype("float32")
         angles = ops.cast(positions, "float32")[:, None] * ops.convert_to_tensor(rates)  # (T, K)
         cosines, sines = (ops.cast(f(angles), heads.dtype) for f in (ops.cos, ops.sin))
-        # As a product with a matrix of 0, 1 and -1, which is exact: moving every second number
-        # takes nine times as long.
+        # A product with a matrix of 0, 1 and -1 is exact. Moving every second number would take
+        # nine times as long.
         quarter_turn = np.kron(np.eye(size // 2), [[0, 1], [-1, 0]]).astype("float32")
         rows = ops.reshape(heads, (-1, size))
         turned = ops.matmul(rows, ops.cast(quarter_turn, heads.dtype))  # (…, -x₂, x₁, …)
@@ -48,21 +53,28 @@ class RotaryPosition(PositionEncoding):
 class RelativePosition(PositionEncoding):
     """Adds qᵢ · a(j - i) / √K to the score of query i and key j (Shaw et al. 2018, equation 5).
 
-    a is a learned vector for each distance from -k to k; larger distances are clipped.
+    a has a learned vector for each distance from -k to k. Larger distances are clipped.
 
     Args:
         key_dim: size of a head's queries, K.
-        max_relative_distance: k.
+        max_relative_distance: the largest distance with its own vector, k.
 
     Call arguments:
         x: float tensor (B, T, D).
 
     Returns:
-        x; scores are changed inside of attention.
+        x, unchanged. Attention calls `bias`.
+
+    Example:
+        >>> position = RelativePosition(key_dim=4)
+        >>> position.build((None, None, 8))
+        >>> queries = np.ones((1, 2, 5, 4), "float32")
+        >>> position.bias(queries, np.arange(5), np.arange(5)[None]).shape
+        TensorShape([1, 2, 5, 5])
     """
 
-    # Differs from the paper: values have no vectors of distances (its Table 4 finds no gain from
-    # them), and all layers of an encoder or decoder share one table.
+    # Differs from Shaw et al. 2018: values have no vectors of distances (its Table 4 finds no gain
+    # from them), and all layers of an encoder or decoder share one table.
 
     def __init__(self, key_dim: int, max_relative_distance: int = 16, **kwargs):
         super().__init__(**kwargs)
@@ -93,25 +105,32 @@ class RelativePosition(PositionEncoding):
 class T5Position(PositionEncoding):
     """Adds a learned number per head and bucket of distances (Raffel et al. 2020, section 2.1).
 
-    Half of the buckets hold one distance each. The others grow in equal ratios up to
-    `max_distance`. An encoder has buckets for keys on either side; a decoder, whose keys are never
-    later than the query, uses all for earlier keys. As in T5, all layers of an encoder or decoder
-    share the numbers.
+    Half of the buckets hold one distance each. The other half grows in equal ratios up to
+    `max_distance`. An encoder uses half of the buckets for earlier keys and half for later keys. A
+    decoder has no later keys and uses all buckets for earlier ones. As in T5, all layers of an
+    encoder or decoder share the numbers.
 
     Args:
         num_heads: number of heads, H.
-        is_causal: whether no key is later than its query.
+        is_causal: whether later keys are hidden.
         num_buckets: number of buckets.
-        max_distance: all distances from this on are in the last bucket.
+        max_distance: the last bucket holds this distance and all larger ones.
 
     Call arguments:
         x: float tensor (B, T, D).
 
     Returns:
-        x; scores are changed inside of attention.
+        x, unchanged. Attention calls `bias`.
+
+    Example:
+        >>> position = T5Position(num_heads=2)
+        >>> position.build((None, None, 8))
+        >>> queries = np.ones((1, 2, 5, 4), "float32")
+        >>> position.bias(queries, np.arange(5), np.arange(5)[None]).shape
+        TensorShape([1, 2, 5, 5])
     """
 
-    # Differs from T5: scores are divided by √K, as in all of this project.
+    # Differs from T5: scores are divided by √K, as everywhere in this project.
 
     def __init__(
         self,
@@ -142,12 +161,12 @@ class T5Position(PositionEncoding):
         return ops.transpose(ops.take(of_distances, rows, axis=0), (0, 3, 1, 2))  # (·, H, T, S)
 
     def _buckets(self) -> np.ndarray:
-        """The bucket of each distance from -max_distance to max_distance; negative is earlier."""
+        """The bucket of each distance from -max_distance to max_distance; earlier is negative."""
         count = self.num_buckets if self.is_causal else self.num_buckets // 2
         exact = count // 2
         ratio = self.max_distance / exact
-        # The first distances of the growing buckets, rounded up; not by logarithms, which may
-        # round a boundary down.
+        # The first distances of the growing buckets, rounded up. Logarithms could round a boundary
+        # down.
         first = [exact * ratio ** (i / (count - exact)) for i in range(1, count - exact)]
         distances = np.arange(self.max_distance + 1)
         earlier = np.minimum(distances, exact) + np.searchsorted(
@@ -168,8 +187,14 @@ class T5Position(PositionEncoding):
 def alibi_slopes(num_heads: int) -> np.ndarray:
     """The slope of each head (H,): 2^(-8/H), 2^(-16/H), … (Press et al. 2022, section 3).
 
-    For H that is not a power of two, as in the paper's code: the slopes of the next lower power,
-    then every second slope of twice that power.
+    If H is not a power of two, the slopes are chosen as in the code of the paper: first the slopes
+    for the next lower power, then every second slope for the next higher power.
+
+    Args:
+        num_heads: number of heads, H.
+
+    Returns:
+        float32 array (H,).
 
     Example:
         >>> alibi_slopes(3).tolist()
@@ -185,14 +210,19 @@ def alibi_slopes(num_heads: int) -> np.ndarray:
 class AlibiPosition(PositionEncoding):
     """Adds -slope · |i - j| to the score of query i and key j (Press et al. 2022, "ALiBi").
 
-    Each head has its own fixed slope, see `alibi_slopes`. In an encoder the distance counts on
-    both sides. There are no weights.
+    Each head has its own fixed slope, see `alibi_slopes`. An encoder treats earlier and later keys
+    alike. There are no weights.
 
     Call arguments:
         x: float tensor (B, T, D).
 
     Returns:
-        x; scores are changed inside of attention.
+        x, unchanged. Attention calls `bias`.
+
+    Example:
+        >>> queries = np.ones((1, 2, 3, 4), "float32")
+        >>> np.asarray(AlibiPosition().bias(queries, np.arange(3), np.arange(3)[None]))[0, 0, 2]
+        array([-0.125 , -0.0625, -0.    ], dtype=float32)
     """
 
     def bias(
@@ -211,5 +241,5 @@ def _distances(query_positions: KerasTensor, key_positions: KerasTensor) -> Kera
 def _clipped_distances(
     query_positions: KerasTensor, key_positions: KerasTensor, limit: int
 ) -> KerasTensor:
-    """The distances -limit to limit as 0 to 2 · limit, int (1 or B, T, S)."""
+    """Distances clipped to [-limit, limit] and shifted to 0 … 2 · limit, int (1 or B, T, S)."""
     return ops.clip(_distances(query_positions, key_positions), -limit, limit) + limit

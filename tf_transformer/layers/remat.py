@@ -1,4 +1,4 @@
-"""Rematerialisation: the inside of a layer is computed again for the backward pass, not kept."""
+"""Rematerialization: the backward pass computes the inside of a layer again to save memory."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,21 +10,21 @@ from keras import KerasTensor, ops, tree
 def recompute(
     layers: Sequence[keras.layers.Layer], function: Callable, *inputs: Any, **options: Any
 ) -> Any:
-    """`function(*inputs, **options)`, keeping only the inputs for the backward pass.
+    """Runs `function(*inputs, **options)` and keeps only the inputs for the backward pass.
 
-    Memory falls from everything that a layer computes to its inputs, and an update takes one more
-    forward pass (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). Dropout's
-    random state is an input and an output, so that the second pass draws the same numbers.
+    A layer then holds its inputs in place of all intermediate results. An update takes one more
+    forward pass (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). The random
+    state of dropout is an input and an output, so the second pass draws the same numbers.
 
     Args:
         layers: the built layers whose weights `function` uses.
-        function: a method of a layer, returning a tensor or a nest whose first leaf is the
+        function: a method of a layer. It returns a tensor, or a nest whose first leaf is the
             output. Gradients flow through the first leaf only.
-        *inputs: tensors, nests of them, or None.
-        **options: other arguments.
+        *inputs: tensors, nests of tensors, or None.
+        **options: other arguments of `function`.
 
     Returns:
-        what `function` returns.
+        the result of `function`.
 
     Example:
         >>> layer = keras.layers.Dropout(0.5)
@@ -35,8 +35,9 @@ def recompute(
     known = {id(weight) for weight in weights}
     variables = [variable for layer in layers for variable in layer.variables]
     state = [variable for variable in variables if id(variable) not in known]
-    # A scope hides the one around it, where Keras' `fit` on JAX has the weights. TensorFlow's
-    # recomputation finds gradients of variables only, not of the values of a scope.
+    # A scope hides the scope around it, where Keras' `fit` on JAX keeps the weights. So the inner
+    # scope needs the weights. On TensorFlow they must stay variables: its recomputation finds no
+    # gradients of a scope's values.
     on_tensorflow = keras.backend.backend() == "tensorflow"
     fixed = [] if on_tensorflow else [(weight, weight.value) for weight in weights]
     leaves = tree.flatten(inputs)

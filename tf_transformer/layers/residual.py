@@ -14,24 +14,29 @@ from tf_transformer.layers.normalization import NORMALIZATIONS
 class Residual(ConfiguredLayer):
     """LayerNorm(x + Dropout(Sublayer(x))), or with pre-norm x + Dropout(Sublayer(LayerNorm(x))).
 
-    The first is the paper's (sections 3.1 and 5.4). The second trains more easily when deep, and
-    needs one more norm after the last layer of a stack. Used in two steps:
+    The first form is the paper's (sections 3.1 and 5.4). Pre-norm makes deep models easier to
+    train, and needs one more normalization after the last layer of a stack. Use it in two steps:
 
         output = sublayer(residual.before(x))
         x = residual(x, output)
 
     Args:
-        config: the configuration of the stack, or its fields by name. The layer reads
+        config: the configuration of the stack, or its fields as a dict. The layer reads
             `dropout_rate`, `norm_first` and `normalization`.
         **options: see `ConfiguredLayer`.
 
     Call arguments:
         x: float tensor (B, T, D).
-        output: float tensor (B, T, D), the sub-layer's.
+        output: float tensor (B, T, D), the output of the sub-layer.
         training: whether dropout is on.
 
     Returns:
         float tensor (B, T, D).
+
+    Example:
+        >>> residual, x = Residual(), np.ones((3, 5, 8), "float32")
+        >>> residual(x, 2 * x).shape
+        TensorShape([3, 5, 8])
     """
 
     def __init__(self, config: Config = None, **options: Any):
@@ -43,7 +48,7 @@ class Residual(ConfiguredLayer):
         self.norm.build(x_shape)
 
     def before(self, x: KerasTensor) -> KerasTensor:
-        """The input of the sub-layer, (B, T, D)."""
+        """Returns the input of the sub-layer, (B, T, D)."""
         return self.norm(x) if self.config.norm_first else x
 
     def call(

@@ -1,4 +1,4 @@
-"""Self-attention of a layer, over whole sequences and after earlier positions."""
+"""Self-attention over whole sequences, and over new positions that follow earlier ones."""
 
 from typing import Any
 
@@ -15,18 +15,24 @@ from tf_transformer.layers.stored import KeyValue, Stored
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class SelfAttention(MultiHeadAttention):
-    """Multi-head attention of a sequence to itself, with an encoding that acts on scores.
+    """Multi-head attention of a sequence to itself (paper section 3.2.3).
 
-    This class attends to every position that the mask shows (the paper). A subclass attends to some
-    of them, or in another way, and needs no mask of size T · T.
+    It supports position encodings that act on scores. This class attends to every position that
+    the mask shows, as in the paper. Subclasses attend to fewer positions or in another way, and
+    need no mask of size T · T.
 
     Args:
         config: see `MultiHeadAttention`.
-        is_causal: whether no position attends to later ones.
+        is_causal: whether later positions are hidden.
         **options: see `ConfiguredLayer`.
 
     Attributes:
-        window: the latest positions, the query's own included, that a cache keeps; None: all.
+        window: number of latest positions that a cache keeps, with the query's own; None: all.
+
+    Example:
+        >>> layer = SelfAttention(num_heads=2, key_dim=4, is_causal=True)
+        >>> layer(np.ones((3, 5, 8), "float32"), attention_mask=causal_mask(5)).shape
+        TensorShape([3, 5, 8])
     """
 
     window: int | None = None
@@ -36,7 +42,7 @@ class SelfAttention(MultiHeadAttention):
         self.is_causal = is_causal
 
     def run(self, query, value=None, attention_mask=None, training: bool | None = None) -> Attended:
-        """A call that returns the attention weights and the keys and values, too."""
+        """Like a call, but also returns the attention weights and the keys and values."""
         if value is not None:
             return super().run(query, value)  # an error
         return self.self_attend(query, attention_mask, training=training)
@@ -49,14 +55,17 @@ class SelfAttention(MultiHeadAttention):
         earlier: Stored | None = None,
         training: bool | None = None,
     ) -> Attended:
-        """Attends from x to x, and to earlier positions if there are some.
+        """Attends from x to x, and to earlier positions if there are any.
 
         Args:
             x: float tensor (B, T, D).
-            mask: bool tensor that broadcasts to (B, H, T, S), S with the earlier positions.
-            positions: of the queries and keys, for an encoding that acts on scores.
+            mask: bool tensor that broadcasts to (B, H, T, S). S also counts earlier positions.
+            positions: positions of queries and keys, if the encoding acts on scores.
             earlier: keys and values of earlier positions.
             training: whether dropout is on.
+
+        Returns:
+            `Attended`: the output (B, T, D), the attention weights, and keys and values.
         """
         query, new = self.project(x)
         bias = None
@@ -67,29 +76,29 @@ class SelfAttention(MultiHeadAttention):
         return self.attend(query, stored, mask, bias, training)
 
     def sequence_mask(self, length: int | KerasTensor) -> KerasTensor | None:
-        """The mask of T positions that `self_attend` needs besides those that hide padding."""
+        """The mask that `self_attend` needs for T positions, without padding; None: no mask."""
         return causal_mask(length) if self.is_causal else None
 
     def visible(
         self, query_positions: KerasTensor, key_positions: KerasTensor
     ) -> KerasTensor | None:
-        """Which earlier positions a query attends to; None: all.
+        """Returns which earlier positions a query attends to.
 
         Args:
             query_positions: int tensor (T,).
             key_positions: int tensor (1 or B, S).
 
         Returns:
-            bool tensor (1 or B, 1, T, S).
+            bool tensor (1 or B, 1, T, S); None: all positions.
         """
         return None
 
     def by_position(self, weights: KerasTensor) -> KerasTensor:
-        """The attention weights of whole sequences as (B, H, T, T)."""
+        """Converts the attention weights of whole sequences to (B, H, T, T)."""
         return weights
 
     def nothing(self, batch: int | KerasTensor) -> Stored:
-        """The keys and values of no position, for B sequences."""
+        """Returns keys and values of zero positions for B sequences."""
         config = self.config
         return KeyValue(
             *(

@@ -1,4 +1,4 @@
-"""How layers and stacks of either side are called."""
+"""The call arguments of encoder and decoder, for layers and stacks."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -7,7 +7,7 @@ from keras import KerasTensor
 
 
 class EncoderSide:
-    """An encoder layer, or an encoder.
+    """The call of an encoder layer and of an encoder.
 
     Call arguments:
         x: float tensor (B, S, D).
@@ -15,7 +15,7 @@ class EncoderSide:
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, S, D). `run` returns the attention weights, too.
+        float tensor (B, S, D). `run` also returns the attention weights.
     """
 
     is_causal: ClassVar = False
@@ -35,17 +35,19 @@ class EncoderSide:
 
 
 class DecoderSide:
-    """A decoder layer, or a decoder.
+    """The call of a decoder layer and of a decoder.
 
     Call arguments:
         x: float tensor (B, T, D).
         memory: float tensor (B, S, D'), the encoder's output; None without cross-attention.
-        attention_mask: bool tensor that broadcasts to (B, H, T, T); causal with `attention` full.
-        cross_attention_mask: bool tensor that broadcasts to (B, H, T, S).
+        attention_mask: bool tensor that broadcasts to (B, H, T, T), True = may attend. Full
+            attention needs a causal mask here. Local, strided and linear attention are causal
+            without one.
+        cross_attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, D). `run` returns the attention weights, too.
+        float tensor (B, T, D). `run` also returns the attention weights.
     """
 
     is_causal: ClassVar = True

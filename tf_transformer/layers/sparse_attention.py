@@ -1,7 +1,7 @@
-"""Self-attention to a neighbourhood (paper section 4), and to every r-th position besides.
+"""Self-attention to a neighbourhood (paper section 4), and strided attention.
 
-Both take masks that hide keys, (B, 1, 1, T), and are causal by themselves. Nothing of size T · T is
-built.
+Both take masks that hide keys, (B, 1, 1, T). In a decoder they are causal without a causal mask.
+They never build a tensor of size T · T.
 """
 
 from typing import Any
@@ -20,14 +20,14 @@ from tf_transformer.layers.self_attention import SelfAttention
 
 
 class SparseAttention(SelfAttention):
-    """The base of self-attention to positions that are given by differences of positions.
+    """The base class of self-attention whose visible keys depend on differences of positions.
 
-    A query attends to the `attention_window` positions around it, r: with `is_causal` to the last
-    r, its own included; else to those with |i - j| ≤ r / 2.
+    Let r be `attention_window`. With `is_causal`, a query attends to the last r positions with its
+    own. Otherwise it attends to the positions j with |i - j| ≤ r / 2.
 
     Args:
         config: see `MultiHeadAttention`.
-        is_causal: whether no position attends to later ones.
+        is_causal: whether later positions are hidden.
         **options: see `ConfiguredLayer`.
     """
 
@@ -37,7 +37,7 @@ class SparseAttention(SelfAttention):
         self.neighbours = Window(size - 1, 0) if is_causal else Window(size // 2, size // 2)
 
     def self_attend(self, x, mask=None, positions=None, earlier=None, training=None):
-        if earlier is not None:  # a cached step, where `visible` says what to attend to
+        if earlier is not None:  # a step with a cache: `visible` gives the mask
             return super().self_attend(x, mask, positions, earlier, training)
         query, new = self.project(x)
         bias = None
@@ -68,8 +68,16 @@ class SparseAttention(SelfAttention):
 class LocalAttention(SparseAttention):
     """Self-attention to the neighbourhood of each position (paper section 4).
 
-    Attention weights are (B, H, T, N), N the size of the neighbourhood; column m of row i is the
-    weight of position i - before + m, with `before` r - 1, or r // 2 with both sides.
+    Attention weights are (B, H, T, N), where N is the size of the neighbourhood. Column m of row i
+    is the weight of position i - before + m. With `is_causal`, `before` is r - 1, else r // 2.
+    `SparseAttention` describes the arguments.
+
+    Example:
+        >>> layer = LocalAttention(num_heads=2, key_dim=4, attention_window=3, is_causal=True)
+        >>> layer.build((3, 5, 8))
+        >>> attended = layer.run(np.ones((3, 5, 8), "float32"))
+        >>> attended.output.shape, attended.weights.shape
+        (TensorShape([3, 5, 8]), TensorShape([3, 2, 5, 3]))
     """
 
     def __init__(self, config: Config = None, is_causal: bool = False, **options: Any):
@@ -90,10 +98,16 @@ class LocalAttention(SparseAttention):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class StridedAttention(SparseAttention):
-    """Self-attention to the neighbourhood, and to every r-th position before it.
+    """Self-attention to the neighbourhood, and to every r-th position (Child et al. 2019).
 
-    In an encoder, to every r-th position after it, too (Child et al. 2019). Attention weights are
-    (B, H, T, N + ⌈T / r⌉); `kernels/strided_attention.py` says which column is which position.
+    With `is_causal`, later positions are hidden. Attention weights are (B, H, T, N + ⌈T / r⌉);
+    `kernels/strided_attention.py` describes the columns. `SparseAttention` describes the
+    arguments.
+
+    Example:
+        >>> layer = StridedAttention(num_heads=2, key_dim=4, attention_window=3, is_causal=True)
+        >>> layer(np.ones((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
     def by_position(self, weights):
@@ -112,9 +126,10 @@ class StridedAttention(SparseAttention):
 
 
 def _place(weights: KerasTensor, first: KerasTensor, step: int) -> KerasTensor:
-    """Columns (B, H, T, N) at the positions of their keys, (B, H, T, T).
+    """Moves columns (B, H, T, N) to the positions of their keys, (B, H, T, T).
 
-    Column m of row i is the weight of position first[i] + m · step; others than 0 to T - 1 drop.
+    Column m of row i is the weight of position first[i] + m · step. Positions outside 0 to T - 1
+    are left out.
     """
     length, count = ops.shape(weights)[2:]
     keys = first[:, None] + step * ops.arange(count)  # (T, N)

@@ -1,4 +1,4 @@
-"""The encoder and the decoder: equal layers one after another (paper section 3.1)."""
+"""The encoder and the decoder: stacks of equal layers (paper section 3.1)."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -18,12 +18,12 @@ from tf_transformer.layers.sides import DecoderSide, EncoderSide
 
 
 class Stack(ConfiguredLayer):
-    """`num_layers` equal layers (paper: N), with a final norm under pre-norm.
+    """`num_layers` equal layers (paper: N), and with pre-norm a last normalization.
 
     Args:
-        make_layer: makes a layer from the configuration.
-        config: the configuration of the stack, or its fields by name.
-        position: the encoding that acts on the scores of self-attention, if there is one.
+        make_layer: function that makes a layer from the configuration.
+        config: the configuration of the stack, or its fields as a dict.
+        position: the position encoding if it acts on the scores of self-attention, else None.
         **options: see `ConfiguredLayer`.
     """
 
@@ -61,7 +61,7 @@ class Stack(ConfiguredLayer):
         positions: KerasTensor | None = None,
         training: bool | None = None,
     ) -> StackOutput:
-        """A call with the attention weights; `positions` of x are 0 to T - 1 when None."""
+        """Like a call, but also returns attention weights; positions None: 0 to T - 1."""
         scored = self.positions(x, positions)
         outputs = []
         for layer in self.layers:
@@ -74,13 +74,13 @@ class Stack(ConfiguredLayer):
         return self.finish(x, outputs)
 
     def finish(self, x: KerasTensor, outputs: Sequence[BlockOutput]) -> StackOutput:
-        """The results, from the output of the last layer and those of all layers."""
+        """Makes the results from the last layer's output x and the outputs of all layers."""
         _, attention, cross_attention, stored = map(list, zip(*outputs, strict=True))
         x = x if self.final_norm is None else self.final_norm(x)
         return StackOutput(x, attention, cross_attention, stored)
 
     def positions(self, x: KerasTensor, queries=None, keys=None) -> Positions | None:
-        """Positions of x (T,) and keys (1 or B, S), for an encoding that acts on scores."""
+        """Positions of queries (T,) and keys (1 or B, S), if the encoding acts on scores."""
         if self.position is None:
             return None
         queries = ops.arange(ops.shape(x)[1]) if queries is None else queries
@@ -93,9 +93,9 @@ class Stack(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Encoder(EncoderSide, Stack):
-    """A stack of `EncoderLayer`, which is called as a layer is.
+    """A stack of `EncoderLayer`; `EncoderSide` describes the call.
 
-    Args: those of `Stack` but the first.
+    `Stack` describes the arguments.
     """
 
     def __init__(self, config: Config = None, position=None, **options: Any):
@@ -104,9 +104,9 @@ class Encoder(EncoderSide, Stack):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Decoder(DecoderSide, Stack):
-    """A stack of `DecoderLayer`, which is called as a layer is.
+    """A stack of `DecoderLayer`; `DecoderSide` describes the call.
 
-    Args: those of `Stack` but the first, and `has_cross_attention`.
+    `Stack` has the arguments; `has_cross_attention` says whether there is a memory.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Decoder(DecoderSide, Stack):
         self.has_cross_attention = has_cross_attention
 
     def sequence_mask(self, length: int | KerasTensor) -> KerasTensor | None:
-        """The mask that targets of T positions need besides those that hide padding."""
+        """The causal mask for targets of T positions, or None if the layers need no mask."""
         return self.layers[0].self_attention.sequence_mask(length)
 
     def get_config(self):

@@ -11,13 +11,13 @@ from tf_transformer.kernels.attention import Dropout, HeadOutput
 
 
 class Stored(Protocol):
-    """Keys and values of S positions, in any layout.
+    """Keys and values of S positions in some layout.
 
-    `KeyValue` is the plain layout. Others are in `decoding/`, because only searches need them.
+    `KeyValue` is the plain layout. `decoding/` has the layouts that only searches need.
     """
 
     def with_new(self, new: KeyValue) -> Self:
-        """These, then the keys and values of new positions."""
+        """Appends the keys and values of new positions."""
 
     def weighted(
         self,
@@ -26,17 +26,17 @@ class Stored(Protocol):
         bias: KerasTensor | None = None,
         dropout: Dropout | None = None,
     ) -> HeadOutput:
-        """Attention of queries (B, H, T, K); see `kernels.attention.plain_attention`."""
+        """Attends with queries (B, H, T, K); see `kernels.attention.plain_attention`."""
 
 
 class KeyValue(NamedTuple):
-    """Keys and values as they are projected. They grow by concatenation."""
+    """Keys and values as the layer projects them. They grow by concatenation."""
 
     key: KerasTensor  # (B, G, S, K), G heads of keys and values
     value: KerasTensor  # (B, G, S, K)
 
     def with_new(self, new: KeyValue) -> KeyValue:
-        """(B, G, S, K) and `new` (B, G, T, K) to (B, G, S + T, K)."""
+        """Appends `new` (B, G, T, K) to (B, G, S, K): (B, G, S + T, K)."""
         return KeyValue(*(ops.concatenate(pair, axis=2) for pair in zip(self, new, strict=True)))
 
     def weighted(
@@ -46,5 +46,5 @@ class KeyValue(NamedTuple):
         bias: KerasTensor | None = None,
         dropout: Dropout | None = None,
     ) -> HeadOutput:
-        """As `Stored.weighted`."""
+        """Attends with queries (B, H, T, K); see `kernels.attention.plain_attention`."""
         return kernels.current().attention(query, *self, mask, bias, dropout)

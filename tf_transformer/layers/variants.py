@@ -6,14 +6,14 @@ from tf_transformer.layers.linear_attention import LinearAttention
 from tf_transformer.layers.self_attention import SelfAttention
 from tf_transformer.layers.sparse_attention import LocalAttention, StridedAttention
 
-# By `model.attention`.
+# The values of `model.attention`.
 SELF_ATTENTION: dict[str, type[SelfAttention]] = {
     "full": SelfAttention,
     "local": LocalAttention,
     "strided": StridedAttention,
     "linear": LinearAttention,
 }
-# By `model.activation`.
+# The values of `model.activation`.
 FEED_FORWARD: dict[str, type[FeedForward]] = {
     "relu": FeedForward,
     "gelu": FeedForward,

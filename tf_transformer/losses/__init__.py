@@ -1,1 +1,1 @@
-"""The losses that training minimises."""
+"""The losses that training minimizes."""

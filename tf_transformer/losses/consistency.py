@@ -1,8 +1,8 @@
-"""The losses that training minimises for models that predict the next token.
+"""The losses that training minimizes for models that predict the next token.
 
-`CrossEntropy` is the paper's; `WordDropout` adds noise to its inputs. The others run the model
-twice in training, with other noise each time, and add the divergence of the two predictions.
-Outside training all are the cross-entropy.
+`CrossEntropy` is the loss of the paper. `WordDropout` adds noise to its inputs. `RDrop` and
+`SimCut` run the model twice in training with different noise, and add the divergence of the two
+predictions. Outside training, all of them are the cross-entropy.
 """
 
 from typing import Any
@@ -18,18 +18,18 @@ from tf_transformer.layers.flatten import flatten_positions
 from tf_transformer.losses.cross_entropy import TokenLosses, sums_over_real, token_losses
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
 
-HIDDEN_ID = UNK_ID  # in no text: bytes spell what the vocabulary lacks
+HIDDEN_ID = UNK_ID  # no text has this id: bytes spell what the vocabulary lacks
 
 
 class WordDropout:
-    """Hides input tokens: they become an id that is in no text (Gal and Ghahramani 2016).
+    """Replaces random input tokens by an id that no text has (Gal and Ghahramani 2016).
 
     Args:
-        rate: probability that a token is hidden, on both sides; padding never is.
-        seed: of the choice; drawn from Keras' global one when None.
+        rate: probability that a token of source or target is hidden. Padding is never hidden.
+        seed: seed of the choice; None: drawn from Keras' global seed.
 
     Attributes:
-        variables: random state, which a checkpoint has to hold.
+        variables: random state, which a checkpoint must hold.
     """
 
     def __init__(self, rate: float, seed: int | None = None):
@@ -38,7 +38,7 @@ class WordDropout:
         self.variables = [self._seed.state]
 
     def __call__(self, inputs: Any) -> Any:
-        """The inputs, one int tensor (B, T) of ids or several, with hidden tokens."""
+        """Hides tokens of the inputs, one or several int tensors (B, T) of ids."""
         return keras.tree.map_structure(self._hide, inputs)
 
     def _hide(self, ids: KerasTensor) -> KerasTensor:
@@ -51,10 +51,10 @@ class CrossEntropy:
 
     Args:
         label_smoothing: ε, the weight of the uniform distribution in the target distribution.
-        word_dropout: hides input tokens in training; None: all are seen.
+        word_dropout: hides input tokens in training; None: hides nothing.
 
     Attributes:
-        variables: random states, which a checkpoint has to hold.
+        variables: random states, which a checkpoint must hold.
 
     Example:
         >>> from tf_transformer.models.transformer import Transformer
@@ -73,13 +73,16 @@ class CrossEntropy:
     def losses(
         self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
     ) -> TokenLosses:
-        """The summed losses of a batch.
+        """Sums the losses of a batch.
 
         Args:
             model: has `run(inputs, training).states`, float (B, T, D), and `factors`.
-            inputs: int tensors (B, S) and (B, T) of ids, or one of them, as the model takes them.
+            inputs: the ids that the model reads: int tensors (B, S) and (B, T), or one of them.
             labels: int tensor (B, T), the ids to predict; 0 = padding, which does not count.
             training: whether dropout is on.
+
+        Returns:
+            `TokenLosses`, float32 sums over the tokens, in nats.
         """
         inputs = self.noisy(inputs) if training else inputs
         states = model.run(inputs, training=training).states
@@ -87,17 +90,18 @@ class CrossEntropy:
         return token_losses(labels, rows, matrix, self.label_smoothing)
 
     def noisy(self, inputs: Any) -> Any:
-        """The inputs of training, some of them hidden by word dropout."""
+        """Applies word dropout to the inputs of training."""
         return self.word_dropout(inputs) if self.word_dropout else inputs
 
 
 class Consistency(CrossEntropy):
-    """The base of losses with two predictions, p and q, for each token.
+    """The base class of losses with two predictions, p and q, for each token.
 
     Args:
         label_smoothing: ε.
-        weight: of the divergence of p and q.
-        word_dropout: hides input tokens of p, and of q unless it has an own way.
+        weight: weight of the divergence of p and q.
+        word_dropout: hides input tokens of p, and of q if the subclass keeps `second`; None: hides
+            nothing.
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class Consistency(CrossEntropy):
 
     @property
     def weights(self) -> ConsistencyWeights:
-        """Of the terms of the loss."""
+        """The weights of the terms of the loss."""
         raise NotImplementedError
 
     def losses(
@@ -128,15 +132,16 @@ class Consistency(CrossEntropy):
         return sums_over_real(losses, nll, correct, ops.not_equal(labels, PAD_ID))
 
     def second(self, inputs: Any) -> Any:
-        """The inputs of q, for the inputs (B, T) of the batch."""
+        """Makes the inputs of q from the inputs of the batch."""
         return self.noisy(inputs)
 
 
 class RDrop(Consistency):
-    """(CE(p) + CE(q)) / 2 + weight · (KL(p || q) + KL(q || p)) / 4, with other dropout for q.
+    """(CE(p) + CE(q)) / 2 + weight · (KL(p || q) + KL(q || p)) / 4, where q has other dropout.
 
-    This is half of the loss of Liang et al. 2021 (R-Drop, equation 4), so that the cross-entropy
-    has the weight that it has alone. They take weight 5 for translation.
+    This is half of the loss of Liang et al. 2021 (R-Drop, equation 4). So the cross-entropy has the
+    same weight as without R-Drop. Liang et al. use the weight 5 for translation. `Consistency`
+    describes the arguments.
     """
 
     @property
@@ -145,17 +150,17 @@ class RDrop(Consistency):
 
 
 class SimCut(Consistency):
-    """CE(p) + weight · KL(p || q), where q has some tokens of its inputs hidden.
+    """CE(p) + weight · KL(p || q), where q does not see some input tokens.
 
-    Gao et al. 2022 (Bi-SimCut) set the embeddings of hidden tokens to zero; here they become the
-    embedding of an id that is in no text. They take weight 3 and rate 0.05. Gradients flow through
-    both p and q.
+    Gao et al. 2022 (Bi-SimCut) set the embeddings of hidden tokens to zero. Here, hidden tokens
+    become an id that no text has. Gao et al. use the weight 3 and the rate 0.05. Gradients flow
+    through p and q.
 
     Args:
         label_smoothing: ε.
-        weight: of the divergence.
-        cut: hides the tokens of q, on both sides.
-        word_dropout: hides those of p.
+        weight: weight of the divergence.
+        cut: hides input tokens of q, in source and target.
+        word_dropout: hides input tokens of p; None: hides nothing.
     """
 
     def __init__(
@@ -178,7 +183,10 @@ class SimCut(Consistency):
 
 
 def make_loss(config: TrainConfig) -> CrossEntropy:
-    """The loss that options name; call in the strategy's scope.
+    """Makes the loss that the options choose. Call it in the strategy's scope.
+
+    Args:
+        config: the options of training.
 
     Example:
         >>> from tf_transformer import TrainConfig
@@ -195,10 +203,15 @@ def make_loss(config: TrainConfig) -> CrossEntropy:
 
 
 def require_cross_entropy(config: TrainConfig) -> None:
-    """Raises an `InputError` for options of losses that a task does not use."""
+    """Checks that the options choose the plain cross-entropy, for tasks that support no other loss.
+
+    Raises:
+        InputError: if an option chooses another loss.
+    """
     for name, off in (("consistency", "none"), ("word_dropout", 0.0)):
         if (value := getattr(config, name)) != off:
             raise InputError(
                 f"train.{name} is for models that predict the next token: translation, parsing "
-                f"and language_modeling. Expected {off} for this task, got {value}."
+                f"and language_modeling. Expected {off} for this task, got {value}. Leave the "
+                "option out."
             )

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy (paper section 5.4), summed over tokens or over labels of texts."""
+"""Label-smoothed cross-entropy (paper section 5.4), summed over tokens or over texts."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,16 @@ from tf_transformer.text.special_ids import PAD_ID
 
 
 class TokenLosses(NamedTuple):
-    """Sums over the real tokens of a batch; divide by `tokens` for means.
+    """Sums over the tokens of a batch, without padding. Divide by `tokens` for means.
 
-    The mean over the tokens of several replicas is the sum of all sums over the sum of all counts;
-    it is not the mean of their means.
+    For a mean over several replicas, add the sums of all replicas and divide by the sum of their
+    `tokens`.
     """
 
-    loss: KerasTensor  # float32 scalar, nats, label-smoothed: minimised by training
-    nll: KerasTensor  # float32 scalar, nats, against the labels alone: its mean's exp is perplexity
-    correct: KerasTensor  # float32 scalar, tokens whose label had the largest logit
-    tokens: KerasTensor  # float32 scalar, real tokens
+    loss: KerasTensor  # float32 scalar, nats, label-smoothed; training minimizes it
+    nll: KerasTensor  # float32 scalar, nats, unsmoothed; perplexity = exp(nll / tokens)
+    correct: KerasTensor  # float32 scalar, number of tokens whose label has the largest logit
+    tokens: KerasTensor  # float32 scalar, number of tokens without padding
 
 
 def token_losses(
@@ -34,13 +34,13 @@ def token_losses(
 
     Args:
         labels: int tensor (B, T); `pad_id` where there is no token.
-        states: float tensor (B, T, D); their products with the embeddings are the logits.
+        states: float tensor (B, T, D). The logits are its products with the embeddings.
         embeddings: float tensor (V, D).
         label_smoothing: ε.
-        pad_id: label that does not count.
+        pad_id: the label of padding, which does not count.
 
     Returns:
-        `TokenLosses`, float32 sums over the real tokens.
+        `TokenLosses`, float32 sums over the tokens without padding.
 
     Example:
         >>> states, embeddings = np.zeros((1, 2, 3), "float32"), np.ones((4, 3), "float32")
@@ -60,12 +60,11 @@ def token_losses(
 def label_losses(
     labels: KerasTensor, logits: KerasTensor, label_smoothing: float = 0.0
 ) -> TokenLosses:
-    """Cross-entropy of the one label of each text; each text counts as a token.
+    """Cross-entropy for texts with one label each. Each text counts as one token.
 
     Args:
-        labels: int tensor (B, 1), the numbers of the labels from 1 on; 0: a row that does not
-            count.
-        logits: float tensor (B, C); their softmax is the probability of each label.
+        labels: int tensor (B, 1), the number of each label, from 1 on. Rows with 0 do not count.
+        logits: float tensor (B, C). Their softmax gives the probability of each label.
         label_smoothing: weight of the uniform distribution in the target distribution.
 
     Returns:
@@ -92,12 +91,12 @@ def label_losses(
 def decision_losses(
     decisions: KerasTensor, logits: KerasTensor, label_smoothing: float = 0.0
 ) -> TokenLosses:
-    """Cross-entropy of the labels of texts that have any number; each decision counts as a token.
+    """Cross-entropy for texts with any number of labels. Each decision counts as one token.
 
     Args:
-        decisions: int tensor (B, C): 2 for a label that the text has, 1 for another; 0: a row
-            that does not count.
-        logits: float tensor (B, C); their sigmoid is the probability of each label.
+        decisions: int tensor (B, C): 2 for a label that the text has, 1 for a label that it lacks.
+            Rows with 0 do not count.
+        logits: float tensor (B, C). Their sigmoid gives the probability of each label.
         label_smoothing: weight of the uniform distribution in the target distribution.
 
     Returns:
@@ -120,7 +119,7 @@ def decision_losses(
 def sums_over_real(
     losses: KerasTensor, nll: KerasTensor, correct: KerasTensor, real: KerasTensor
 ) -> TokenLosses:
-    """Sums of tensors of equal shape where `real` is True."""
+    """Sums tensors of equal shape over the elements where `real` is True."""
     real = ops.cast(real, "float32")
     correct = ops.cast(correct, "float32")
     loss, nll, correct = (ops.sum(x * real) for x in (losses, nll, correct))

@@ -1,1 +1,1 @@
-"""The computer: its heap, threads, thresholds, and the settings of Keras."""
+"""The computer: heap, threads, programs, measured thresholds, and the settings of Keras."""

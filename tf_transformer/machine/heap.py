@@ -1,4 +1,4 @@
-"""Freed memory stays with the process, so that the next tensor does not fault it in again."""
+"""Keeps freed memory in the process, so that the next tensor does not fault it in again."""
 
 import contextlib
 import ctypes
@@ -11,30 +11,30 @@ _LARGEST_INT = 2**31 - 1
 
 
 def total_memory() -> int:
-    """Bytes of memory that this process may use: those of the machine, or of its container."""
+    """Number of bytes that this process may use: the memory of the machine or its container."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit
+    with contextlib.suppress(OSError, ValueError):  # there is no container, or it has no limit
         total = min(total, int(pathlib.Path("/sys/fs/cgroup/memory.max").read_text()))
     return total
 
 
 def keep_freed_memory(one_heap: bool = False) -> bool:
-    """Makes glibc keep memory that is freed, for the next allocation of this process.
+    """Makes glibc keep freed memory for the next allocation of this process.
 
-    By default glibc returns large tensors, such as logits, to the kernel when they are freed. The
-    next tensor of that size faults every page in again, which can take longer than computing it,
+    By default, glibc returns the memory of large freed tensors, such as logits, to the kernel. The
+    next large tensor faults every page in again. This can take longer than computing the tensor,
     above all on virtual machines. research/docs/speed.md has measurements.
 
-    Call it before TensorFlow starts threads. Options of malloc in the environment remain, and
-    other C libraries are left as they are. A preloaded allocator like tcmalloc ignores it.
+    Call it before TensorFlow starts threads. It changes nothing if the environment has options of
+    malloc, or if the C library is not glibc. A preloaded allocator such as tcmalloc ignores it.
 
     Args:
-        one_heap: whether all threads share a heap, as training needs it: other heaps than the first
-            hold tensors of at most 64 MiB. But batches that are decoded at the same time then wait
-            for each other.
+        one_heap: whether all threads share one heap. Training needs this, because only the first
+            heap holds tensors of more than 64 MiB. Batches that are decoded at the same time then
+            wait for each other.
 
     Returns:
-        whether the allocator took the options.
+        whether the allocator accepted the options.
 
     Example:
         >>> keep_freed_memory() in (True, False)

@@ -1,4 +1,4 @@
-"""Keras' settings of this process and this project's own, which its numbers depend on."""
+"""The settings of Keras. This project's results depend on them, so it sets its own."""
 
 import contextlib
 import os
@@ -13,27 +13,27 @@ _theirs: tuple = ()
 
 
 def for_commands() -> None:
-    """Makes Keras start with its defaults, whatever its configuration file holds.
+    """Makes Keras start with its defaults and ignore its configuration file.
 
-    Call it before the import of Keras.
+    Call it before Keras is imported.
 
     Raises:
-        InputError: when the environment asks for another backend than TensorFlow.
+        InputError: if the environment asks for another backend than TensorFlow.
     """
     _require_tensorflow(os.environ.get("KERAS_BACKEND") or "tensorflow")
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    os.environ["KERAS_HOME"] = os.path.join(os.devnull, "keras")  # has no file
+    os.environ["KERAS_HOME"] = os.path.join(os.devnull, "keras")  # a folder without files
 
 
 @contextlib.contextmanager
 def own_settings() -> Iterator[None]:
-    """Types and constants of this project in a block, or in a function that it decorates.
+    """Sets the dtypes and constants of this project for a block, or for a decorated function.
 
-    Under another `floatx`, for example, the type of `keras.ops.arange` differs. Threads may be in
-    such blocks at the same time; the last one restores the settings of the process.
+    For example, `floatx` changes the dtype of `keras.ops.arange`. Several threads may be in such
+    blocks at the same time. The last thread restores the settings of the process.
 
     Raises:
-        InputError: with another backend of Keras than TensorFlow.
+        InputError: if the backend of Keras is not TensorFlow.
     """
     import keras
 
@@ -66,5 +66,5 @@ def _require_tensorflow(backend: str) -> None:
     if backend != "tensorflow":
         raise InputError(
             f"Keras' backend is {backend}; runs need tensorflow. Set KERAS_BACKEND=tensorflow. "
-            "The models alone work with every backend."
+            "Only models and layers work with every backend."
         )

@@ -1,4 +1,4 @@
-"""Modules that run as programs in processes of their own, with JSON in and out."""
+"""Runs modules as programs in separate processes, with JSON as input and output."""
 
 import json
 import subprocess
@@ -8,15 +8,19 @@ from typing import Any
 
 
 def run_program(module: str, work: Mapping[str, Any], timeout: float) -> Any:
-    """The JSON in the last line that a module prints, given `work` as JSON on stdin.
+    """Runs a module as a program with `work` as JSON on its stdin.
 
     Args:
-        module: its name, for python -m.
-        work: what JSON can represent.
-        timeout: seconds.
+        module: name of the module, for python -m.
+        work: the input, which JSON can represent.
+        timeout: longest time in seconds.
+
+    Returns:
+        the value of the JSON in the last line that the program prints.
 
     Raises:
-        RuntimeError: when the program fails or takes longer, with the last line that it wrote.
+        RuntimeError: if the program fails or takes longer. The message is the last line on its
+            stderr.
     """
     try:
         done = subprocess.run(

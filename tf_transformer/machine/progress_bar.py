@@ -1,4 +1,4 @@
-"""The progress of long work: a line that fits the terminal, or a line per minute in a log file."""
+"""The progress of long work: a line that fits the terminal, or a line each minute in a file."""
 
 import os
 import sys
@@ -14,15 +14,19 @@ SHORTEST_BAR = 10  # columns
 class ProgressBar:
     """Shows percent, position, time left, facts and speed on stderr.
 
-    A terminal has one line, refreshed in place. What does not fit is left out, the least important
-    facts first. A file gets whole lines: the first, the last, and at most one per minute between.
+    A terminal shows one line, which is updated in place. The least important parts are left out if
+    the line is too long. A file gets the first line, the last line, and at most one line each
+    minute between them.
 
     Args:
-        unit: of the work, in the plural.
-        total: all units; None: unknown.
-        done: units done before.
+        unit: name of a unit of the work, in the plural.
+        total: number of all units; None: unknown.
+        done: number of units that are already done.
         shown: whether anything is shown.
-        clock: gives the time in seconds.
+        clock: returns the time in seconds.
+
+    Attributes:
+        done: number of finished units.
 
     Example:
         >>> import contextlib, io
@@ -56,7 +60,7 @@ class ProgressBar:
         self.close()
 
     def close(self) -> None:
-        """Leaves the last state on the terminal or in the file."""
+        """Writes the last state to the terminal or the file."""
         self._line.close()
         if self._in_file and self.done != (self._logged[0] if self._logged else self._first):
             self._log()
@@ -70,8 +74,8 @@ class ProgressBar:
         """Adds finished units.
 
         Args:
-            units: their number.
-            facts: in place of the earlier ones, the most important first; None: they stay.
+            units: number of units.
+            facts: the new facts, most important first; None: the old facts stay.
         """
         self.done += units
         self._facts = self._facts if facts is None else facts
@@ -80,7 +84,7 @@ class ProgressBar:
             self._log()
 
     def fields(self) -> list[str]:
-        """The parts of the line, the most important first."""
+        """Makes the parts of the line, most important first."""
         speed = (self.done - self._first) / max(self.elapsed, 1e-3)
         fields = [str(self.done)]
         if self._total:
@@ -100,7 +104,7 @@ class ProgressBar:
 
 
 class _TerminalLine(tqdm):
-    """tqdm's line, which other printed lines do not break, with as many fields as fit."""
+    """A line of tqdm with as many fields as fit. Other printed lines do not break it."""
 
     def __init__(
         self, fields: Callable[[], list[str]], total: int | None, done: int, disable: bool
@@ -124,6 +128,6 @@ class _TerminalLine(tqdm):
 
 def _columns() -> int:
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0: it does not say
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0 means unknown
     except OSError:
         return 80

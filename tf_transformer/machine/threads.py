@@ -1,4 +1,4 @@
-"""CPU threads: operations on one thread each, several at a time, or one on all."""
+"""CPU threads: several operations at a time on one thread each, or one operation on all."""
 
 import contextlib
 import os
@@ -12,59 +12,62 @@ from tf_transformer.errors import InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_process = 0  # that has a model
+_process = 0  # id of the process that has a model
 
 
 def available_cores() -> int:
-    """The number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # Linux, where a container may have few of many
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # Linux, where a container may have a part of the cores
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def require_threads() -> None:
-    """Raises an `InputError` in a fork of a process that has called this before.
+    """Checks that this process is not a fork of a process that called this function.
 
-    Whatever loads a model or computes with one calls it. A fork has none of TensorFlow's threads,
-    so most computations in it would wait for ever.
+    All functions that load a model or compute with it call this one. A fork has none of
+    TensorFlow's threads, so most computations in it would never end.
+
+    Raises:
+        InputError: if the process is such a fork.
     """
     global _process
     _process = _process or os.getpid()
     if _process != os.getpid():
         raise InputError(
             "this process is a fork of one that has loaded a model, and TensorFlow cannot compute "
-            "in a fork. Load the model in each worker and not before the fork, or start workers "
-            "with spawn: multiprocessing.get_context('spawn')."
+            "in a fork. Load the model in each worker, after the fork, or start workers with "
+            "spawn: multiprocessing.get_context('spawn')."
         )
 
 
 def set_threads(count: int, per_operation: int) -> None:
-    """Sets TensorFlow's CPU threads; changes nothing once TensorFlow has computed anything.
+    """Sets TensorFlow's CPU threads. It has no effect after TensorFlow's first computation.
 
     Args:
-        count: operations at a time.
-        per_operation: threads of each.
+        count: number of operations at a time.
+        per_operation: number of threads of an operation.
     """
-    with contextlib.suppress(RuntimeError):  # too late
+    with contextlib.suppress(RuntimeError):  # TensorFlow has already computed something
         tf.config.threading.set_inter_op_parallelism_threads(count)
         tf.config.threading.set_intra_op_parallelism_threads(per_operation)
 
 
 def parallel_batches(count: int = 0) -> int:
-    """The number of batches to predict at a time: `count`, or one per core; 1 with a GPU."""
+    """Number of batches to predict at a time: `count`, or one for each core; 1 with a GPU."""
     if tf.config.list_physical_devices("GPU"):
         return 1
     return count or available_cores()
 
 
 def use_one_thread_per_batch(count: int = 0) -> None:
-    """Gives operations one thread each if several batches are predicted at a time.
+    """Gives each operation one thread if several batches are predicted at a time.
 
-    Small operations do not pay for threads of their own. Two batches on a thread each take less
-    time than one after the other on two threads.
+    Small operations gain nothing from several threads. Two batches at a time with one thread each
+    take less time than two batches in sequence with two threads.
 
     Args:
-        count: batches at a time; 0: one per core.
+        count: number of batches at a time; 0: one for each core.
     """
     if parallel_batches(count) > 1:
         set_threads(parallel_batches(count), 1)
@@ -73,10 +76,18 @@ def use_one_thread_per_batch(count: int = 0) -> None:
 def in_parallel(
     function: Callable[[Item], Result], items: Iterable[Item], count: int
 ) -> Iterator[Result]:
-    """The results of a function, in the order of its items, computed in `count` threads.
+    """Calls a function on all items in `count` threads.
 
-    An error of the function is raised in place of its result, and items that have not begun are
-    dropped.
+    If the function raises an error, this generator raises it in place of the result. Items that
+    have not started are dropped.
+
+    Args:
+        function: may run in several threads at a time.
+        items: the arguments of the calls.
+        count: number of threads.
+
+    Yields:
+        the results, in the order of the items.
 
     Example:
         >>> list(in_parallel(str, [3, 1, 2], count=2))
@@ -86,4 +97,4 @@ def in_parallel(
         yield from map(function, items)
         return
     with ThreadPoolExecutor(count) as pool:
-        yield from pool.map(function, items)  # drops the others when it ends
+        yield from pool.map(function, items)  # drops the remaining items when it ends

@@ -1,3 +1,3 @@
-"""The Transformer and its step function for searches (paper section 3)."""
+"""The Transformer (paper section 3), other models, and their step functions for searches."""
 
 import keras  # noqa: F401  first: see tf_transformer/registration.py

@@ -1,4 +1,4 @@
-"""A decoder one position at a time: the step function of a search."""
+"""The step function of a search: a decoder that runs one position at a time."""
 
 from typing import Any, NamedTuple
 
@@ -26,42 +26,42 @@ from tf_transformer.text.special_ids import PAD_ID
 
 
 class PerHypothesis(NamedTuple):
-    """State of each hypothesis. It is small, because every step reorders it."""
+    """The state of each hypothesis. Every step reorders it, so it is small."""
 
     cache: Any  # `Kept.per_hypothesis`
     coverage: KerasTensor | tuple  # float32 (B, W, S): attention to source tokens; () untracked
 
 
 class PerSentence(NamedTuple):
-    """State that the hypotheses of a sentence share; () for what a model does not have."""
+    """The state that the hypotheses of a sentence share. A field that a model lacks is ()."""
 
     cache: Any  # `Kept.per_sentence`
-    memory: list[KeyValue] | list[StaticArrays] | tuple  # one per layer
+    memory: list[KeyValue] | list[StaticArrays] | tuple  # keys and values of each layer
     memory_mask: KerasTensor | tuple  # bool (B, 1, 1, S), True for source tokens
     padding: KerasTensor | tuple  # int32 (B,): columns of padding before a prompt
     last: KerasTensor | tuple  # int32 (B,): a prompt's last token
 
 
 class DecoderParts(NamedTuple):
-    """The parts of a model that a step uses."""
+    """The parts of a model that a decoding step uses."""
 
     embedding: TokenEmbedding
     position: PositionEncoding
     decoder: Decoder
-    output: TokenEmbedding  # makes logits of states
+    output: TokenEmbedding  # makes logits from states
 
 
 class Prompt(NamedTuple):
-    """Prompts whose last tokens are in one column, with padding before the shorter ones."""
+    """Prompts with padding on the left, so that their last tokens stand in one column."""
 
-    before: KerasTensor  # int32 (B, P): all columns but the last
-    last: KerasTensor  # int32 (B,): the last token
-    lengths: KerasTensor  # int32 (B,): tokens, with the start token
+    before: KerasTensor  # int32 (B, P): all columns except the last
+    last: KerasTensor  # int32 (B,): the last token of each prompt
+    lengths: KerasTensor  # int32 (B,): number of tokens, with the start token
 
     @classmethod
     def of(cls, source: KerasTensor) -> "Prompt":
-        """Prompts (B, S) that end with the end id, then padding."""
-        # A column of padding first: of an empty tensor, reshaping cannot infer a size.
+        """Makes `Prompt` from rows (B, S) that have the end id and then padding at the end."""
+        # The first column is padding, because a reshape cannot infer sizes of an empty tensor.
         ids = ops.pad(align_right(source), ((0, 0), (1, 0)), constant_values=PAD_ID)
         return cls(ids[:, :-1], ids[:, -1], token_counts(ids))
 
@@ -69,33 +69,34 @@ class Prompt(NamedTuple):
 class CachedDecoder:
     """The decoder of a translation model or of a language model as a step function.
 
-    Computed once, here: the keys and values of the memory for every layer (one per sentence, not
-    one per hypothesis), or of the prompt; the encodings of positions; the output projection.
+    The constructor computes what all steps share: the keys and values of the memory or of the
+    prompt for every layer, the position encodings, and the output projection. The hypotheses of a
+    sentence share its keys and values.
 
-    The prompts of a batch end in the same column, with padding before the shorter ones, so that all
-    continuations start in the same column. One forward pass over all columns but the last fills the
-    cache; the first step of the search reads the last token of each prompt. Absolute position
-    encodings count the tokens of the text; encodings that act on scores get columns for positions,
-    so they may depend on differences of positions only.
+    The prompts of a batch are padded on the left, so that all continuations start in the same
+    column. One forward pass over all columns except the last fills the cache. The first step of the
+    search reads the last token of each prompt. Absolute position encodings count the tokens of the
+    text. Encodings that act on scores receive column numbers, so they may depend on differences of
+    positions only.
 
     Args:
-        parts: of the model, built.
+        parts: the parts of a built model.
         options: sizes of the search. On JAX, shapes are always static.
+        source: int tensor (B, S) of ids with padding at the end. With a memory, its source ids.
+            Without one, the prompts, each with the end id.
         memory: float tensor (B, S, D), the encoder's output; None for a language model.
-        source: int tensor (B, S) of ids, padded at the end: the source of the memory, or the
-            prompts, each ending with the end id.
 
     Call arguments:
-        ids: int32 tensor (B, W), the newest tokens. At the first step after a prompt its last
-            token takes their place.
-        state: `start`, or the state that the step before returned.
+        ids: int32 tensor (B, W), the newest tokens. The first step after a prompt reads the last
+            token of the prompt in their place.
+        state: `start`, or the state that the previous step returned.
         index: int32 scalar, the number of the step, from 0 on.
 
     Returns:
         logits (B, W, V) of the next tokens, and the new state.
 
     Raises:
-        InputError: for a coverage penalty without a memory.
+        InputError: if there is a coverage penalty, but no memory.
 
     Example:
         >>> from tf_transformer import Transformer
@@ -122,8 +123,8 @@ class CachedDecoder:
         self._is_static = options.static_shapes or keras.backend.backend() == "jax"
         self._logits = step_logits(parts.output)
         self._prompt = Prompt.of(source) if memory is None else None
-        self._columns: int | KerasTensor = 0  # of the prompt, in the cache before the first step
-        self._most = options.max_length  # positions
+        self._columns: int | KerasTensor = 0  # columns of the prompt in the cache at the start
+        self._most = options.max_length  # number of positions
         if self._prompt is not None:
             columns, window = ops.shape(self._prompt.before)[1], self._attention.window
             self._columns = columns if window is None else limited(columns + 1, window) - 1
@@ -159,7 +160,7 @@ class CachedDecoder:
         return self._parts.decoder.config.num_key_value_heads
 
     def _with_memory(self, source: KerasTensor, memory: KerasTensor) -> StepState:
-        """The state before the first token of a translation."""
+        """Makes the state before the first token of a translation."""
         layers, options = self._parts.decoder.layers, self._options
         batch, length = ops.shape(source)
         stored = [layer.cross_attention.keys_values(memory) for layer in layers]
@@ -175,10 +176,10 @@ class CachedDecoder:
         )
 
     def _after_prompt(self, prompt: Prompt) -> StepState:
-        """The state after all columns of a prompt but the last."""
+        """Makes the state after all columns of a prompt except the last."""
         before, last, lengths = prompt
         columns = ops.shape(before)[1]
-        outside = columns - self._columns  # columns before the window, which no step attends to
+        outside = columns - self._columns  # columns before the window; no step attends to them
         padding = columns + 1 - lengths - outside
         positions = ops.arange(columns, dtype="int32") - outside
         mask = combine_masks(self._parts.decoder.sequence_mask(columns), padding_mask(before))
@@ -203,7 +204,7 @@ class CachedDecoder:
         if self._prompt is not None:
             ids = ops.where(ops.equal(index, 0), last[:, None], ids)
             places = (position - padding)[:, None]
-        query_positions = ops.broadcast_to(position, (self._options.beam_size,))  # all the same
+        query_positions = ops.broadcast_to(position, (self._options.beam_size,))  # all are equal
         visible = self._attention.visible(query_positions[:1], step.positions)
         masks = combine_masks(step.mask, visible), None if isinstance(mask, tuple) else mask
         x, outputs = self._embed(ids, places), []
@@ -221,7 +222,7 @@ class CachedDecoder:
         return self._logits(output.output), _with_kept(state, kept, coverage)
 
     def bonus(self, state: StepState) -> KerasTensor:
-        """The coverage penalty (B, W) of hypotheses that end after the step of this state."""
+        """Returns the coverage penalty (B, W) of hypotheses that end with the step of `state`."""
         is_source = state.per_sentence.memory_mask[:, 0]  # (B, 1, S)
         beta = self._options.coverage_penalty
         return coverage_penalty(state.per_hypothesis.coverage, is_source, beta)
@@ -234,17 +235,17 @@ class CachedDecoder:
         return list(memory)
 
     def _embed(self, ids: KerasTensor, positions: KerasTensor) -> KerasTensor:
-        """Ids (B, T) at positions (B, T or 1), or all at one position, to (B, T, D)."""
+        """Embeds ids (B, T) at positions (B, T or 1), or all at one position: (B, T, D)."""
         x = self._parts.embedding(ids)
         if self._encodings is None:
             return x
         if self._prompt is not None:
-            # Padding is before position 0; a row that has reached its limit may go beyond the last.
+            # Padding stands before position 0. A row at its limit may pass the last position.
             positions = ops.clip(positions, 0, self._most - 1)
         return x + ops.cast(ops.take(self._encodings, positions, axis=0), x.dtype)
 
     def _resize(self, state: StepState, steps: int | KerasTensor) -> StepState:
-        """The state with capacity for so many steps."""
+        """Changes the capacity of the state to a number of steps."""
         kept = Kept(state.per_hypothesis.cache, state.per_sentence.cache)
         return _with_kept(state, self._cache.resize(kept, steps), state.per_hypothesis.coverage)
 
@@ -257,9 +258,13 @@ def _with_kept(state: StepState, kept: Kept, coverage: KerasTensor | tuple) -> S
 
 
 def align_right(source: KerasTensor) -> KerasTensor:
-    """Prompts (B, S) that end with the end id, then padding, as a decoder reads them.
+    """Moves the padding of prompts to the left, adds the start id and drops the end id.
 
-    The end id is left out, the start id comes first, and padding before it.
+    Args:
+        source: int tensor (B, S); each row has its tokens, the end id, then padding.
+
+    Returns:
+        int tensor (B, S): padding, the start id, then the tokens.
 
     Example:
         >>> np.asarray(align_right(np.array([[7, 8, 2], [9, 2, 0], [2, 0, 0]]))).tolist()

@@ -1,7 +1,7 @@
-"""Models of the encoder alone: for masked words, and for labels (Devlin et al. 2019).
+"""Models with an encoder only: a masked language model and a classifier (Devlin et al. 2019).
 
-Both hold the same `TextEncoder` under the name `encoder`, so that a classifier can start with the
-weights of a masked language model.
+Both have a `TextEncoder` with the name `encoder`. So a classifier can start with the weights of a
+masked language model.
 """
 
 from collections.abc import Sequence
@@ -31,16 +31,16 @@ class TextEncoder(keras.layers.Layer):
 
     Args:
         vocabulary_size: number of token ids, V.
-        config: sizes and variants; a `ModelConfig`, or its fields as a dict. The sizes are those
-            of the encoder.
+        config: sizes and variants; a `ModelConfig`, or its fields as a dict. The layer reads the
+            sizes of the encoder.
 
     Call arguments:
-        ids: int tensor (B, S), 0 = padding, anywhere.
+        ids: int tensor (B, S); 0 is padding, at any place.
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, S, D). `run` returns `StackOutput`, with the attention weights of all
-        layers.
+        states, float tensor (B, S, D). `run` returns `StackOutput` with the attention weights of
+        all layers.
 
     Example:
         >>> TextEncoder(11, {"num_layers": 1, "d_model": 8})(np.array([[5, 6, 2]])).shape
@@ -73,19 +73,19 @@ class TextEncoder(keras.layers.Layer):
         return put_back(self.run(ids, training).output, places)
 
     def run(self, ids: KerasTensor, training: bool | None = None) -> StackOutput:
-        """A call that returns the attention weights, too; rows must begin with their tokens."""
+        """Like a call, but also returns the attention weights. Padding must be at the end."""
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         return self.stack.run(x, attention_mask=padding_mask(ids), training=training)
 
     def mean(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        """The mean of the states of a row's tokens, float32 (B, D).
+        """Averages the states of the tokens of a row: ids (B, S) to float32 (B, D).
 
-        Rows must begin with their tokens.
+        Padding must be at the end.
         """
         states = ops.cast(self.run(ids, training).output, "float32")
         real = ops.cast(ops.not_equal(ids, PAD_ID), "float32")[:, :, None]  # (B, S, 1)
-        count = ops.maximum(ops.sum(real, axis=1), 1.0)  # a row of padding has no token
+        count = ops.maximum(ops.sum(real, axis=1), 1.0)  # a row may have padding only
         return ops.sum(states * real, axis=1) / count
 
     def compute_output_shape(self, ids_shape):
@@ -99,19 +99,19 @@ class TextEncoder(keras.layers.Layer):
 class MaskedLanguageModel(PredictsTokens, keras.Model):
     """p(id | the ids around it), as logits for each position (Devlin et al. 2019, section 3.1).
 
-    logits = LayerNorm(GELU(x W + b)) Eᵀ, with the encoder's states x and its embedding matrix E.
+    logits = LayerNorm(GELU(x W + b)) Eᵀ, where x are the encoder's states and E is its embedding
+    matrix.
 
     Args:
         vocabulary_size: number of token ids, V.
-        config: as of `TextEncoder`.
+        config: see `TextEncoder`.
 
     Call arguments:
-        ids: int tensor (B, S), 0 = padding, anywhere, `MASK_ID` = masked.
+        ids: int tensor (B, S); 0 is padding, at any place; `MASK_ID` marks a masked id.
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, S, V). `states` has the same arguments and returns (B, S, D), the factor
-        of the embedding matrix.
+        logits, float tensor (B, S, V). `states` returns the factor of Eᵀ, (B, S, D).
 
     Example:
         >>> MaskedLanguageModel(11, {"num_layers": 1, "d_model": 8})(np.array([[5, 3, 2]])).shape
@@ -136,7 +136,7 @@ class MaskedLanguageModel(PredictsTokens, keras.Model):
         self.norm.build(states)
 
     def states(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        """A call without the product with the embedding matrix; rows begin with their tokens."""
+        """Like a call, but without the product with Eᵀ: (B, S, D). Padding must be at the end."""
         return self.norm(self.hidden(self.encoder.run(ids, training).output))
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
@@ -145,7 +145,7 @@ class MaskedLanguageModel(PredictsTokens, keras.Model):
 
     @property
     def output_embedding(self) -> TokenEmbedding:  # type: ignore[override]
-        """The embedding of the encoder, whose matrix makes logits, too."""
+        """The embedding of the encoder; its matrix also makes the logits."""
         return self.encoder.embedding
 
     def get_config(self):
@@ -157,25 +157,25 @@ class Classifier(keras.Model):
     """p(label | text), as a logit for each label: mean(x) W + b, with the encoder's states x.
 
     The mean is over the tokens, because masked language modelling trains the states of all
-    positions. Devlin et al. take the state of a first token that pre-training on sentence pairs
-    has trained; there is no such pre-training here.
+    positions. Devlin et al. 2019 use the state of a special first token, which they pre-train on
+    sentence pairs. This project has no such pre-training.
 
     Args:
         vocabulary_size: number of token ids, V.
         labels: names of the labels, in the order of the logits.
-        config: as of `TextEncoder`. `dropout_rate` is also that of the mean.
-        separator: separates the labels of a text if it may have any number of them, each with a
-            probability of its own, the sigmoid of its logit. Empty: each text has exactly one
-            label, and the probabilities are a softmax.
-        texts: number of texts that are classified together, 1 or 2; each ends with the
+        config: see `TextEncoder`. `dropout_rate` also applies to the mean.
+        separator: the text between the labels of an example that may have several. The sigmoid of
+            a logit is then the probability of its label. Empty: each example has exactly one label,
+            and the softmax of the logits gives the probabilities.
+        texts: number of texts that are classified together, 1 or 2. Each ends with the
             end-of-sentence id.
 
     Call arguments:
-        ids: int tensor (B, S), 0 = padding, anywhere.
+        ids: int tensor (B, S); 0 is padding, at any place.
         training: whether dropout is on.
 
     Returns:
-        float32 tensor (B, C), C the number of labels.
+        logits, float32 tensor (B, C) for C labels.
 
     Example:
         >>> Classifier(11, ["no", "yes"], {"num_layers": 1, "d_model": 8})(np.array([[5, 2]])).shape
@@ -213,7 +213,7 @@ class Classifier(keras.Model):
         return self.logits(ids, training)
 
     def logits(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        """A call for rows that begin with their tokens."""
+        """Like a call, for rows with padding at the end only."""
         mean = self.encoder.mean(ids, training)
         return self.head(self.dropout(mean, training=training))
 
@@ -223,5 +223,5 @@ class Classifier(keras.Model):
 
 
 def _config_of(part: TextEncoder | MaskedLanguageModel | Classifier) -> dict:
-    """The arguments that all of these have."""
+    """The constructor's arguments that all these classes share."""
     return {"vocabulary_size": part.vocabulary_size, "config": asdict(part.config)}

@@ -22,9 +22,9 @@ from tf_transformer.models.predicts_tokens import PredictsTokens
 class LanguageModel(PredictsTokens, keras.Model):
     """p(text) = Π p(token | the tokens before it), as logits of each next token.
 
-    The paper's decoder without cross-attention (Liu et al. 2018, Radford et al. 2018). Ids are
-    integers in [0, V); id 0 is padding, anywhere in a row; positions count tokens without it. Texts
-    are shifted right: position t predicts the token that follows it.
+    This is the paper's decoder without cross-attention (Liu et al. 2018, Radford et al. 2018). Ids
+    are integers in [0, V). Id 0 is padding and may stand anywhere in a row; positions count the
+    tokens only. Texts are shifted right: position t predicts the next token.
 
     Args:
         vocabulary_size: number of token ids, V.
@@ -36,12 +36,12 @@ class LanguageModel(PredictsTokens, keras.Model):
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, V) of logits. `run` has the same arguments, with padding at the end
-        only, and returns `LanguageModelOutput`, with the attention weights of all layers and heads.
+        logits, float tensor (B, T, V). `run` returns `LanguageModelOutput` with the attention
+        weights of all layers and heads. It takes padding only at the end of a row.
 
     Raises:
-        InputError: for values that are no ids.
-        ValueError: for a vocabulary size that is not positive.
+        InputError: if a value is not an id.
+        ValueError: if the vocabulary size is not positive.
 
     Example:
         >>> model = LanguageModel(vocabulary_size=11)
@@ -90,9 +90,9 @@ class LanguageModel(PredictsTokens, keras.Model):
         return self.logits(put_back(self.run(ids, training).states, places))
 
     def run(self, ids: KerasTensor, training: bool | None = None) -> LanguageModelOutput:
-        """A call without the logits, which `logits` makes of `states`.
+        """Like a call without the logits, for rows with padding at the end only.
 
-        Rows must begin with their tokens.
+        `logits` makes the logits from `states`.
         """
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
@@ -102,15 +102,16 @@ class LanguageModel(PredictsTokens, keras.Model):
         return LanguageModelOutput(decoded.output, decoded.attention)
 
     def max_target_length(self, source_length):
-        """The most tokens that can follow a prompt; see `SearchModel`.
+        """The most tokens that can follow a prompt of `source_length` tokens; None: no limit.
 
-        The tokens that a prediction reads have positions, and the last one is not read.
+        A learned position table limits the tokens that the model reads. It does not read the last
+        predicted token.
         """
         most = self.position.max_length
         return None if most is None else most - source_length + 1
 
     def step_function(self, source: KerasTensor, options: StepOptions) -> CachedDecoder:
-        """The step function of a search for continuations of the prompts `source`."""
+        """Makes the step function of a search for continuations of prompts (B, S)."""
         parts = DecoderParts(self.embedding, self.position, self.decoder, self.output_embedding)
         return CachedDecoder(parts, options, source)
 

@@ -1,7 +1,7 @@
-"""Rows of ids as callers of a model give them: padding on any side, or ids that are no ids.
+"""Checks rows of ids, and moves their padding to the end.
 
-Inside of a model, rows begin with their tokens and padding follows: so positions count tokens, and
-the causal mask of a decoder hides padding from them.
+Inside a model, the tokens of a row come first and padding follows. So positions count tokens, and
+the causal mask of a decoder hides padding from tokens.
 """
 
 import keras
@@ -14,19 +14,19 @@ from tf_transformer.text.special_ids import PAD_ID
 
 
 def tokens_first(ids: KerasTensor, vocabulary_size: int) -> tuple[KerasTensor, KerasTensor]:
-    """Rows with their padding at the end.
+    """Moves the padding of each row to the end.
 
     Args:
-        ids: int tensor (B, T), padding anywhere.
-        vocabulary_size: V.
+        ids: int tensor (B, T) with padding at any place.
+        vocabulary_size: number of token ids, V.
 
     Returns:
-        int tensor (B, T), and for each position of `ids` its place in this row, int32 (B, T). Rows
-        that begin with their tokens are returned as they are.
+        the moved ids, int (B, T), and the new place of each position, int32 (B, T). Rows with
+        padding at the end stay as they are.
 
     Raises:
-        InputError: for values that are no ids, as `require_ids`. In a graph, whose values are not
-            known, an id below 0 becomes V, which the embedding refuses.
+        InputError: if a value is not an id; see `require_ids`. A traced graph does not know its
+            values: there, an id below 0 becomes V, which the embedding refuses.
 
     Example:
         >>> ids, places = tokens_first(np.array([[0, 0, 7, 8, 2]]), 11)
@@ -42,7 +42,15 @@ def tokens_first(ids: KerasTensor, vocabulary_size: int) -> tuple[KerasTensor, K
 
 
 def put_back(x: KerasTensor, places: KerasTensor) -> KerasTensor:
-    """Vectors (B, T, D) for rows of `tokens_first`, in the places of the rows given to it."""
+    """Moves vectors (B, T, D) of the rows of `tokens_first` back to their first places.
+
+    Args:
+        x: float tensor (B, T, D).
+        places: int32 tensor (B, T), from `tokens_first`.
+
+    Returns:
+        float tensor (B, T, D).
+    """
     batch, length = ops.shape(places)
     rows = places + length * ops.arange(batch, dtype="int32")[:, None]
     return unflatten_positions(
@@ -51,26 +59,33 @@ def put_back(x: KerasTensor, places: KerasTensor) -> KerasTensor:
 
 
 def require_tokens_first(ids: KerasTensor, vocabulary_size: int) -> None:
-    """Raises an `InputError` for a row with padding before a token, and as `require_ids`.
+    """Checks that ids (B, T) are valid, and that padding is at the end of each row.
 
-    In a graph, whose values are not known, it checks type and axes alone.
+    A traced graph does not know its values. There, only dtype and axes are checked.
+
+    Raises:
+        InputError: if padding stands before a token, or as in `require_ids`.
     """
     require_ids(ids, vocabulary_size)
     values = _known(ids)
     if values is not None and (np.diff((values != PAD_ID).astype(int), axis=1) > 0).any():
         raise InputError(
             "expected rows of ids with padding at the end, got padding (id 0) before a token. Pad "
-            "with padding='post', or call the model itself, which takes padding anywhere."
+            "with padding='post', or call the model itself, which takes padding at any place."
         )
 
 
 def require_ids(ids: KerasTensor, vocabulary_size: int) -> None:
-    """Raises an `InputError` for a tensor that is no int tensor (B, T) with values in [0, V)."""
+    """Checks that ids are an int tensor (B, T) with values in [0, V).
+
+    Raises:
+        InputError: if they are not.
+    """
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if "int" not in dtype or len(ids.shape) != 2:
         raise InputError(
             f"expected ids as a tensor of integers with two axes, (batch, length), got {dtype} of "
-            f"shape {tuple(ids.shape)}. keras.Input needs dtype='int32'."
+            f"shape {tuple(ids.shape)}. Give keras.Input the argument dtype='int32'."
         )
     values = _known(ids)
     if (
@@ -79,13 +94,14 @@ def require_ids(ids: KerasTensor, vocabulary_size: int) -> None:
         and not 0 <= values.min() <= values.max() < vocabulary_size
     ):
         raise InputError(
-            f"expected ids from 0 to {vocabulary_size - 1}, the size of the vocabulary less 1, got "
-            f"ids from {values.min()} to {values.max()}."
+            f"expected ids from 0 to {vocabulary_size - 1}, because the vocabulary has "
+            f"{vocabulary_size} ids, got ids from {values.min()} to {values.max()}. Encode the "
+            "text with the model's own tokenizer."
         )
 
 
 def _known(ids: KerasTensor) -> np.ndarray | None:
-    """The values of a tensor, or None while a graph is traced."""
+    """Returns the values of a tensor, or None while a graph is traced."""
     try:
         return ops.convert_to_numpy(ids)
     except (NotImplementedError, TypeError, ValueError, RuntimeError, AttributeError):

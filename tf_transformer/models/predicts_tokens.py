@@ -1,4 +1,4 @@
-"""From states to logits: the last step of models that predict tokens (paper section 3.4)."""
+"""States to logits: the last step of models that predict tokens (paper section 3.4)."""
 
 import keras
 from keras import KerasTensor
@@ -8,10 +8,10 @@ from tf_transformer.layers.embedding import TokenEmbedding
 
 
 class PredictsTokens:
-    """The only door to the logits of a model.
+    """A base class that computes the logits of a model. All logits are computed here.
 
     Attributes:
-        output_embedding: the embedding whose matrix, transposed, is the output projection.
+        output_embedding: the embedding; its transposed matrix is the output projection.
     """
 
     output_embedding: TokenEmbedding
@@ -21,9 +21,9 @@ class PredictsTokens:
         return self.output_embedding.logits(states)
 
     def factors(self, states: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
-        """The rows (..., D) and the matrix (V, D) whose products are the logits.
+        """Rows (..., D) and a matrix (V, D). Their products are the logits of states (..., D).
 
-        A loss takes them instead of logits, which need the most memory of a training.
+        A loss takes these factors, because logits need more memory than anything else in training.
         """
         return self.output_embedding.factors(states)
 
@@ -31,10 +31,21 @@ class PredictsTokens:
 def tied_embeddings(
     config: ModelConfig, target_size: int, source_size: int, dtype: keras.DTypePolicy
 ) -> tuple[TokenEmbedding, TokenEmbedding, TokenEmbedding]:
-    """The embeddings of target, source and output, some of which are one (paper section 3.4).
+    """Makes the embeddings of target, source and output (paper section 3.4).
+
+    `config.tie_embeddings` says which of them share one layer.
+
+    Args:
+        config: the configuration of the model.
+        target_size: number of token ids of the target.
+        source_size: number of token ids of the source.
+        dtype: the dtype policy of the layers.
+
+    Returns:
+        the embeddings of target, source and output, in this order.
 
     Raises:
-        ValueError: as `require_sizes`.
+        ValueError: see `require_sizes`.
     """
     require_sizes(config, target_size, source_size)
 
@@ -50,7 +61,12 @@ def tied_embeddings(
 
 
 def require_sizes(config: ModelConfig, target_size: int, source_size: int) -> None:
-    """Raises a `ValueError` for sizes of vocabularies that a model cannot have."""
+    """Checks the sizes of the vocabularies of a model.
+
+    Raises:
+        ValueError: if a size is not positive, or if source and target share a matrix but not a
+            size.
+    """
     if min(source_size, target_size) <= 0:
         raise ValueError(
             f"vocabulary sizes must be positive, got {target_size} (target) and {source_size} "
@@ -59,6 +75,6 @@ def require_sizes(config: ModelConfig, target_size: int, source_size: int) -> No
     if config.tie_embeddings == "all" and source_size != target_size:
         raise ValueError(
             f"source and target share one embedding matrix (tie_embeddings='all'), so their "
-            f"vocabularies must have the same size, got {source_size} and {target_size}. Use "
-            "tie_embeddings='target' or 'none'."
+            f"vocabularies must have the same size, got {source_size} (source) and {target_size} "
+            "(target). Use tie_embeddings='target' or 'none'."
         )

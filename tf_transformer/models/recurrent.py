@@ -1,4 +1,4 @@
-"""The model that the Transformer replaced: GRU encoder, GRU decoder with attention."""
+"""The predecessor of the Transformer: a GRU encoder, and a GRU decoder with attention."""
 
 from dataclasses import asdict
 from typing import NamedTuple
@@ -31,26 +31,27 @@ DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luo
 class RecurrentModel(PredictsTokens, keras.Model):
     """p(target | source) by a bidirectional GRU encoder and a GRU decoder with attention.
 
-    It takes the place of a `Transformer` in tasks, searches and exports. Of the configuration it
-    uses `architecture` (bahdanau or luong), the numbers of layers, `d_model`, `encoder_d_model`,
-    `dropout_rate` (on embeddings, between encoder layers and on outputs) and `tie_embeddings`.
+    The architecture is Bahdanau et al. (2015) or Luong et al. (2015). The model can replace a
+    `Transformer` in tasks, searches and exports. It reads these fields of the configuration:
+    `architecture` (bahdanau or luong), the numbers of layers, `d_model`, `encoder_d_model`,
+    `tie_embeddings`, and `dropout_rate` for embeddings, outputs and between encoder layers.
 
     Args:
-        vocabulary_size: number of token ids of the target, V, and of the source.
+        vocabulary_size: number of token ids, V.
         config: sizes and variants; a `ModelConfig`, or its fields as a dict.
-        source_vocabulary_size: as of `Transformer`.
+        source_vocabulary_size: see `Transformer`.
 
     Call arguments:
-        inputs: (source, target), int tensors (B, S) and (B, T); 0 is padding, anywhere.
+        inputs: (source, target), int tensors (B, S) and (B, T); 0 is padding, at any place.
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, V) of logits. `run` has the same arguments, with padding at the end
-        only, and returns `RecurrentOutput`, with the attention weights.
+        logits, float tensor (B, T, V). `run` returns `RecurrentOutput` with the attention weights.
+        It takes padding only at the end of a row.
 
     Raises:
-        InputError: for values that are no ids, and a source without positions.
-        ValueError: for an architecture that is not recurrent, or an odd `encoder_d_model`.
+        InputError: if a value is not an id, or if the source has no positions.
+        ValueError: if the architecture is not recurrent, or if `encoder_d_model` is odd.
 
     Example:
         >>> model = RecurrentModel(vocabulary_size=11, config=ModelConfig(architecture="luong"))
@@ -73,8 +74,9 @@ class RecurrentModel(PredictsTokens, keras.Model):
         encoder, decoder, policy = config.encoder, config.decoder, self.dtype_policy
         if config.architecture not in DECODERS or encoder.d_model % 2:
             raise ValueError(
-                f"expected architecture {' or '.join(DECODERS)} and an even encoder_d_model for "
-                f"the two directions, got {config.architecture!r} and {encoder.d_model}."
+                f"expected the architecture {' or '.join(DECODERS)} and an even encoder_d_model, "
+                "because each of two directions gets half of it, got "
+                f"{config.architecture!r} and {encoder.d_model}."
             )
         self.encoder_layers = [
             keras.layers.Bidirectional(
@@ -92,7 +94,7 @@ class RecurrentModel(PredictsTokens, keras.Model):
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
 
     def build(self, input_shape=None):
-        """Makes all weights; they do not depend on the shapes of inputs."""
+        """Makes all weights. They do not depend on `input_shape`."""
         encoder, decoder = self.config.encoder.d_model, self.config.decoder.d_model
         for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
             if not embedding.built:
@@ -106,7 +108,9 @@ class RecurrentModel(PredictsTokens, keras.Model):
         """Source ids (B, S) to memory (B, S, D'), 0 at padding."""
         require_tokens_first(source, self.source_vocabulary_size)
         if source.shape[1] == 0:
-            raise InputError("expected at least one position in a source, got none.")
+            raise InputError(
+                f"expected sources with at least one position, got the shape {tuple(source.shape)}."
+            )
         mask = ops.not_equal(source, PAD_ID)
         x = self.source_embedding(source)
         for layer in self.encoder_layers:
@@ -125,9 +129,9 @@ class RecurrentModel(PredictsTokens, keras.Model):
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> RecurrentOutput:
-        """A call without the logits, which `logits` makes of `states`.
+        """Like a call without the logits, for rows with padding at the end only.
 
-        Rows must begin with their tokens.
+        `logits` makes the logits from `states`.
         """
         source, target = inputs
         require_tokens_first(target, self.vocabulary_size)
@@ -137,10 +141,10 @@ class RecurrentModel(PredictsTokens, keras.Model):
         return RecurrentOutput(self.dropout(states, training=training), memory, [weights[:, None]])
 
     def max_target_length(self, source_length: int | KerasTensor) -> None:
-        """There is no limit."""
+        """The most tokens of a target: None, because there is no limit."""
 
     def step_function(self, source: KerasTensor, options: StepOptions) -> "RecurrentStep":
-        """The decoder as the step function of a search for targets of `source`."""
+        """Makes the step function of a search for the targets of source ids (B, S)."""
         return RecurrentStep(self, source, options)
 
     def get_config(self):
@@ -152,14 +156,14 @@ class RecurrentModel(PredictsTokens, keras.Model):
 
 
 class PerHypothesis(NamedTuple):
-    """State of each hypothesis."""
+    """The state of each hypothesis."""
 
     decoder: DecoderState
     coverage: KerasTensor | tuple  # float32 (B, W, S): attention to source tokens; () untracked
 
 
 class PerSentence(NamedTuple):
-    """State that the hypotheses of a sentence share."""
+    """The state that the hypotheses of a sentence share."""
 
     memory: KerasTensor  # (B, S, D')
     keys: KerasTensor  # (B, S, D)
@@ -167,12 +171,17 @@ class PerSentence(NamedTuple):
 
 
 class RecurrentStep:
-    """A decoder as the step function of a search; see `decoding.StepFunction`.
+    """A recurrent decoder as the step function of a search; see `decoding.StepFunction`.
+
+    The state has a fixed size and needs no cache.
 
     Args:
-        model: the model, built.
+        model: the built model.
         source: int tensor (B, S) of ids.
-        options: sizes of the search. The state has a fixed size, without a cache.
+        options: sizes of the search.
+
+    Attributes:
+        start: the state before the first step.
     """
 
     cache_schedule = None
@@ -204,6 +213,6 @@ class RecurrentStep:
         )
 
     def bonus(self, state: StepState) -> KerasTensor:
-        """The coverage penalty (B, W) of hypotheses that end after the step of this state."""
+        """Returns the coverage penalty (B, W) of hypotheses that end with the step of `state`."""
         is_source = state.per_sentence.is_source
         return coverage_penalty(state.per_hypothesis.coverage, is_source, self._beta)

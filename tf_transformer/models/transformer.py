@@ -22,27 +22,27 @@ from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embedding
 class Transformer(PredictsTokens, keras.Model):
     """p(target | source), as logits of each next target token (paper section 3).
 
-    Ids are integers in [0, V); id 0 is padding, which nothing attends to. It may stand anywhere
-    in a row, and positions count tokens without it. Targets are shifted right: position t predicts
-    the token that follows it.
+    Ids are integers in [0, V). Id 0 is padding, which nothing attends to. Padding may stand
+    anywhere in a row; positions count the tokens only. Targets are shifted right: position t
+    predicts the next token.
 
     Args:
-        vocabulary_size: number of token ids of the target, V, and of the source.
+        vocabulary_size: number of token ids, V.
         config: sizes and variants; a `ModelConfig`, or its fields as a dict.
-        source_vocabulary_size: number of token ids of the source, if it has its own vocabulary.
-            Needs `tie_embeddings` "target" or "none".
+        source_vocabulary_size: number of token ids of the source; None: V. Another number than V
+            needs `tie_embeddings` "target" or "none".
 
     Call arguments:
         inputs: (source, target), int tensors (B, S) and (B, T).
         training: whether dropout is on.
 
     Returns:
-        float tensor (B, T, V) of logits. `run` has the same arguments, with padding at the end
-        only, and returns `TransformerOutput`, with the attention weights of all layers and heads.
+        logits, float tensor (B, T, V). `run` returns `TransformerOutput` with the attention
+        weights of all layers and heads. It takes padding only at the end of a row.
 
     Raises:
-        InputError: for values that are no ids.
-        ValueError: for sizes below 1, or other sizes of source and target in one matrix.
+        InputError: if a value is not an id.
+        ValueError: if a size is below 1, or if source and target share a matrix but not a size.
 
     Example:
         >>> model = Transformer(vocabulary_size=11)
@@ -76,7 +76,7 @@ class Transformer(PredictsTokens, keras.Model):
         self.target_dropout = Dropout(config.dropout_rate, **policy)
 
     def build(self, input_shape=None):
-        """Makes all weights; they do not depend on the shapes of inputs."""
+        """Makes all weights. They do not depend on `input_shape`."""
         source = (None, None, self.config.encoder.d_model)
         target = (None, None, self.config.decoder.d_model)
         for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
@@ -100,7 +100,7 @@ class Transformer(PredictsTokens, keras.Model):
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> TransformerOutput:
-        """A call without the logits, for rows that begin with their tokens."""
+        """Like a call without the logits, for rows with padding at the end only."""
         source, target = inputs
         require_tokens_first(target, self.vocabulary_size)
         x = self._source(source, training)
@@ -124,11 +124,11 @@ class Transformer(PredictsTokens, keras.Model):
         return self.source_dropout(x, training=training)
 
     def max_target_length(self, source_length: int | KerasTensor) -> int | None:
-        """The most tokens of a target: a learned position table has a last row; see `Search`."""
+        """The most tokens of a target: the size of a learned position table, else None."""
         return self.target_position.max_length
 
     def step_function(self, source: KerasTensor, options: StepOptions) -> CachedDecoder:
-        """The decoder as the step function of a search for targets of `source`."""
+        """Makes the step function of a search for the targets of source ids (B, S)."""
         parts = DecoderParts(
             self.target_embedding, self.target_position, self.decoder, self.output_embedding
         )

@@ -1,4 +1,4 @@
-"""Masks whole words, for a model that learns to restore them (Devlin et al. 2019)."""
+"""Masks whole words for a masked language model (Devlin et al. 2019)."""
 
 from typing import NamedTuple
 
@@ -8,43 +8,43 @@ from keras import KerasTensor, ops
 from tf_transformer.layers.flatten import flatten_positions
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
 
-MASK_ID = UNK_ID  # in no text: bytes spell what the vocabulary lacks, also the characters <unk>
-CHOSEN = 0.15  # of the words
-MASKED = 0.8  # of the ids of a chosen word; they become `MASK_ID`
-RANDOM = 0.1  # of these ids; they become random ids, and the rest stays
-_WEYL = 0x9E3779B9 - 2**32  # odd, 2³² over the golden ratio
+MASK_ID = UNK_ID  # no text has this id: bytes spell what the vocabulary lacks, even "<unk>"
+CHOSEN = 0.15  # share of the words that are chosen
+MASKED = 0.8  # share of the ids of a chosen word that become `MASK_ID`
+RANDOM = 0.1  # share of these ids that become random ids; the rest stays
+_WEYL = 0x9E3779B9 - 2**32  # odd; 2³² divided by the golden ratio
 
 
 class MaskedIds(NamedTuple):
-    """The ids that a model reads and those that it predicts."""
+    """The inputs of a masked language model, and its labels."""
 
     inputs: KerasTensor  # int32 (B, T), with masks
-    labels: KerasTensor  # int32 (B, T): the ids of chosen words, elsewhere padding
+    labels: KerasTensor  # int32 (B, T): the ids of chosen words; padding at all other places
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class WordMasking(keras.layers.Layer):
     """Chooses 15% of the words and hides most of their ids.
 
-    All ids of a chosen word are predicted. Of these 80% are read as `MASK_ID`, 10% as a random id
-    and 10% unchanged, each drawn for itself (Devlin et al. 2019, section 3.1, with their later
-    masking of whole words).
+    The model predicts all ids of a chosen word. It reads 80% of them as `MASK_ID`, 10% as a random
+    id and 10% unchanged. Each id is drawn independently (Devlin et al. 2019, section 3.1, with the
+    whole-word masking of their later models).
 
-    In training each call draws anew. Otherwise the numbers are a function of the ids of a row:
-    the same in every call, in any batch and with any padding.
+    In training, each call draws new numbers. Otherwise the numbers depend on the ids of a row only:
+    every call, batch and padding gives the same numbers.
 
     Args:
         vocabulary_size: number of token ids, V.
-        seed: of the random numbers; drawn from Keras' global one when None.
+        seed: seed of the random numbers; None: drawn from Keras' global seed.
 
     Call arguments:
         ids: int tensor (B, T), 0 = padding.
-        words: int tensor (B, T), the number of the word that an id belongs to, from 1 on and
-            below T; 0 for ids that are never chosen.
-        training: whether each call draws anew.
+        words: int tensor (B, T), the number of the word of each id: at least 1 and below T. Ids
+            with the number 0 are never chosen.
+        training: whether each call draws new numbers.
 
     Returns:
-        `MaskedIds`.
+        `MaskedIds`, int32 (B, T) each.
 
     Example:
         >>> masking = WordMasking(vocabulary_size=300)
@@ -81,18 +81,19 @@ class WordMasking(keras.layers.Layer):
 
 
 def at_masks(labels: KerasTensor, states: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
-    """The labels and states of masked positions first, and at most a quarter of all and 64 more.
+    """Selects labels and states for the loss: a quarter of all positions and 64 more.
 
-    A loss over these costs a quarter of a loss over all positions, and most of the time of a small
-    model is spent on logits. With a share of 0.15 and words of up to four ids, a batch with more
-    masked ids is nine standard deviations away; they would not count.
+    Masked positions come first. A small model spends most of its time on logits, so this loss costs
+    a quarter of the time of a loss over all positions. If a batch has more masked ids than places,
+    the rest does not count. With words of up to four ids, such a batch is nine standard deviations
+    away.
 
     Args:
         labels: int tensor (B, T), 0 where nothing is masked.
         states: float tensor (B, T, D).
 
     Returns:
-        (R,) and (R, D).
+        labels (R,) and states (R, D), with R = B · T // 4 + 64 or B · T if this is less.
     """
     labels, states = ops.reshape(labels, (-1,)), flatten_positions(states)
     room = ops.shape(labels)[0] // 4 + 64
@@ -101,7 +102,7 @@ def at_masks(labels: KerasTensor, states: KerasTensor) -> tuple[KerasTensor, Ker
 
 
 def _numbers_of(ids: KerasTensor) -> KerasTensor:
-    """Two numbers in [0, 1) for each place, float32 (2, B, T): functions of the ids of its row."""
+    """Two numbers in [0, 1) for each place, which depend on the row's ids: float32 (2, B, T)."""
     places = ops.arange(ops.shape(ids)[1], dtype="int32")  # (T,)
     summands = ops.where(ids == PAD_ID, 0, _mix(ids + _mix(places * _WEYL)))
     rows = ops.sum(summands, axis=1)[:, None]  # (B, 1)
@@ -110,12 +111,12 @@ def _numbers_of(ids: KerasTensor) -> KerasTensor:
 
 
 def _mix(x: KerasTensor) -> KerasTensor:
-    """A bijection of 32 bits (C. Wellons' lowbias32): every bit changes every other."""
+    """A bijection of 32 bits (C. Wellons' lowbias32): each input bit changes all output bits."""
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B - 2**32), (16, 1)):
         x = ops.bitwise_xor(x, _shifted_right(x, shift)) * factor
     return x
 
 
 def _shifted_right(x: KerasTensor, bits: int) -> KerasTensor:
-    """Zeros come in from the left, also for negative numbers."""
+    """Shifts to the right and fills with zeros from the left, also for negative numbers."""
     return ops.bitwise_and(ops.right_shift(x, bits), 2 ** (32 - bits) - 1)

@@ -1,8 +1,9 @@
 """Labelled bracket scores by EVALB's rules with COLLINS.prm (Sekine and Collins 1997).
 
-A bracket counts by its label and the words it spans. Punctuation is deleted first, brackets of TOP
-and of no word do not count, ADVP equals PRT, and hyphens end a label. Sentences whose words differ
-from the reference count as errors, empty predictions as skipped; neither adds to the scores.
+A bracket is a label and the words that it spans. Before the comparison, punctuation is deleted.
+Brackets with the label TOP and brackets without words do not count. ADVP equals PRT, and hyphens
+end a label. A sentence is an error if its words differ from the reference, and is skipped if the
+prediction is empty. Such sentences do not change the scores.
 """
 
 from collections import Counter
@@ -19,21 +20,21 @@ EQUAL_LABELS = {"PRT": "ADVP"}
 
 
 class BracketCounts(NamedTuple):
-    """The counts of one or more sentences."""
+    """The counts of one or more sentences. They can be added."""
 
-    matched: int = 0  # brackets
-    predicted: int = 0
-    reference: int = 0
-    complete: int = 0  # sentences whose brackets all match
+    matched: int = 0  # brackets of prediction and reference that are equal
+    predicted: int = 0  # brackets of the predictions
+    reference: int = 0  # brackets of the references
+    complete: int = 0  # sentences whose brackets are all equal
     valid: int = 0  # sentences that are compared
-    errors: int = 0
-    skipped: int = 0
+    errors: int = 0  # sentences whose words differ from the reference
+    skipped: int = 0  # sentences without a prediction
 
     def __add__(self, other: "BracketCounts") -> "BracketCounts":  # type: ignore[override]
         return BracketCounts(*map(sum, zip(self, other, strict=True)))
 
     def scores(self) -> dict[str, float | int]:
-        """F1, precision, recall and complete match in percent, and numbers of sentences."""
+        """Computes F1, precision, recall and complete match in percent, and sentence counts."""
         precision = 100.0 * self.matched / max(self.predicted, 1)
         recall = 100.0 * self.matched / max(self.reference, 1)
         both = precision + recall
@@ -49,15 +50,18 @@ class BracketCounts(NamedTuple):
 
 
 def score_trees(predictions: Sequence[str], references: Sequence[str]) -> dict[str, float | int]:
-    """Scores predicted trees against one reference each.
+    """Scores predicted trees, each against one reference.
 
     Args:
-        predictions: trees as lines; an empty line is skipped.
+        predictions: trees as lines. Empty lines are skipped.
         references: trees as lines.
 
+    Returns:
+        the scores by name: f1, precision, recall and complete_match in percent; sentences, errors
+        and skipped as counts.
+
     Raises:
-        InputError: when there is nothing to score, the numbers of trees differ, or a line is not a
-            tree.
+        InputError: if there is no tree, if the numbers of trees differ, or if a line is not a tree.
 
     Example:
         >>> score_trees(["(S (NP (XX it)) (XX is))"], ["(S (NP (PRP it)) (VP (VBZ is)))"])["f1"]
@@ -106,17 +110,21 @@ def _kept(words: Iterable[str], keep: Sequence[bool]) -> list[str]:
 
 
 def brackets(tree: Tree, keep: Sequence[bool]) -> Counter[tuple[str, int, int]]:
-    """The counted brackets: label, first word and the word after the last one.
+    """Counts the brackets of a tree.
 
     Args:
         tree: a cleaned tree.
-        keep: for each word whether it counts.
+        keep: for each word, whether it counts.
+
+    Returns:
+        the count of each bracket. A bracket is its label, its first word and its end, the word
+        after its last word. Words are numbered from 0 on.
     """
     counts: Counter[tuple[str, int, int]] = Counter()
     is_kept = iter(keep)
 
     def visit(node: Tree, start: int) -> int:
-        """Adds the brackets of a node and gives the number of the word after it."""
+        """Adds the brackets of a node, and returns the number of the word after it."""
         if is_word(node):
             return start + next(is_kept)
         end = start

@@ -1,8 +1,8 @@
-"""The rules of valid sequences of actions.
+"""The rules for valid sequences of actions.
 
-`State` summarises the actions so far, `allowed` gives the kinds of the next one. The fields may be
-Python numbers, arrays or tensors: repair of unrestricted output and the search share these rules.
-Whatever is allowed can be completed to a tree over all words within the limit.
+`State` summarizes the actions so far. `allowed` says which kinds of action may come next. Their
+fields may be Python numbers, arrays or tensors, so the search and the repair of free output share
+the rules. After an allowed action, the tree can always be completed within the limit.
 """
 
 from typing import Any, NamedTuple
@@ -12,25 +12,25 @@ from keras import KerasTensor, ops
 from tf_transformer.decoding.hypotheses import NEG_INF
 from tf_transformer.parsing.linearization import CLOSE, END, OPEN, WORD, Actions
 
-START = -1  # the kind of the last action before the first one
-# Unary chains end. Trees of the WSJ open at most 6 brackets in a row and have at most 3 unary
-# brackets above one another.
+START = -1  # the kind of the last action if there is none
+# These limits end unary chains. Trees of the WSJ open at most 6 brackets in a row, and have at most
+# 3 unary brackets in a chain.
 MAX_OPENED = 8  # brackets opened in a row, in `brackets`
 MAX_UNARY = 4  # unary brackets in a row, in `in_order`
 UNLIMITED = 2**30
 
 
 class State(NamedTuple):
-    """A summary of the actions so far, on which the rules for the next one depend."""
+    """A summary of the actions so far. The rules for the next action depend on it."""
 
-    words: Any  # actions `WORD` so far
-    depth: Any  # open brackets
+    words: Any  # number of `WORD` actions so far
+    depth: Any  # number of open brackets
     last: Any  # kind of the last action
-    run: Any  # brackets: the last actions that are `OPEN`; in_order: that are unary brackets
+    run: Any  # length of the run of `OPEN` at the end; in `in_order`, of unary brackets
 
 
 class Allowed(NamedTuple):
-    """Whether the next action may be of each kind."""
+    """For each kind of action, whether the next action may have it."""
 
     word: Any
     open: Any
@@ -42,19 +42,22 @@ FIRST = State(0, 0, START, 0)
 
 
 def allowed(state: State, words: Any, room: Any, in_order: bool) -> Allowed:
-    """The kinds of the next action.
+    """Says which kinds of action may come next.
 
     Args:
         state: the actions so far.
         words: number of words of the sentence.
-        room: number of actions until the limit, with the end.
-        in_order: the linearization.
+        room: number of actions up to the limit, with the end.
+        in_order: whether the linearization is `in_order`; otherwise it is `brackets`.
+
+    Returns:
+        `Allowed`.
     """
     depth, last = state.depth, state.last
     left = words - state.words
     started = last != START
     end = (depth == 0) & (last == CLOSE) & (left == 0)
-    # An opened bracket costs two actions; then `left` words, the brackets and the end must fit.
+    # A new bracket takes two actions. Then `left` words, all closing brackets and the end must fit.
     fits = room >= left + depth + 3
     if not in_order:
         inside = depth > 0
@@ -70,7 +73,7 @@ def allowed(state: State, words: Any, room: Any, in_order: bool) -> Allowed:
     return Allowed(
         word=(left > 0) & ((depth > 0) | (last == START)),
         open=started & has_child & (needed | fits) & ((left > 0) | in_run),
-        # After the outermost bracket, more words need another one.
+        # If words are left, they need another bracket after the outermost one.
         close=(depth > 0)
         & ((last != OPEN) | in_run)
         & ((depth > 1) | (left == 0) | (room >= left + 4)),
@@ -81,28 +84,36 @@ def allowed(state: State, words: Any, room: Any, in_order: bool) -> Allowed:
 class TreeGrammar:
     """Restricts a search to sequences of actions that are trees over the words of a sentence.
 
-    The sentence determines which word is taken: the probability of the action that takes the next
-    word is the sum of the probabilities of all actions that take words.
+    The sentence says which word comes next. So the action that takes the next word gets the sum of
+    the probabilities of all actions that take words.
 
     Args:
         actions: the actions of the tokenizer.
 
     Call arguments:
-        log_probabilities: float32 tensor (B, W, V), of the next actions.
-        ids: int32 tensor (B, W, L), valid actions so far.
-        index: int32 scalar, their number.
-        facts: int32 tensor (B, 2 + S): numbers of words, largest numbers of actions, and the
-            actions that take the words, padded with 0.
+        log_probabilities: float32 tensor (B, W, V), log-probabilities of the next actions.
+        ids: int32 tensor (B, W, L), the actions so far, which must be valid.
+        index: int32 scalar, the number of actions so far.
+        facts: int32 tensor (B, 2 + S), from `facts`.
 
     Returns:
-        float32 tensor (B, W, V): log-probabilities, `NEG_INF` for actions that are not allowed.
+        float32 tensor (B, W, V): log-probabilities; `NEG_INF` for actions that are not allowed.
     """
 
     def __init__(self, actions: Actions):
         self.actions = actions
 
     def facts(self, source: KerasTensor, limits: KerasTensor) -> KerasTensor:
-        """The facts (B, 2 + S) of sources (B, S), given the limits (B,)."""
+        """Makes the facts of sentences.
+
+        Args:
+            source: int tensor (B, S) of source ids.
+            limits: int tensor (B,), the largest number of actions.
+
+        Returns:
+            int32 tensor (B, 2 + S): the number of words, the limit, and the action that takes each
+            word, padded with 0.
+        """
         of_words = ops.take(ops.convert_to_tensor(self.actions.word_actions), source, axis=0)
         size, is_word = ops.shape(source)[1], of_words > 0
         positions = ops.arange(size, dtype="int32")
@@ -125,7 +136,7 @@ class TreeGrammar:
         return ops.where(self.allowed_next(ids, index, facts), of_tokens, NEG_INF)
 
     def allowed_next(self, ids: KerasTensor, index: KerasTensor, facts: KerasTensor) -> KerasTensor:
-        """Whether each id may be the next one, bool (B, W, V); see the class."""
+        """Says which ids may come next: bool (B, W, V). The class describes the arguments."""
         table = ops.convert_to_tensor(self.actions.kinds)  # (V,)
         positions = ops.arange(ops.shape(ids)[2], dtype="int32")
         kinds = ops.where(positions < index, ops.take(table, ids, axis=0), START)  # (B, W, L)
@@ -145,14 +156,14 @@ class TreeGrammar:
         last_word = ops.shape(facts)[1] - 3
         following = ops.take_along_axis(facts[:, 2:], ops.minimum(state.words, last_word), axis=1)
         mask = mask | (next_kinds.word[..., None] & (tokens == following[..., None]))
-        # The innermost open bracket is the last one that reached the present depth.
+        # The innermost open bracket is the last bracket that opened at the current depth.
         opens = (kinds == OPEN) & (depths == state.depth[..., None])
         innermost = _at(ids, ops.max(ops.where(opens, positions, -1), axis=2)[..., None], 0)
         closing = ops.take(ops.convert_to_tensor(self.actions.closings), innermost, axis=0)
         return mask | (next_kinds.close[..., None] & (tokens == closing[..., None]))
 
     def _run(self, kinds: KerasTensor, index: KerasTensor) -> KerasTensor:
-        """`State.run` of kinds (B, W, L)."""
+        """Computes `State.run` from kinds (B, W, L)."""
         part = kinds == OPEN
         if self.actions.in_order:
             after_open = ops.roll(part, 1, axis=2)
@@ -167,6 +178,6 @@ def _count(kinds: KerasTensor, kind: int) -> KerasTensor:
 
 
 def _at(values: KerasTensor, position: KerasTensor, default: int) -> KerasTensor:
-    """values[..., position]; `default` where there is no such position."""
+    """values[..., position], or `default` if there is no such position."""
     here = ops.arange(ops.shape(values)[-1], dtype="int32") == position
     return ops.sum(ops.where(here, values - default, 0), axis=-1) + default

@@ -1,7 +1,7 @@
 """Trees as sequences of actions (Vinyals et al. 2015).
 
-`brackets` writes a node before its children and names it again after them; `in_order` writes it
-after its first child (Liu and Zhang 2017; Fernández-González and Gómez-Rodríguez 2020):
+`brackets` writes the label of a node before its children and again after them. `in_order` writes it
+after the first child (Liu and Zhang 2017; Fernández-González and Gómez-Rodríguez 2020):
 
     (S (NP (DT the) (NN dog)) (VP (VBZ barks)))
     brackets          <(S> <(NP> <word> <word> <)NP> <(VP> <word> <)VP> <)S>
@@ -9,9 +9,9 @@ after its first child (Liu and Zhang 2017; Fernández-González and Gómez-Rodr�
     lexical_brackets  <(S> <(NP> ▁the ▁dog <)NP> <(VP> ▁bark <)VP> <)S>
     lexical_in_order  ▁the <(NP> ▁dog <)> <(S> ▁bark <(VP> <)> <)>
 
-An action is one piece of the run's tokenizer. `<word>` takes the next word of the sentence; in the
-lexical forms the first piece of that word does so: training then teaches the decoder which word is
-next (He and Choi 2023 compare such forms).
+An action is one piece of the run's tokenizer. `<word>` takes the next word of the sentence. In the
+lexical forms, the first piece of the word takes its place. So the decoder learns which word is next
+(He and Choi 2023 compare such forms).
 """
 
 import functools
@@ -30,17 +30,17 @@ OTHER, END, WORD, OPEN, CLOSE = range(5)  # kinds of ids
 
 
 def opening(label: str) -> str:
-    """The action that opens a bracket."""
+    """Names the action that opens a bracket with this label."""
     return f"<({label}>"
 
 
 def closing(label: str) -> str:
-    """The action that closes a bracket, in `brackets`."""
+    """Names the action that closes a bracket with this label in `brackets`."""
     return f"<){label}>"
 
 
 def linearize(tree: Tree, in_order: bool) -> list[str]:
-    """The actions of a cleaned tree."""
+    """Converts a cleaned tree to actions, in the form `in_order` or `brackets`."""
     if is_word(tree):
         return [WORD_PIECE]
     label = tree.label()
@@ -52,7 +52,12 @@ def linearize(tree: Tree, in_order: bool) -> list[str]:
 
 
 def symbols(labels: Iterable[str], linearization: str) -> list[str]:
-    """The pieces that a tokenizer needs for the actions of trees with these labels."""
+    """Lists the pieces that a tokenizer needs for trees with these labels.
+
+    Example:
+        >>> symbols({"S", "NP"}, "in_order")
+        ['<word>', '<(NP>', '<(S>', '<)>']
+    """
     labels = sorted(labels)
     in_order, lexical = "in_order" in linearization, "lexical" in linearization
     closings = [UNNAMED_CLOSING] if in_order else [closing(label) for label in labels]
@@ -60,7 +65,7 @@ def symbols(labels: Iterable[str], linearization: str) -> list[str]:
 
 
 def linearization_of(tokenizer: Tokenizer) -> str:
-    """The name of the linearization that a tokenizer was made for."""
+    """Names the linearization that a tokenizer was made for."""
     word, closes = map(tokenizer.piece_to_id_or_unknown, (WORD_PIECE, UNNAMED_CLOSING))
     lexical, in_order = not tokenizer.is_symbol(word), tokenizer.is_symbol(closes)
     return "lexical_" * lexical + ("in_order" if in_order else "brackets")
@@ -71,12 +76,12 @@ class Actions:
     """The actions among the ids of a tokenizer.
 
     Attributes:
-        kinds: int32 array (V,): `OTHER`, `END`, `WORD`, `OPEN` or `CLOSE`.
-        labels: for each id the label of the bracket that it opens or closes; else "".
-        closings: int32 array (V,): for an id that opens a bracket, the id that closes it.
-        word_actions: int32 array (V,): for a first piece of words, the action that takes such a
+        kinds: int32 array (V,), the kind of each id: `OTHER`, `END`, `WORD`, `OPEN` or `CLOSE`.
+        labels: for each id, the label of the bracket that it opens or closes, or "".
+        closings: int32 array (V,): for an id that opens a bracket, the id that closes it; else 0.
+        word_actions: int32 array (V,): for the first piece of a word, the action that takes the
             word; else 0.
-        in_order: whether a bracket is named after its first child.
+        in_order: whether the linearization is `in_order`.
     """
 
     kinds: np.ndarray
@@ -87,7 +92,7 @@ class Actions:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "Actions":
-        """The actions of a run's tokenizer."""
+        """Finds the actions of a run's tokenizer."""
         names = [tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)]
         ids = {name: i for i, name in enumerate(names) if tokenizer.is_symbol(i)}
         kinds = np.full(len(names), OTHER, np.int32)
@@ -110,19 +115,19 @@ class Actions:
 
     @property
     def symbols(self) -> list[int]:
-        """The actions that are not pieces of words."""
+        """The ids of the actions that are not pieces of words."""
         takes_any_word = (self.kinds == WORD) & (self.word_actions == 0)
         return np.flatnonzero(np.isin(self.kinds, (OPEN, CLOSE)) | takes_any_word).tolist()
 
     @functools.cached_property
     def root(self) -> int:
-        """The id of the bracket around words that no action encloses: S, if there is one."""
+        """The id that opens the root bracket of words without one: S, or the first label."""
         opening_ids = np.flatnonzero(self.kinds == OPEN)
         return int(next((i for i in opening_ids if self.labels[i] == "S"), opening_ids[0]))
 
 
 def _kind(piece: str) -> int:
-    """The kind of a symbol."""
+    """Finds the kind of a symbol."""
     if piece == WORD_PIECE:
         return WORD
     if len(piece) > 2 and piece.endswith(">"):

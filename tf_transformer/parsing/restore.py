@@ -1,7 +1,7 @@
-"""Sequences of ids as trees over the words of a sentence.
+"""Makes trees over the words of a sentence from sequences of ids.
 
-Ids that the grammar does not allow are left out; at the end, the missing words are added and the
-brackets closed. A valid sequence is not changed.
+Ids that the grammar does not allow are left out. At the end, missing words are added and brackets
+are closed. A valid sequence stays as it is.
 """
 
 from typing import NamedTuple
@@ -16,26 +16,26 @@ from tf_transformer.text.special_ids import EOS_ID
 
 
 class _Repair(NamedTuple):
-    """The loop that makes sequences valid; T is the largest length of a result."""
+    """The state of the loop that makes sequences valid; T is the largest length of a result."""
 
     index: tf.Tensor  # int32 scalar
     state: State  # int32 (R,)
-    starts: tf.Tensor  # int32 (R, T): where the newest part of each depth begins
-    kinds: tf.Tensor  # int32 (R, T): `OTHER` where nothing stands
+    starts: tf.Tensor  # int32 (R, T): index where the newest part of each depth begins
+    kinds: tf.Tensor  # int32 (R, T): `OTHER` at empty places
     tokens: tf.Tensor  # int32 (R, T)
-    order: tf.Tensor  # int32 (R, T): sorted by it, brackets open before their first child
+    order: tf.Tensor  # int32 (R, T): sorting by it puts brackets before their first child
 
 
 def restore(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.Tensor:
-    """The trees of rows of ids, one line each; "" without words.
+    """Makes a tree from each row of ids.
 
     Args:
-        ids: int32 tensor (R, L) of any ids; those after the first end-of-sentence id do not count.
+        ids: int32 tensor (R, L) of any ids. Ids after the first end-of-sentence id do not count.
         words: string tensor (R, M) of the words of the sentences, padded with "".
-        actions: of the tokenizer.
+        actions: the actions of the tokenizer.
 
     Returns:
-        string tensor (R,).
+        string tensor (R,), a tree as a line for each row; "" for a sentence without words.
     """
     valid = _valid(ids, words, actions)
     order = tf.argsort(valid.order, axis=1)
@@ -50,7 +50,7 @@ def restore(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.Tensor:
 
 
 def _after(state: State, kind: tf.Tensor, in_order: bool) -> State:
-    """The state after an action of each row; where there is none, the state before."""
+    """Makes the state after an action of each row. A row without an action keeps its state."""
     is_word, is_open, is_close = (tf.cast(kind == each, tf.int32) for each in (WORD, OPEN, CLOSE))
     in_run = kind == OPEN
     if in_order:
@@ -92,7 +92,7 @@ def _valid(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> _Repair:
         kind = tf.where(tf.where(is_given, fits, ~may.end) & (counts > 0), kind, OTHER)
         token = tf.where(is_given, ids[:, column], actions.root)
         begin = tf.gather(now.starts, state.depth, batch_dims=1) if actions.in_order else index
-        # Of the brackets that begin with the same word, the last one is the outermost.
+        # If several brackets begin with the same word, the last one is the outermost.
         order = 2 * length * tf.where(kind == OPEN, begin, index)
         order += tf.where(kind == OPEN, length - index, length + 1)
         here = tf.range(length) == state.depth[:, None]

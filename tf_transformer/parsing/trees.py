@@ -1,7 +1,7 @@
-"""Penn bracket files: reads them, removes what parsers are not trained on, writes trees as lines.
+"""Penn bracket files: reads and cleans trees, and writes them as lines.
 
-A cleaned tree has no traces, no function tags, no indices and no outer bracket without a label.
-NLTK reads the text of a tree.
+A cleaned tree has no traces, function tags or indices, and no outer bracket without a label. NLTK
+parses the text of a tree.
 """
 
 import glob
@@ -14,32 +14,32 @@ from typing import Any, NamedTuple
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import decode, read_lines, split_paths
 
-Tree = Any  # nltk.Tree, which is imported when trees are read
+Tree = Any  # nltk.Tree; NLTK is imported when trees are read
 
 TRACE = "-NONE-"
-OUTER_LABELS = {"", "TOP", "ROOT", "S1"}  # of the bracket around a whole tree
+OUTER_LABELS = {"", "TOP", "ROOT", "S1"}  # labels of the bracket around a whole tree
 OUTER = "TOP"
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _FUNCTION_TAG = re.compile(r"[-=|]")
 
 
 class TreeText(NamedTuple):
-    """The text of a tree, with the place in a file where it begins."""
+    """The text of a tree, and the place in a file where it begins."""
 
     text: str
-    place: str  # like "wsj_0001.mrg, line 12"
+    place: str  # such as "wsj_0001.mrg, line 12"
 
 
 def tree_files(paths: str) -> list[pathlib.Path]:
-    """The bracket files that an option names.
+    """Finds the bracket files that an option names.
 
     Args:
-        paths: files, folders, and patterns like wsj/0[2-9] that are not names of files, separated
-            by commas. A folder means all its .mrg files; files of a folder or pattern are ordered
-            by the numbers in their paths.
+        paths: files, folders, and patterns such as wsj/0[2-9], separated by commas. A folder stands
+            for all its .mrg files. Files of a folder or pattern are sorted by the numbers in their
+            paths.
 
     Raises:
-        InputError: when a part names no file.
+        InputError: if a part names no file.
     """
     found: list[pathlib.Path] = []
     for part in split_paths(paths):
@@ -48,8 +48,8 @@ def tree_files(paths: str) -> list[pathlib.Path]:
         files = [file for path in named for file in _files_of(path)]
         if not files:
             raise InputError(
-                f"{part} is no file, no folder with .mrg files and no pattern of them. Check the "
-                "path; several are separated by commas."
+                f"expected a file, a folder with .mrg files or a pattern of them, but {part} names "
+                "none. Check the path; separate several paths by commas."
             )
         found += sorted(files, key=_by_number)
     return found
@@ -60,17 +60,20 @@ def _files_of(path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def _by_number(path: pathlib.Path) -> list[tuple[int, str]]:
-    """Orders wsj_9 before wsj_10."""
+    """Makes a sort key that puts wsj_9 before wsj_10."""
     parts = re.split(r"(\d+)", str(path))
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def read_trees(paths: str) -> Iterator[tuple[Tree, str]]:
-    """The cleaned trees of `tree_files(paths)`, each with its place.
+    """Reads the trees of `tree_files(paths)`.
+
+    Yields:
+        each tree, cleaned, and its place.
 
     Raises:
-        InputError: with file and line, for brackets that do not match, text outside of trees, and
-            trees without words.
+        InputError: if brackets do not match, if text stands outside trees, or if a tree has no
+            words. The message has file and line.
     """
     for path in tree_files(paths):
         for text, place in split_trees(decode(read_lines(path), path), path):
@@ -78,10 +81,14 @@ def read_trees(paths: str) -> Iterator[tuple[Tree, str]]:
 
 
 def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeText]:
-    """The texts of the trees in the lines of a file.
+    """Divides the lines of a file into the texts of trees.
+
+    Args:
+        lines: the lines.
+        name: name of the file, for places and errors.
 
     Raises:
-        InputError: for brackets that do not match and text outside of trees.
+        InputError: if brackets do not match, or if text stands outside trees.
     """
     tokens: list[str] = []
     depth = first = 0
@@ -90,7 +97,7 @@ def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeT
             if depth == 0:
                 first = number
                 if token != "(":
-                    got = "a closing bracket that opens nowhere" if token == ")" else repr(token)
+                    got = "')' without an opening bracket" if token == ")" else repr(token)
                     raise InputError(
                         f"{name}, line {number:,}: expected '(', the start of a tree, got {got}."
                     )
@@ -107,11 +114,14 @@ def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeT
 
 
 def parse(text: str, place: str) -> Tree:
-    """The tree of a bracket string.
+    """Parses a tree. Each bracket must hold other brackets, or a tag and a word.
+
+    Args:
+        text: the tree in brackets.
+        place: the place of the tree, for errors.
 
     Raises:
-        InputError: with `place`, when the string is not a tree whose brackets hold other brackets,
-            or a tag and a word.
+        InputError: if the text is not such a tree, or if NLTK is missing.
     """
     try:
         from nltk.tree import Tree
@@ -129,21 +139,25 @@ def parse(text: str, place: str) -> Tree:
         words = [child for child in node if isinstance(child, str)]
         if words and len(node) > 1:
             raise InputError(
-                f"{place}: expected brackets of a tag and a word, like (NN house), got "
+                f"{place}: expected brackets with a tag and a word, such as (NN house), got "
                 f"{' '.join(words)!r} among {len(node)} parts of a bracket."
             )
     return tree
 
 
 def clean(tree: Tree, place: str) -> Tree:
-    """The tree without traces, empty brackets, function tags, indices and the outer bracket.
+    """Removes traces, empty brackets, function tags, indices and the outer bracket of a tree.
+
+    Args:
+        tree: the tree.
+        place: the place of the tree, for errors.
 
     Raises:
-        InputError: with `place`, when no word remains.
+        InputError: if no word remains.
     """
     cleaned = _clean(tree)
     if cleaned is None:
-        raise InputError(f"{place}: expected a tree with words, got one without.")
+        raise InputError(f"{place}: expected a tree with words, got one without words.")
     while cleaned.label() in OUTER_LABELS and len(cleaned) == 1 and not is_word(cleaned):
         cleaned = cleaned[0]
     if is_word(cleaned) or cleaned.label() in OUTER_LABELS:  # the root of a sentence is a bracket
@@ -163,24 +177,24 @@ def _is_tree(node: Tree | str) -> bool:
 
 
 def without_function(label: str) -> str:
-    """NP-SBJ-1 → NP; labels that begin with a hyphen, like -LRB-, stay."""
+    """Removes function tags and indices: NP-SBJ-1 → NP. A label such as -LRB- stays."""
     return _FUNCTION_TAG.split(label, maxsplit=1)[0] or label
 
 
 def is_word(tree: Tree) -> bool:
-    """Whether a node is a tag with its word."""
+    """Whether a node is a tag with a word."""
     return len(tree) == 1 and isinstance(tree[0], str)
 
 
 def one_line(tree: Tree) -> str:
-    """A tree as one line of a bracket file."""
+    """Writes a tree as one line of a bracket file."""
     if is_word(tree):
         return f"({tree.label()} {tree[0]})"
     return f"({tree.label()} {' '.join(map(one_line, tree))})"
 
 
 def map_words(tree: Tree, change: Callable[[str, str], Sequence[str]]) -> Tree:
-    """The tree with another tag and word for each tag and word."""
+    """Makes a tree in which `change` has replaced each tag and word."""
     if is_word(tree):
         tag, word = change(tree.label(), tree[0])
         return type(tree)(tag, [word])

@@ -1,12 +1,12 @@
-"""Sentences as words: spaces between them, brackets escaped, tags of punctuation."""
+"""The words of sentences: single spaces, escaped brackets, and tags of punctuation."""
 
 import re
 
 import tensorflow as tf
 
-# All that str.split and readers of bracket files take as space.
+# All characters that str.split and readers of bracket files treat as space.
 SPACES = "[\t\n\v\f\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
-# As in the treebank; a space of SentencePiece inside a word would start another word.
+# Brackets as in the treebank. SentencePiece's space inside a word would start a new word.
 ESCAPES = {
     **{r"\(": "-LRB-", r"\)": "-RRB-", r"\[": "-LSB-", r"\]": "-RSB-"},
     **{r"\{": "-LCB-", r"\}": "-RCB-", "\u2581": "_"},
@@ -16,24 +16,29 @@ PUNCTUATION = {
     **{",": ",", r"[.?!]": ".", r":|;|--?|\.\.\.": ":"},
     **{r"``?": "``", "''": "''"},
 }
-TAG = "XX"  # of all other words, as in Vinyals et al. 2015
+TAG = "XX"  # the tag of all other words (Vinyals et al. 2015)
 
 
 def normalize(sentences: tf.Tensor) -> tf.Tensor:
-    """Sentences (B,) with single spaces and escaped brackets."""
+    """Escapes the brackets of sentences (B,), and makes single spaces between their words."""
     for pattern, word in ESCAPES.items():
         sentences = tf.strings.regex_replace(sentences, pattern, word)
     return tf.strings.regex_replace(tf.strings.regex_replace(sentences, SPACES, " "), "^ | $", "")
 
 
 def leaf(word: str) -> str:
-    """A word with its tag, in brackets."""
+    """Writes a word with its tag in brackets.
+
+    Example:
+        >>> leaf("dog"), leaf("!")
+        ('(XX dog)', '(. !)')
+    """
     tags = (tag for pattern, tag in PUNCTUATION.items() if re.fullmatch(pattern, word))
     return f"({next(tags, TAG)} {word})"
 
 
 def leaf_in_graph(words: tf.Tensor) -> tf.Tensor:
-    """`leaf` for strings of any shape."""
+    """Like `leaf`, for a string tensor of any shape."""
     tags = tf.fill(tf.shape(words), TAG)
     for pattern, tag in PUNCTUATION.items():
         tags = tf.where(tf.strings.regex_full_match(words, pattern), tag, tags)

@@ -1,1 +1,1 @@
-"""Text and ids: normalization, tokenizers, sequences of ids, words."""
+"""Text and ids: normalization, tokenizers, sequences of ids, and word alignment."""

@@ -1,4 +1,4 @@
-"""The texts of an example to ids and back: one tokenizer for all fields, or one for each."""
+"""Texts of an example to ids and back, with one tokenizer for all fields or one for each field."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ from tf_transformer.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from tf_transformer.text.graph_codec import GraphCodec
 
-FILE = "tokenizer.model"  # of all fields; tokenizer.source.model and so on are of one field each
+FILE = "tokenizer.model"  # for all fields; tokenizer.source.model is for the field source alone
 _NAME = re.compile(r"tokenizer\.(?:(\w+)\.)?model")
 
 
@@ -21,10 +21,11 @@ class Codec:
     """The tokenizers of a run.
 
     Args:
-        tokenizer: the tokenizer of all fields, or a tokenizer for each field by its name.
+        tokenizer: one tokenizer for all fields, or a dict from the name of each field to its
+            tokenizer.
 
     Attributes:
-        tokenizers: by field; a tokenizer of all fields has the name "".
+        tokenizers: the tokenizers by field. A tokenizer for all fields has the name "".
 
     Example:
         >>> both = Codec(Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300))
@@ -42,10 +43,10 @@ class Codec:
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "Codec":
-        """Reads the tokenizers of a folder that `save` has written.
+        """Reads tokenizers from a folder that `save` has written.
 
         Raises:
-            InputError: when they are missing or broken.
+            InputError: if a tokenizer is missing or broken.
         """
         path = pathlib.Path(folder)
         files = codec_files(path)
@@ -54,44 +55,44 @@ class Codec:
         if len(files) == 1:
             (field,) = files
             raise InputError(
-                f"{path} has the tokenizer of {field} alone, expected one for each side, or "
-                f"{FILE} for both. Copy the folder again from where it is whole."
+                f"{path} has only the tokenizer of {field}, expected one for each side, or "
+                f"{FILE} for both. Copy the complete folder again."
             )
         return cls({field: Tokenizer.load(file) for field, file in files.items()})
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes the tokenizers: tokenizer.model, or a tokenizer.<field>.model for each field."""
+        """Writes tokenizer.model, or one tokenizer.<field>.model for each field."""
         for field, tokenizer in self.tokenizers.items():
             name = f"tokenizer.{field}.model" if field else FILE
             tokenizer.save(pathlib.Path(folder, name))
 
     def __getitem__(self, field: str) -> Tokenizer:
-        """The tokenizer of a field.
+        """Returns the tokenizer of a field.
 
         Raises:
-            InputError: for a field without a tokenizer.
+            InputError: if the field has no tokenizer.
         """
         tokenizer = self.tokenizers.get("") or self.tokenizers.get(field)
         if tokenizer is None:
             raise InputError(
-                f"there is no tokenizer for {field or 'all texts'}: there is one for "
-                f"{' and one for '.join(self.tokenizers)}."
+                f"there is no tokenizer for {field or 'all texts'}, only for "
+                f"{' and '.join(self.tokenizers)}."
             )
         return tokenizer
 
     @property
     def is_shared(self) -> bool:
-        """Whether all fields have one tokenizer."""
+        """Whether all fields share one tokenizer."""
         return "" in self.tokenizers
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes of the vocabularies."""
+        """The size of each vocabulary, in the order of `tokenizers`."""
         return [tokenizer.vocabulary_size for tokenizer in self.tokenizers.values()]
 
     @property
     def identity(self) -> str:
-        """Identifies the vocabularies: other ones have another identity."""
+        """A hash of the vocabularies."""
         hashes = [_sha256(tokenizer.model) for tokenizer in self.tokenizers.values()]
         return hashes[0] if self.is_shared else _sha256(" ".join(hashes).encode())
 
@@ -100,26 +101,26 @@ class Codec:
         return self[field].vocabulary_size
 
     def encode(self, field: str, text: str) -> list[int]:
-        """Ids of a line of a field, with the end-of-sentence id."""
+        """Encodes a line of a field as ids, with the end-of-sentence id."""
         return self[field].encode(text)
 
     def encode_batch(self, field: str, texts: Sequence[str]) -> list[list[int]]:
-        """`encode` of many lines, on all cores."""
+        """Encodes many lines like `encode`, on all cores."""
         return self[field].encode_batch(texts)
 
     def decode(self, field: str, ids: Sequence[int]) -> str:
-        """The text of ids of a field, up to the first end-of-sentence id."""
+        """Decodes ids of a field to text, up to the first end-of-sentence id."""
         return self[field].decode(ids)
 
     def in_graph(self) -> "GraphCodec":
-        """The same on tensors of strings, for predictions and exports."""
-        # Imported here because commands read a run's files without TensorFlow.
+        """Makes the same codec for string tensors, for predictions and exports."""
+        # Imported here, because some commands read the files of a run without TensorFlow.
         from tf_transformer.text.graph_codec import GraphCodec
 
         return GraphCodec(self.tokenizers)
 
     def __str__(self) -> str:
-        """For people, like "vocabulary 8,000"."""
+        """Describes the sizes, such as "vocabulary 8,000"."""
         if self.is_shared:
             return f"vocabulary {self.sizes[0]:,}"
         sizes = zip(self.tokenizers, self.sizes, strict=True)
@@ -127,7 +128,7 @@ class Codec:
 
 
 def codec_files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """The files of tokenizers in a folder, by field; that of all fields has the name ""."""
+    """Finds the files of tokenizers in a folder, by field; "" is the field of a shared one."""
     paths = sorted(folder.glob("tokenizer.*"))
     return {name[1] or "": path for path in paths if (name := _NAME.fullmatch(path.name))}
 

@@ -1,4 +1,4 @@
-"""A codec as operations of TensorFlow."""
+"""A codec as TensorFlow operations."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 
 class GraphCodec(tf.Module):
-    """A `Codec` on tensors, which `Codec.in_graph` makes; an export tracks it.
+    """A `Codec` for string tensors. `Codec.in_graph` makes it, and exports contain it.
 
     Args:
-        tokenizers: by field; a tokenizer of all fields has the name "".
+        tokenizers: the tokenizers by field. A tokenizer for all fields has the name "".
 
     Example:
         >>> from tf_transformer.text.codec import Codec
@@ -27,5 +27,5 @@ class GraphCodec(tf.Module):
         self._tokenizers = list(map(GraphTokenizer, tokenizers.values()))
 
     def __getitem__(self, field: str) -> GraphTokenizer:
-        """The tokenizer of a field."""
+        """Returns the tokenizer of a field."""
         return self._tokenizers[0 if "" in self._fields else self._fields.index(field)]

@@ -1,4 +1,4 @@
-"""Strings to ids and back as operations of TensorFlow, in Python and in exported graphs."""
+"""Strings to ids and back as TensorFlow operations, for Python and for exported graphs."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from tf_transformer.text.normalization import BLANK, LETTERS, class_of, well_for
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
-# By the first byte of a character: its size in bytes and the range of its second byte.
+# For each first byte of a character: its size in bytes, and the range of its second byte.
 _FIRST = [
     *[(1, 0, 0)] * 0x80,
     *[(0, 0, 0)] * 0x42,
@@ -26,36 +26,42 @@ _FIRST = [
 
 
 def as_strings(texts: Sequence[str]) -> tf.Tensor:
-    """Texts as a tensor of strings in UTF-8, with U+FFFD for lone surrogates."""
+    """Converts texts to a string tensor (B,) in UTF-8. U+FFFD replaces lone surrogates."""
     return tf.constant([well_formed(text).encode() for text in texts], tf.string)
 
 
 def clean(text: tf.Tensor) -> tf.Tensor:
-    """Strings as `Tokenizer.encode` reads them: blank ones are empty, and none has NUL.
+    """Prepares strings as `Tokenizer.encode` does: removes NUL, and makes blank strings empty.
 
-    Broken UTF-8 is replaced as by Python's "replace", which translate.py uses.
+    U+FFFD replaces broken UTF-8, as with errors="replace" in Python.
+
+    Args:
+        text: string tensor (B,).
+
+    Returns:
+        string tensor (B,).
     """
     text = valid(text)
     return tf.where(tf.strings.regex_full_match(text, f"[{class_of(BLANK)}]*"), "", text)
 
 
 def valid(text: tf.Tensor) -> tf.Tensor:
-    """Strings in valid UTF-8 without NUL."""
+    """Makes strings (B,) valid UTF-8 and removes NUL."""
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     return tf.strings.regex_replace(text, r"\x00", "")
 
 
 def without_letters(text: tf.Tensor) -> tf.Tensor:
-    """Which of some strings have no letter, though they are not empty."""
+    """Which strings (B,) have characters but no letter: bool (B,)."""
     no_letter = tf.strings.regex_full_match(text, f"[^{class_of(LETTERS)}]*")
     return tf.logical_and(no_letter, tf.not_equal(text, ""))
 
 
 class _SharedModel(tf.saved_model.experimental.TrackableResource):
-    """A SentencePiece model in memory, one for all tokenizers of a process with the same model.
+    """A SentencePiece model in memory, shared by all tokenizers of a process with this model.
 
-    A model without a name belongs to the operation that has read it, and is lost when TensorFlow
-    clears its caches, as `tf.random.set_seed` does.
+    The model has a name. A model without a name belongs to the operation that reads it, and is lost
+    when TensorFlow clears its caches, for example in `tf.random.set_seed`.
     """
 
     def __init__(self, model: bytes):
@@ -72,13 +78,13 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
 
 
 class GraphTokenizer(tf.Module):
-    """A `Tokenizer` on tensors: tensorflow-text's SentencePiece op with the same model.
+    """A `Tokenizer` for string tensors: tensorflow-text's SentencePiece op with the same model.
 
     Args:
         tokenizer: the tokenizer.
 
     Attributes:
-        line_starts: whether each line begins with a space of its own, which no text has.
+        line_starts: whether the tokenizer adds a space at the start of each line.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
@@ -90,7 +96,7 @@ class GraphTokenizer(tf.Module):
 
     def __init__(self, tokenizer: Tokenizer):
         super().__init__()
-        # Imported here because training data, commands and their help do without it.
+        # Imported here, because training data, commands and their help do not need it.
         import tensorflow_text
 
         self._op = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
@@ -98,7 +104,7 @@ class GraphTokenizer(tf.Module):
         self._byte_of = [tokenizer.byte_of.get(i, -1) for i in range(tokenizer.vocabulary_size)]
         self._folds_spaces = tokenizer.vocabulary_size != BYTES
         self._space_id = tokenizer.piece_to_id_or_unknown("▁")
-        # A character without a piece is encoded as bytes, which no piece reaches across.
+        # A character without a piece is encoded as bytes. No piece reaches across it.
         private_use = map(chr, range(0xE000, 0xF900))
         self._boundary = next(
             c for c in private_use if tokenizer.piece_to_id_or_unknown(c) == UNK_ID
@@ -108,19 +114,19 @@ class GraphTokenizer(tf.Module):
         self.line_starts = self._boundary_ids > self._size
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids of strings (B,) that are `clean`, without the end token."""
+        """Encodes strings (B,), prepared by `clean`, as ragged ids (B, None) without the end id."""
         return self._op.tokenize(text)
 
     def encode_continuation(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids of strings (B,) that continue a line, without the end token.
+        """Encodes strings (B,) that continue a line, as ragged ids (B, None) without the end id.
 
-        SentencePiece begins a line with a space; here is none that the text does not have.
+        SentencePiece adds a space at the start of a line. This method does not.
         """
         ids = self._op.tokenize(tf.strings.join([self._boundary, valid(text)]))
         return ids[:, self._boundary_ids :]
 
     def ends_in_space(self, text: tf.Tensor) -> tf.Tensor:
-        """Which of some strings (B,) end in a space, which `encode` drops: a new word follows."""
+        """Which strings (B,) end in a space, so that a new word follows; `encode` drops it."""
         if not self._folds_spaces:
             return tf.zeros(tf.shape(text), tf.bool)
         text = clean(text)
@@ -129,17 +135,20 @@ class GraphTokenizer(tf.Module):
         return tf.logical_and(tf.equal(before, self._space_id), tf.not_equal(text, ""))
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """The strings (B,) of ids that are text."""
+        """Decodes the ids of texts to strings (B,)."""
         return self._op.detokenize(ids)
 
     def text_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-        """The ids that are text: those before the first end, without bytes of half characters.
+        """Selects the ids before the first end id, without the bytes of incomplete characters.
 
-        A search may predict half a character. `Tokenizer.decode` drops the same ids.
+        A search may predict the bytes of half a character. `Tokenizer.decode` drops the same ids.
 
         Args:
             ids: int32 tensor (R, L).
             lengths: int32 tensor (R,), the number of ids that count.
+
+        Returns:
+            ragged int32 tensor (R, None).
         """
         inside = tf.sequence_mask(lengths, tf.shape(ids)[1])
         inside &= tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0
@@ -154,7 +163,7 @@ class GraphTokenizer(tf.Module):
 
 
 def _is_whole(values: tf.Tensor) -> tf.Tensor:
-    """Which of the bytes (R, L) belong to whole characters; -1, which is no byte, always does."""
+    """Which bytes (R, L) belong to complete characters. -1 is not a byte, and always counts."""
     is_byte = values >= 0
     size, low, high = tf.unstack(tf.gather(_FIRST, tf.maximum(values, 0)), axis=-1)
     second, third, fourth = (_shifted(values, -count) for count in (1, 2, 3))
@@ -170,7 +179,7 @@ def _is_whole(values: tf.Tensor) -> tf.Tensor:
 
 
 def _shifted(values: tf.Tensor, count: int) -> tf.Tensor:
-    """Columns of `values` (R, L) moved to the right, or to the left; -1 where none is left."""
+    """Moves columns of `values` (R, L) right, or left if count < 0; -1 fills empty columns."""
     padding = [[0, 0], [count, 0]] if count > 0 else [[0, 0], [0, -count]]
     padded = tf.pad(values, padding, constant_values=-1)
     return padded[:, :-count] if count > 0 else padded[:, -count:]

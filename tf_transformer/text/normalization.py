@@ -1,14 +1,14 @@
-"""`nmt_nfc`: equal letters, spaces and lines for a reader become equal text.
+"""`nmt_nfc`: texts that look equal become equal.
 
 - Each white-space character becomes a space.
 - Control and format characters are deleted, such as soft hyphens, zero-width spaces and byte-order
-  marks. Format characters stay if they show or join something: joiners (U+200C, U+200D), the tags
-  of flags, Arabic, Syriac and Kaithi number signs, the layout of hieroglyphs.
-- A letter is composed with its combining marks as in Unicode's NFC, in any order of the marks
-  that is canonically equivalent. Marks that no composed letter has stay as they are.
+  marks. Some format characters are visible or join others, and stay: joiners (U+200C, U+200D), the
+  tags of flags, Arabic, Syriac and Kaithi number signs, and the layout of hieroglyphs.
+- A letter is composed with its combining marks as in Unicode's NFC. The marks may stand in any
+  canonically equivalent order. A mark stays as it is if no composed letter has it.
 
-SentencePiece applies the rules and stores them in its model. So Python and the graph agree, and a
-model keeps its rules under a Python with another version of Unicode.
+SentencePiece applies the rules and stores them in its model. So Python and graphs agree, and the
+rules of a model do not change with the version of Unicode in Python.
 """
 
 import functools
@@ -22,7 +22,7 @@ import numpy as np
 import sentencepiece
 
 NMT_NFC = "nmt_nfc"
-# A SentencePiece model whose normalizer has this name, and no path of a table.
+# A SentencePiece model whose normalizer has this name, and no path to a table.
 _NAME = b"\x1a\x0b" + b"\n\x07nmt_nfc" + b"2\x00"
 BLANK = ("Zs", "Zl", "Zp", "Cc", "Cf")  # Unicode's categories
 LETTERS = ("Lu", "Ll", "Lt", "Lm", "Lo")
@@ -38,7 +38,7 @@ _KEPT = frozenset(
 
 
 def normalize(text: str) -> str:
-    r"""The text by the rules of `nmt_nfc`; runs of spaces and spaces at the ends stay.
+    r"""Normalizes a text by the rules of `nmt_nfc`. All spaces stay.
 
     Example:
         >>> normalize("cafe\u0301\u00a0na\u200bi\u0308f")
@@ -48,7 +48,7 @@ def normalize(text: str) -> str:
 
 
 def comparable(text: str) -> str:
-    """The form in which two texts are compared: `normalize`, NFC, and single spaces between words.
+    """Normalizes a text for comparisons: `normalize`, NFC, and single spaces between words.
 
     Example:
         >>> comparable(" cafe\u0301\u00a0\u200b au  lait") == "caf\u00e9 au lait"
@@ -58,7 +58,7 @@ def comparable(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether the text has white space, control and format characters alone."""
+    """Whether all characters of a text are white space, control or format characters."""
     return all(unicodedata.category(character) in BLANK for character in text)
 
 
@@ -69,9 +69,9 @@ def has_letters(text: str) -> bool:
 
 @functools.cache
 def class_of(categories: tuple[str, ...]) -> str:
-    """The characters of Unicode's categories, as the inside of a class of RE2.
+    """Writes the characters of Unicode categories as the inside of a character class of RE2.
 
-    RE2 has classes of its own, by another version of Unicode. A graph takes this one.
+    Graphs use this class. The classes of RE2 follow another version of Unicode than Python.
     """
     inside = np.isin(_categories(), categories).astype(int)
     edges = np.flatnonzero(np.diff(inside, prepend=0, append=0)).tolist()
@@ -83,18 +83,18 @@ def class_of(categories: tuple[str, ...]) -> str:
 
 @functools.cache
 def _categories() -> np.ndarray:
-    """The category of each character."""
+    """The Unicode category of each character, by code point."""
     names = "".join(map(unicodedata.category, map(chr, range(sys.maxunicode + 1))))
     return np.frombuffer(names.encode("utf-32-le"), "<U2")
 
 
 def clean(text: str) -> str:
-    """The text as SentencePiece takes it: well-formed, and without NUL, which needs no rule."""
+    """Makes a text valid for SentencePiece: well-formed, and without NUL."""
     return well_formed(text).replace("\0", "")
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD for every lone surrogate, which UTF-8 cannot encode."""
+    """Replaces every lone surrogate by U+FFFD, because UTF-8 cannot encode surrogates."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -103,13 +103,17 @@ def well_formed(text: str) -> str:
 
 
 def with_rules(model: bytes, folds_spaces: bool) -> bytes:
-    """A SentencePiece model with the rules of `nmt_nfc` in place of its own.
+    """Replaces the rules of a SentencePiece model by `nmt_nfc`.
 
     Args:
-        model: the serialised model.
-        folds_spaces: whether it removes spaces at the ends of a line and all but one of a run.
+        model: the serialized model.
+        folds_spaces: whether the model removes spaces at the ends of a line, and replaces several
+            spaces by one.
+
+    Returns:
+        the serialized model with the new rules.
     """
-    # Messages of a protocol buffer are merged by concatenation: the last value of a field counts.
+    # Protocol buffers are merged by concatenation. The last value of a field counts.
     rules = _normalizer(folds_spaces, escapes_spaces=True).serialized_model_proto()
     merged = model + rules + _NAME
     processor = sentencepiece.SentencePieceProcessor(model_proto=merged)
@@ -118,7 +122,7 @@ def with_rules(model: bytes, folds_spaces: bool) -> bytes:
 
 @functools.cache
 def _normalizer(folds_spaces: bool, escapes_spaces: bool) -> sentencepiece.SentencePieceNormalizer:
-    """The rules, with SentencePiece's treatment of spaces or without."""
+    """Makes a normalizer with the rules, with or without SentencePiece's own rules for spaces."""
     sentencepiece.SetMinLogLevel(2)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "rules.tsv"
@@ -132,13 +136,13 @@ def _normalizer(folds_spaces: bool, escapes_spaces: bool) -> sentencepiece.Sente
 
 
 def _line(before: str, after: str) -> str:
-    """A rule in SentencePiece's form: code points in hexadecimal."""
+    """Writes a rule in SentencePiece's format: code points in hexadecimal."""
     columns = (" ".join(f"{ord(character):X}" for character in text) for text in (before, after))
     return "\t".join(columns) + "\n"
 
 
 def rules() -> dict[str, str]:
-    """What each sequence of characters becomes; SentencePiece replaces the longest one first."""
+    """Makes the replacement of each sequence of characters. The longest match counts."""
     characters = list(map(chr, range(1, sys.maxunicode + 1)))
     composed: dict[str, list[str]] = {}  # characters by their decomposition
     for character in characters:
@@ -158,9 +162,9 @@ def rules() -> dict[str, str]:
 
 
 def _spellings(decomposed: str, composed: dict[str, list[str]]) -> set[str]:
-    """The texts that are canonically equivalent to a decomposed character.
+    """Makes all texts that are canonically equivalent to a decomposed character.
 
-    They have its marks in any order, and any part of them may be composed already.
+    The marks may stand in any order, and any part of a text may be composed already.
     """
     spellings = set()
     for order in itertools.permutations(decomposed[1:]):
@@ -177,6 +181,6 @@ def _spellings(decomposed: str, composed: dict[str, list[str]]) -> set[str]:
 
 
 def _characters(text: str, composed: dict[str, list[str]]) -> list[str]:
-    """The characters that are canonically equivalent to a text."""
+    """Finds the characters that are canonically equivalent to a text."""
     same = composed.get(unicodedata.normalize("NFD", text), [])
     return [text, *same] if len(text) == 1 else same

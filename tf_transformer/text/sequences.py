@@ -6,10 +6,10 @@ from tf_transformer.text.special_ids import BOS_ID, PAD_ID
 
 
 def shift_right(ids: KerasTensor) -> KerasTensor:
-    """The decoder's input for these labels: start id first, last id dropped (paper section 3.1).
+    """Makes the decoder's input from labels: adds the start id, drops the last id (section 3.1).
 
     Args:
-        ids: int tensor (B, T).
+        ids: int tensor (B, T), labels.
 
     Returns:
         int tensor (B, T).
@@ -22,7 +22,7 @@ def shift_right(ids: KerasTensor) -> KerasTensor:
 
 
 def token_counts(ids: KerasTensor) -> KerasTensor:
-    """Number of tokens in each row, without padding.
+    """Counts the tokens of each row, without padding.
 
     Args:
         ids: int tensor (B, T).

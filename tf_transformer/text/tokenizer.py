@@ -1,15 +1,17 @@
-"""SentencePiece, by BPE or unigrams, with one vocabulary and byte fallback; or bytes alone.
+"""SentencePiece tokenizers: BPE or unigram pieces with byte fallback, or bytes alone.
 
-The `sentencepiece` package encodes training data. Texts of predictions are encoded by the op of
-tensorflow-text on the same model file (`GraphTokenizer`). Both give the same ids.
+The `sentencepiece` package encodes training data. The op of tensorflow-text encodes texts of
+predictions with the same model file (`GraphTokenizer`). Both give the same ids.
 
-Text changes as follows. A run of spaces becomes one space, and spaces at the ends are removed;
-U+2581, SentencePiece's own character for a space, is decoded as a space; NUL is removed. A blank
-line is empty: one of white space, control and format characters alone. With the normalisation
-`identity` every other Unicode string is decoded unchanged: characters outside the vocabulary are
-encoded as UTF-8 bytes. `nmt_nfc`, the default, rewrites text first; see `normalization`. `nmt_nfkc`
-also unifies compatibility characters: ½ becomes 1⁄2, ﬁ becomes fi. With a vocabulary of bytes no
-space is removed, but those of blank lines.
+Encoding changes text as follows:
+
+- Several spaces become one space, and spaces at the ends are removed. A vocabulary of bytes keeps
+  them.
+- U+2581, SentencePiece's character for a space, is decoded as a space. NUL is removed.
+- A line of white space, control and format characters becomes empty.
+- `nmt_nfc`, the default normalization, rewrites text; see `normalization`. `nmt_nfkc` also unifies
+  compatibility characters: ½ becomes 1⁄2, ﬁ becomes fi. `identity` changes nothing else: UTF-8
+  bytes encode the characters outside the vocabulary.
 """
 
 import io
@@ -34,17 +36,17 @@ from tf_transformer.text.normalization import (
 )
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-BYTES = 261  # size of the vocabulary without pieces: 4 special ids, 256 bytes, the blank
-_THREADS = 16  # unigrams depend on their number, so every machine has the same
-_SEED = 1  # of the sample of the lines; SentencePiece's own is another one in each process
-_LONGEST = 4192  # bytes of a line: SentencePiece drops longer ones
+BYTES = 261  # size of the vocabulary of bytes: 4 special ids, 256 bytes, the space
+_THREADS = 16  # unigram pieces depend on this number, so it is the same on every machine
+_SEED = 1  # for the sample of lines; SentencePiece would use another seed in each process
+_LONGEST = 4192  # bytes of a line: SentencePiece drops longer lines
 _USER_DEFINED, _CONTROL = b"\x04", b"\x03"  # SentencePiece's kinds of pieces
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
-# Differs from the paper: BPE on raw text, with bytes for characters outside the vocabulary; the
-# paper has BPE on tokenised text.
+# Differs from the paper: BPE runs on raw text, with bytes for characters outside the vocabulary. In
+# the paper it runs on tokenized text.
 _TRAINER_OPTIONS: dict[str, Any] = {
     "hard_vocab_limit": False,
-    "character_coverage": 0.9999,  # rarer characters are encoded as bytes
+    "character_coverage": 0.9999,  # bytes encode rarer characters
     "byte_fallback": True,
     "pad_id": PAD_ID,
     "bos_id": BOS_ID,
@@ -58,7 +60,11 @@ class Tokenizer:
     """Strings to ids and back.
 
     Args:
-        model: the serialised SentencePiece model.
+        model: the serialized SentencePiece model.
+
+    Attributes:
+        model: the serialized SentencePiece model.
+        byte_of: by id, the byte that the id stands for; ids of other pieces are missing.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
@@ -86,20 +92,23 @@ class Tokenizer:
         max_lines: int = 2_000_000,
         symbols: Sequence[str] = (),
     ) -> "Tokenizer":
-        """Learns the vocabulary from lines.
+        """Learns a vocabulary from lines.
 
         Args:
-            lines: the training text, of both languages for translation.
-            vocabulary_size: largest number of ids; a small text gives fewer. `BYTES`: nothing is
-                learned, and each byte of a text is a token.
+            lines: the training text; for translation, the text of both languages.
+            vocabulary_size: largest number of ids; a small text gives fewer. With `BYTES` (261),
+                each byte of a text is a token and nothing is learned.
             normalization: nmt_nfc, or a rule of SentencePiece: identity, nfkc or nmt_nfkc.
             segmentation: bpe or unigram.
-            max_lines: number of lines used; a random sample of a longer text.
-            symbols: pieces with an id each, in the order of their ids. No text has these ids, not
-                even a text that looks like a symbol.
+            max_lines: largest number of lines. A longer text is sampled at random.
+            symbols: pieces with their own ids, in the order of the ids. No text has these ids, even
+                if it looks like a symbol.
+
+        Returns:
+            the tokenizer.
 
         Raises:
-            InputError: when there is no text, or `vocabulary_size` is too small for the bytes or
+            InputError: if there is no text, or if `vocabulary_size` is too small for the bytes or
                 the characters of the text.
         """
         if normalization == NMT_NFC:
@@ -133,7 +142,7 @@ class Tokenizer:
                 raise
             raise InputError(
                 f"data.vocabulary_size={vocabulary_size} is too small for the characters of "
-                f"this text; raise it. SentencePiece's message: {error}"
+                f"this text; raise it. SentencePiece says: {error}"
             ) from error
         return cls(model.getvalue())
 
@@ -142,8 +151,8 @@ class Tokenizer:
         """Reads a SentencePiece model file.
 
         Raises:
-            InputError: when there is no such file, or it is not a SentencePiece model with this
-                project's ids.
+            InputError: if there is no such file, or if it is not a SentencePiece model with this
+                project's special ids.
         """
         tokenizer = cls._parse(pathlib.Path(path))
         processor = tokenizer._processor
@@ -159,7 +168,7 @@ class Tokenizer:
     @classmethod
     def _parse(cls, path: pathlib.Path) -> "Tokenizer":
         if not path.is_file():
-            raise InputError(f"{path} is not a file; it should be a run's tokenizer.")
+            raise InputError(f"expected the tokenizer of a run at {path}, but there is no file.")
         if not (model := path.read_bytes()):
             raise InputError(f"{path} is not a SentencePiece model: it is empty.")
         try:
@@ -168,7 +177,7 @@ class Tokenizer:
             raise InputError(f"{path} is not a SentencePiece model: {error}") from error
 
     def with_nmt_nfc(self) -> "Tokenizer":
-        r"""This vocabulary with the rules of `nmt_nfc` in place of the tokenizer's own.
+        r"""Returns a tokenizer with the same vocabulary and the normalization `nmt_nfc`.
 
         Example:
             >>> tokenizer = Tokenizer.train(["a house"], 300, normalization="identity")
@@ -178,7 +187,7 @@ class Tokenizer:
         return Tokenizer(with_rules(self.model, folds_spaces=self.vocabulary_size != BYTES))
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the model file, whole or not at all."""
+        """Writes the model file. If this fails, an earlier file stays as it is."""
         write_whole(path, self.model)
 
     @property
@@ -187,21 +196,21 @@ class Tokenizer:
         return self._processor.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a line, with the end-of-sentence id."""
+        """Encodes a line as ids, with the end-of-sentence id."""
         return [*self._processor.encode(_text(text)), EOS_ID]
 
     @property
     def word_starts(self) -> tuple[int, ...]:
-        """Ids of the pieces that begin a word; none where spaces are tokens of their own."""
+        """Ids of the pieces that begin a word. A vocabulary of bytes has none."""
         if self.vocabulary_size == BYTES:
             return ()
         return tuple(i for i in range(self.vocabulary_size) if self.piece(i).startswith("▁"))
 
     def word_of_pieces(self, text: str) -> list[int]:
-        """The place in `text.split()` of the word of each id of a text, without the end.
+        """For each id of a text, returns the index of its word in `text.split()`.
 
-        A space belongs to the word after it. Python's words and those of pieces differ: for
-        example, U+2581 in a text divides pieces only.
+        The end-of-sentence id is left out. A space belongs to the word after it. Pieces can start a
+        word where Python does not, for example at a U+2581 in the text.
         """
         text = clean(text)
         if is_blank(text):
@@ -225,14 +234,14 @@ class Tokenizer:
         return words
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """`encode` of many lines, on all cores."""
+        """Encodes many lines like `encode`, on all cores."""
         rows = self._processor.encode(list(map(_text, texts)), num_threads=os.cpu_count() or 1)
         return [[*row, EOS_ID] for row in rows]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, up to the first end-of-sentence id.
+        """Decodes ids to text, up to the first end-of-sentence id.
 
-        Bytes that are no whole character are dropped: a search may predict half a character.
+        A search may predict the bytes of half a character. They are dropped.
         """
         ids = [int(i) for i in ids]
         if EOS_ID in ids:
@@ -243,15 +252,17 @@ class Tokenizer:
         )
 
     def _whole(self, ids: Iterable[int]) -> list[int]:
-        """The ids of bytes without those of incomplete characters."""
+        """Drops the ids of bytes that belong to incomplete characters."""
         text = bytes(self.byte_of[i] for i in ids).decode("utf-8", "ignore")
         return [self._ids_of_bytes[byte] for byte in text.encode("utf-8")]
 
     def merges(self) -> dict[tuple[int, int], int]:
-        """By two ids, the id that byte pair encoding merges them into; the smallest comes first.
+        """Returns the merges of byte pair encoding: from two ids to the id of the joined piece.
+
+        Encoding makes the merge with the smallest result first.
 
         Raises:
-            InputError: when the pieces were not learned by byte pair encoding, or are bytes.
+            InputError: if the pieces are unigrams or bytes.
 
         Example:
             >>> tokenizer = Tokenizer.train(["aaab"] * 9, vocabulary_size=300)
@@ -268,12 +279,13 @@ class Tokenizer:
             for token in range(self.vocabulary_size)
             if not any(kind(token) for kind in special)
         }
-        # Byte pair encoding scores a piece by its rank; unigrams are scored by log probability.
+        # In byte pair encoding, the score of a piece is its rank. For unigrams, it is the log
+        # probability.
         is_unigram = any(processor.get_score(token) % 1 for token in ids.values())
         if is_unigram or self.vocabulary_size == BYTES:
             kind = "unigrams" if is_unigram else "bytes"
             raise InputError(
-                "data.bpe_dropout needs pieces of byte pair encoding; this vocabulary is of "
+                f"data.bpe_dropout needs pieces of byte pair encoding, but this vocabulary has "
                 f"{kind}. Set data.bpe_dropout to 0, or train another tokenizer."
             )
         return {
@@ -284,42 +296,42 @@ class Tokenizer:
         }
 
     def is_symbol(self, token: int) -> bool:
-        """Whether an id is one of the symbols that the tokenizer was trained with."""
+        """Whether an id belongs to one of the `symbols` given to `train`."""
         return token > UNK_ID and self._processor.is_control(int(token))
 
     def piece(self, token: int) -> str:
-        """The piece of text of an id; U+2581 stands for a space."""
+        """Returns the piece of text of an id. U+2581 stands for a space."""
         return self._processor.id_to_piece(int(token))
 
     def piece_to_id_or_unknown(self, piece: str) -> int:
-        """The id of a piece; that of the unknown piece if the vocabulary does not have it."""
+        """Returns the id of a piece, or `UNK_ID` if the vocabulary does not have the piece."""
         return self._processor.piece_to_id(piece)
 
     def piece_to_id(self, piece: str) -> int:
-        """The id of a piece of the vocabulary.
+        """Returns the id of a piece.
 
         Raises:
-            InputError: when the vocabulary has no such piece.
+            InputError: if the vocabulary does not have the piece.
         """
         token = self._processor.piece_to_id(piece)
         if token == UNK_ID and piece != self.piece(UNK_ID):
             raise InputError(
-                f"{piece!r} is not a piece of the vocabulary. A piece at the start of a word "
-                "begins with U+2581 (▁), as in ▁house."
+                f"{piece!r} is not a piece of the vocabulary. The first piece of a word starts "
+                "with U+2581 (▁), as in ▁house."
             )
         return token
 
 
 def _with_symbols_apart(model: bytes, processor: sentencepiece.SentencePieceProcessor) -> bytes:
-    """A SentencePiece model that finds no symbol in text: user-defined pieces as control pieces.
+    """Turns user-defined pieces into control pieces, so that the model finds no symbol in text.
 
-    Symbols follow the special ids. A piece is a protocol buffer: text, score, kind. The package's
-    own module for these needs a newer protobuf than TensorFlow accepts.
+    Symbols follow the special ids. A piece is a protocol buffer with text, score and kind. The
+    module of SentencePiece for protocol buffers needs a newer protobuf than TensorFlow accepts.
     """
     for token in range(UNK_ID + 1, processor.get_piece_size()):
         text = processor.id_to_piece(token).encode()
         score = struct.pack("<f", processor.get_score(token))
-        length = len(text)  # in groups of 7 bits; the first has a mark when another follows
+        length = len(text)  # in groups of 7 bits; the high bit means that another group follows
         size = bytes([length] if length < 128 else [length % 128 + 128, length // 128])
         piece = b"\n%s%s\x15%s\x18" % (size, text, score)
         if piece + _USER_DEFINED not in model:
@@ -329,7 +341,7 @@ def _with_symbols_apart(model: bytes, processor: sentencepiece.SentencePieceProc
 
 
 def _model_of_bytes(normalization: str) -> bytes:
-    """A SentencePiece model without pieces but that of the space."""
+    """Makes a SentencePiece model whose only piece is the space."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([" "]),
@@ -349,20 +361,23 @@ def _text(line: str) -> str:
 
 
 def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are not blank, long ones in parts.
+    """Drops blank lines, and divides long lines.
 
     Raises:
-        InputError: when all are blank.
+        InputError: if all lines are blank.
     """
     with_text = (part for line in lines for part in _parts(line) if not is_blank(part))
     first = next(with_text, None)
     if first is None:
-        raise InputError("there is no text to train a tokenizer on: every line is empty.")
+        raise InputError(
+            "there is no text to train a tokenizer on: every line is empty. Check the files of the "
+            "training text."
+        )
     return itertools.chain([first], with_text)
 
 
 def _sample(lines: Iterable[str], size: int) -> Iterator[str]:
-    """A random sample of the lines, or all of them if they are at most `size`."""
+    """Draws a random sample of `size` lines, or takes all lines if there are fewer."""
     rng, sample = random.Random(_SEED), list[str]()
     for count, line in enumerate(lines, 1):
         if count <= size:
@@ -371,11 +386,11 @@ def _sample(lines: Iterable[str], size: int) -> Iterator[str]:
             sample[place] = line
     sample.reverse()
     while sample:
-        yield sample.pop()  # SentencePiece has a copy of those before
+        yield sample.pop()  # frees the line; SentencePiece has its own copy
 
 
 def _parts(line: str) -> Iterator[str]:
-    """The line in parts that SentencePiece's trainer takes, divided at spaces where it has some."""
+    """Divides a line into parts that are short enough for SentencePiece, at spaces if possible."""
     start, longest = 0, _LONGEST // 4  # characters of at most 4 bytes
     is_long = len(line) > longest and len(clean(line).encode("utf-8")) > _LONGEST
     while is_long and len(line) - start > longest:

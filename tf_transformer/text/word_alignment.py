@@ -1,4 +1,4 @@
-"""Word alignments: links between positions, and their agreement with a gold alignment."""
+"""Word alignments: links between positions, and their agreement with gold links."""
 
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
@@ -8,14 +8,14 @@ Link = tuple[int, int]  # positions in source and target, counted from 0
 
 
 class GoldLinks(NamedTuple):
-    """The links of a sentence pair that people would make."""
+    """The correct links of a sentence pair."""
 
     sure: Collection[Link]
-    possible: Collection[Link]  # with the sure ones
+    possible: Collection[Link]  # contains the sure links
 
 
 class Agreement(NamedTuple):
-    """How far links A agree with sure links S and possible links P."""
+    """Scores of links A against sure links S and possible links P, each from 0 to 1."""
 
     error_rate: float  # 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
     precision: float  # |A ∩ P| / |A|
@@ -26,11 +26,12 @@ def agreement(predicted: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) 
     """The alignment error rate of a corpus (Och and Ney 2003, section 6).
 
     Args:
-        predicted: the links of each sentence pair.
-        gold: the gold links of each pair.
+        predicted: the predicted links of each sentence pair.
+        gold: the gold links of each sentence pair.
 
     Returns:
-        0 for the best error rate, 1 for the worst; 1 for the precision and recall of nothing.
+        `Agreement`. The best error rate is 0, the worst is 1. Without links, precision and recall
+        are 1.
 
     Example:
         >>> gold = [GoldLinks(sure=[(0, 0)], possible=[(0, 0), (1, 0)])]

@@ -1,4 +1,4 @@
-"""Readers of corpora by format, the same for training, validation and evaluation."""
+"""Readers of corpora by format, for training, validation and evaluation."""
 
 import pathlib
 import re
@@ -15,7 +15,7 @@ from tf_transformer.data.readers.tmx import read_tmx
 from tf_transformer.errors import InputError
 
 Reader = Callable[[Corpus, Sequence[str], DataConfig], Rows]
-"""Opens a corpus. It is given the names of the texts of an example, and the options of the data."""
+"""reader(corpus, names, data) opens a corpus. `names` are the names of the texts of an example."""
 
 COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 
@@ -25,10 +25,10 @@ class Format:
     """A format of corpora.
 
     Attributes:
-        read: its reader.
-        endings: of the names of its files, before those of compression.
-        options: the fields of `Corpus` that it takes.
-        sides: the number of texts that an example has; 0: any.
+        read: the reader of the format.
+        endings: endings of file names, before the ending of a compressed file.
+        options: the fields of `Corpus` that the reader uses.
+        sides: the number of texts of an example; 0: any number.
     """
 
     read: Reader
@@ -47,14 +47,15 @@ def register(
     options: Sequence[str] = ("path", "columns"),
     sides: int = 0,
 ) -> None:
-    """Gives a format a name, for `format` of a corpus.
+    """Registers a format under a name, for the field `format` of a corpus.
 
     Args:
-        name: of the format.
-        read: its reader.
-        endings: files whose names end so have this format, also when they are compressed.
+        name: the name of the format.
+        read: the reader of the format.
+        endings: endings of the names of its files. Compressed files may have another ending after
+            them.
         options: the fields of `Corpus` that the reader uses.
-        sides: the number of texts that an example of the format has; 0: any.
+        sides: the number of texts of an example; 0: any number.
 
     Example:
         >>> register("tab", read_tsv, endings=[".tab"])
@@ -65,10 +66,10 @@ def register(
 
 
 def format_of(corpus: Corpus) -> str:
-    """The name of the format of a corpus: as it says, or by the ending of its file.
+    """Returns the name of a corpus's format: its field `format`, or by the ending of its file.
 
     Raises:
-        InputError: for a name or an ending that no format has.
+        InputError: if no format has this name or ending.
     """
     names = ", ".join(FORMATS)
     if corpus.format:
@@ -83,22 +84,25 @@ def format_of(corpus: Corpus) -> str:
             return name
     endings = ", ".join(ending for kind in FORMATS.values() for ending in kind.endings)
     raise InputError(
-        f"the name of {corpus.path} does not end with that of a format ({endings}). Give the "
-        f"corpus a format: {names}."
+        f"the name of {corpus.path} has no ending of a known format ({endings}). Give the corpus a "
+        f"format: {names}."
     )
 
 
 def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
-    """The rows of a corpus.
+    """Opens a corpus.
 
     Args:
         corpus: the corpus.
-        names: of the texts of an example, like source and target.
-        data: the options of the data.
+        names: names of the texts of an example, such as source and target.
+        data: the data options.
+
+    Returns:
+        the rows of the corpus.
 
     Raises:
-        InputError: for an unknown format, or a corpus that lacks an option of its format, has
-            others, or has another number of texts.
+        InputError: if the format is unknown, if the corpus lacks an option of its format or has
+            another option, or if its number of texts is wrong.
     """
     name = format_of(corpus)
     kind = FORMATS[name]
@@ -116,7 +120,7 @@ def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
         )
     if corpus.columns and len(corpus.columns) != len(names):
         raise InputError(
-            f"columns of {corpus.path} must be {len(names)}, for {' and '.join(names)}; got "
+            f"expected {len(names)} columns of {corpus.path}, for {' and '.join(names)}; got "
             f"{', '.join(corpus.columns)}."
         )
     return kind.read(corpus, names, data)

@@ -1,4 +1,4 @@
-"""JSON lines: each line is a JSON object that holds the texts of an example."""
+"""JSON lines: each line is a JSON object with the texts of an example."""
 
 import json
 from collections import Counter
@@ -10,17 +10,17 @@ from tf_transformer.data.readers.rows import Row, Rows, as_line, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 
-NESTED = "translation"  # the key of both sides in data sets of Hugging Face
+NESTED = "translation"  # the key of both texts in Hugging Face data sets
 
 
 def read_json_lines(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """The texts under some keys of each object, or of the object that it has as "translation".
+    """Opens a file of JSON lines. The texts stand in the object, or in its object "translation".
 
-    The keys are `columns`; by default the names of the fields, like source and target, or else, for
-    pairs, `data.source_language` and `data.target_language`. A newline in a text becomes a space.
-    Empty lines do not count.
+    `columns` gives the keys of the texts. By default they are the names of the fields, such as
+    source and target. For pairs, `data.source_language` and `data.target_language` come next. A
+    newline in a text becomes a space. Empty lines do not count.
 
-    A pass raises an `InputError` that names file and line when a line is no such object.
+    A pass raises an `InputError` with file and line if a line is not such an object.
     """
     choices = [corpus.columns or tuple(fields)]
     if len(fields) == 2 and not corpus.columns:
@@ -51,7 +51,7 @@ def _object(line: bytes, place: str) -> dict[str, Any]:
 
 
 def _texts(record: Mapping[str, Any], choices: Sequence[Sequence[str]], place: str) -> list[str]:
-    """The texts of an object, under the first of the choices of keys that it has."""
+    """Returns the texts of an object. The first choice of keys that it has counts."""
     nested = record.get(NESTED)
     for values in (record, nested if isinstance(nested, dict) else {}):
         for keys in choices:

@@ -1,4 +1,4 @@
-"""The rows of a corpus: all that it holds, before training leaves anything out."""
+"""The rows of a corpus, before training skips any of them."""
 
 import functools
 import hashlib
@@ -17,17 +17,18 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import decode, read_lines
 
 Row = tuple[int, tuple[bytes, ...]]
-"""The number of a line, and the texts of the example there, which should be UTF-8."""
+"""The number of a line, and the texts of its example, which should be UTF-8."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a corpus, which each pass reads again.
+    """The rows of a corpus. Each pass reads them again.
 
     Attributes:
-        names: for each text of a row, the file that it comes from, for errors.
-        start: starts a pass. It is given a counter of what it leaves out, by reason.
-        identify: identifies the content: other texts have another identity, wherever they are.
+        names: for each text of a row, the name of its file, for errors.
+        start: starts a pass. It takes a counter, and counts skipped rows there by reason.
+        identify: returns a text that identifies the content. It does not depend on where the
+            content is stored.
 
     Example:
         >>> lines = [(1, (b"one", b"eins")), (2, (b"two", b""))]
@@ -43,9 +44,9 @@ class Rows:
     identify: Callable[[], str]
 
     def stream(self, fields: Sequence[str]) -> ExampleStream:
-        """Examples to train on.
+        """Makes a stream of examples to train on.
 
-        Rows with an empty text or with bytes that are not UTF-8 are skipped and counted.
+        Rows with an empty text or with invalid UTF-8 are skipped and counted.
         """
 
         def start(skipped: Counter[str]) -> Iterator[Texts]:
@@ -54,12 +55,12 @@ class Rows:
         return ExampleStream(tuple(fields), start, self.identify)
 
     def texts(self) -> list[list[str]]:
-        """The texts of all rows, a list for each field; see `files.reading.decode`.
+        """Reads the texts of all rows, a list for each field; see `files.reading.decode`.
 
-        Units without one of the languages are no rows; a warning on stderr counts them.
+        A warning on stderr counts TMX units without one of the languages. They are left out.
 
         Raises:
-            InputError: when there is no row, or the file cannot be read.
+            InputError: if there is no row, or if the file cannot be read.
         """
         skipped = Counter[str]()
         rows = [texts for _, texts in self.start(skipped)]
@@ -74,10 +75,10 @@ class Rows:
 
 
 def _clean(rows: Iterable[Row], names: Sequence[str], skipped: Counter[str]) -> Iterator[Texts]:
-    """Decodes rows; skips and counts those that cannot be trained on.
+    """Decodes rows. Skips and counts rows that training cannot use.
 
     Raises:
-        InputError: at the end, when no example remained.
+        InputError: at the end, if no example remains.
     """
     is_empty, not_utf8 = True, ""
     for number, row in rows:
@@ -106,23 +107,23 @@ def _no_line(names: Sequence[str]) -> str:
 
 
 def as_line(text: str) -> bytes:
-    """A text as a line in UTF-8: a space in place of each newline and a carriage return before it.
+    r"""Makes a line in UTF-8 from a text: a space replaces each "\n" or "\r\n".
 
-    Half of a surrogate pair, which a JSON string can have, gives bytes that are not UTF-8.
+    A lone surrogate, which a JSON string can have, gives bytes that are not UTF-8.
     """
     return re.sub("\r?\n", " ", text).encode("utf-8", "surrogatepass")
 
 
 def content(*paths: str | os.PathLike) -> str:
-    """Identifies the lines of files, whatever the files' names, times and compression.
+    """Hashes the lines of files. Names, times and compression of the files do not matter.
 
-    A pass over the files; a file that has not changed is read once in a process.
+    It reads each file, but reads an unchanged file only once in a process.
     """
     return " ".join(_hash(str(pathlib.Path(path).absolute()), _stamp(path)) for path in paths)
 
 
 def _stamp(path: str | os.PathLike) -> tuple[int, int] | None:
-    """Size and time of a file; a missing one is an error when it is read."""
+    """Returns size and time of a file; None if it is missing, because reading it gives an error."""
     path = pathlib.Path(path)
     return (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None
 

@@ -1,4 +1,4 @@
-"""Tables: a line of tab-separated values is an example. There are no quotes: a tab ends a value."""
+"""Tables: a line of tab-separated values is an example. Quotes have no meaning: tabs end values."""
 
 import os
 from collections import Counter
@@ -12,9 +12,9 @@ from tf_transformer.files.reading import read_lines
 
 
 def read_tsv(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """The texts in `columns` of a table; by default in the first ones.
+    """Opens a table. `columns` names the columns of the texts; by default they are the first ones.
 
-    A pass raises an `InputError` as `table_rows`.
+    A pass raises the errors of `table_rows`.
     """
     columns = corpus.columns or tuple(str(number) for number in range(1, len(fields) + 1))
     return Rows(
@@ -30,17 +30,17 @@ def stream_table(
     fields: Sequence[str],
     convert: Callable[[Texts], Texts],
 ) -> ExampleStream:
-    """Examples from a table.
+    """Makes a stream of examples from a table.
 
-    A pass raises an `InputError` as `table_rows`, and one that names file and line when a value is
-    not UTF-8 or a row cannot be converted.
+    A pass raises the errors of `table_rows`. It also raises an `InputError` with file and line if a
+    value is not UTF-8 or a row cannot be converted.
 
     Args:
         path: the file, plain or compressed.
-        columns: as of `table_rows`.
+        columns: see `table_rows`.
         fields: names of the texts of an example.
-        convert: from the values of a row in these columns to the texts of an example; raises a
-            `ValueError` for values that are not valid.
+        convert: takes the values of a row in these columns, and returns the texts of an example. It
+            raises a `ValueError` for invalid values.
     """
     columns = tuple(columns)
 
@@ -57,15 +57,19 @@ def stream_table(
 
 
 def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
-    """The values of each line in some columns.
+    """Reads some columns of each line.
 
     Args:
         path: the file, plain or compressed.
-        columns: names in the first line; or numbers from 1 on, and the first line is a row.
+        columns: names of columns, which the first line has; or numbers from 1 on, if the first line
+            is a row.
+
+    Yields:
+        the number of the line, and its values in these columns.
 
     Raises:
-        InputError: with file and line, for a row with too few columns; with the file, when it is
-            missing, holds no rows, or has no such column.
+        InputError: if the file is missing or has no rows, if it has no such column, or if a row has
+            too few columns.
     """
     lines = enumerate(read_lines(path), 1)
     has_header = not all(column.isdecimal() and int(column) for column in columns)
@@ -88,10 +92,10 @@ def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _place(name: str, header: Sequence[str], path: str) -> int:
-    """The place of a column, counted from 0."""
+    """Finds the index of a column, from 0 on."""
     if name not in header:
         raise InputError(
             f"{path} has no column {name!r}; its first line names {', '.join(map(repr, header))}. "
-            "Give names of that line, or numbers from 1 on for a file without names."
+            "Give names from this line, or numbers from 1 on for a file without names."
         )
     return header.index(name)

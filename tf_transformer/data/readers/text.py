@@ -1,4 +1,4 @@
-"""Text: a line of each file is an example."""
+"""Plain text: line n of each file belongs to example n."""
 
 import os
 from collections.abc import Sequence
@@ -13,9 +13,12 @@ FIELDS = ("source", "target")
 
 
 def read_plain_text(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """Line n of `source` and of `target` are a pair; of `path`, a text.
+    """Opens files of plain text.
 
-    A pass raises an `InputError` when a file is missing, or the files have different numbers of
+    For pairs, line n of the file `source` and line n of the file `target` are an example. For
+    single texts, each line of the file `path` is an example.
+
+    A pass raises an `InputError` if a file is missing, or if the files have different numbers of
     lines.
     """
     paths = (corpus.path,) if len(fields) == 1 else (corpus.source, corpus.target)
@@ -31,6 +34,6 @@ def read_plain_text(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
 
 
 def stream_files(source: str | os.PathLike, target: str | os.PathLike) -> ExampleStream:
-    """The pairs of two files of text; see `read_plain_text`."""
+    """Makes a stream of the pairs of two text files; see `read_plain_text`."""
     corpus = Corpus(source=os.fspath(source), target=os.fspath(target))
     return read_plain_text(corpus, FIELDS, DataConfig()).stream(FIELDS)

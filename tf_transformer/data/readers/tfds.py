@@ -11,25 +11,28 @@ from tf_transformer.errors import InputError
 
 
 def read_tfds(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """The pairs of the split `split`, by default train, of the corpus `name`; see `open_tfds`."""
+    """Opens the split `split` of the corpus `name`, by default train; see `open_tfds`."""
     return open_tfds(corpus.name, corpus.split or "train", corpus.reverse, data.tfds_dir)
 
 
 def open_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") -> Rows:
-    """The pairs of a TFDS translation corpus.
+    """Opens a TFDS translation corpus.
 
     Args:
-        name: TFDS name with its language pair, like wmt14_translate/de-en: from German to
-            English. Or a folder of <language>.<split>.txt files, as `tfds.TranslateFolder` has
-            them: from the first language of the alphabet to the second.
-        split: a TFDS split, like train or validation[:100].
-        reverse: swap source and target.
-        data_dir: folder of TFDS' prepared corpora; TFDS' default when empty.
+        name: TFDS name with its languages, such as wmt14_translate/de-en for German to English. Or
+            a folder of <language>.<split>.txt files for `tfds.TranslateFolder`. Its source is the
+            language that comes first in the alphabet.
+        split: a TFDS split, such as train or validation[:100].
+        reverse: whether to swap source and target.
+        data_dir: the folder of prepared TFDS corpora; empty: the default of TFDS.
+
+    Returns:
+        the rows of the corpus.
 
     Raises:
-        InputError: when TFDS cannot load the corpus, or it does not hold pairs of texts.
+        InputError: if TFDS cannot load the corpus, or if it has no pairs of texts.
     """
-    import tensorflow_datasets as tfds  # slow to import, and most runs do without
+    import tensorflow_datasets as tfds  # slow to import, and most runs do not need it
 
     builder = _tfds_builder(name, data_dir)
     source, target = _sides(builder.info, name, reverse)
@@ -57,10 +60,10 @@ def open_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") 
 
 
 def tfds_languages(name: str, reverse: bool, data_dir: str = "") -> tuple[str, str] | None:
-    """Languages of source and target of a TFDS corpus; None if it does not name them.
+    """Returns the languages of source and target of a TFDS corpus; None if it does not name them.
 
     Raises:
-        InputError: as `open_tfds`.
+        InputError: if TFDS cannot load the corpus, or if it has no pairs of texts.
     """
     info = _tfds_builder(name, data_dir).info
     sides = _sides(info, name, reverse)
@@ -88,9 +91,10 @@ def _tfds_error(name: str, split: str, error: Exception) -> InputError:
 
 
 def _sides(info, name: str, reverse: bool) -> tuple[str, str]:
-    """The keys of source and target in the examples of a corpus, as the corpus itself says.
+    """Finds the keys of source and target in the examples of a corpus.
 
-    TFDS sorts the languages of its features, so their order says nothing.
+    The corpus itself says which key is the source. The order of its features does not, because TFDS
+    sorts them.
     """
     import tensorflow_datasets as tfds
 
@@ -109,7 +113,7 @@ def _sides(info, name: str, reverse: bool) -> tuple[str, str]:
 
 
 def pair_in(name: str) -> tuple[str, str] | None:
-    """The languages in a name like wmt14_translate/de-en:1.0.0."""
+    """Finds the languages in a name such as wmt14_translate/de-en:1.0.0."""
     pair = name.partition("/")[2].partition(":")[0].split("-")
     return (pair[0], pair[1]) if len(pair) == 2 else None
 

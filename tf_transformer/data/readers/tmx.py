@@ -13,15 +13,15 @@ _CODES = {"bpt", "ept", "it", "ph", "ut"}  # elements that hold codes of a docum
 
 
 def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """The pairs of segments in two languages, one for each translation unit.
+    """Opens a translation memory. Each translation unit gives a pair of segments.
 
-    The languages are `columns`, by default those of the data options. `en` means `en`, else
-    `en-US` or another `en`, in any case of letters (RFC 4647, basic filtering). Units without one
-    of the languages are skipped and counted. Inline elements with codes are dropped; a newline
-    becomes a space. Memory holds one unit.
+    `columns` names the two languages; by default, the data options do. The language `en` matches
+    `en`, otherwise `en-US` or another variety, in upper or lower case (RFC 4647, basic filtering).
+    Units without one of the languages are skipped and counted. Inline elements with codes are
+    dropped. A newline becomes a space. Only one unit is in memory.
 
-    A pass raises an `InputError` that names file and line when the file is not XML in UTF-8 or
-    declares entities; and one that names the file when no unit has both languages.
+    A pass raises an `InputError` if the file is not XML in UTF-8, if it declares entities, or if no
+    unit has both languages.
     """
     languages = corpus.columns or (data.source_language, data.target_language)
 
@@ -52,7 +52,7 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
 
 
 def _in_language(segments: Mapping[str, str], language: str) -> str | None:
-    """The segment in a language, or else in a variety of it; None if there is none."""
+    """Finds the segment in a language, otherwise in a variety of the language, otherwise None."""
     wanted = _normalized(language)
     by_tag = {_normalized(tag): text for tag, text in segments.items()}
     varieties = (text for tag, text in by_tag.items() if tag.startswith(f"{wanted}-"))
@@ -64,7 +64,7 @@ def _normalized(tag: str) -> str:
 
 
 def _units(path: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """The line where each translation unit ends, and its segments by language."""
+    """Reads translation units: the line where each unit ends, and its segments by language."""
     units = _Units(path)
     try:
         for piece in read_plain(path):
@@ -81,8 +81,8 @@ def _units(path: str) -> Iterator[tuple[int, dict[str, str]]]:
 class _Units:
     """Collects translation units from the events of an XML parser.
 
-    Expat reads no external entities, and declarations of internal ones are refused, so no file
-    expands to a larger text.
+    Expat reads no external entities, and this class refuses declarations of internal entities. So
+    no file can expand to a larger text.
     """
 
     def __init__(self, path: str):
@@ -90,9 +90,9 @@ class _Units:
         self._ended: list[tuple[int, dict[str, str]]] = []
         self._segments: dict[str, str] = {}
         self._language = ""
-        self._text: list[str] | None = None  # of the segment that is open
-        self._codes = 0  # elements with codes that are open
-        self.parser = expat.ParserCreate("utf-8")  # whatever its declaration says
+        self._text: list[str] | None = None  # text of the open segment
+        self._codes = 0  # number of open elements with codes
+        self.parser = expat.ParserCreate("utf-8")  # ignores the encoding that the file declares
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -101,7 +101,7 @@ class _Units:
         self.parser.SkippedEntityHandler = self._refuse
 
     def ended(self) -> list[tuple[int, dict[str, str]]]:
-        """The units that have ended since the last call."""
+        """Returns the units that have ended since the last call."""
         units, self._ended = self._ended, []
         return units
 
@@ -128,6 +128,7 @@ class _Units:
 
     def _refuse(self, *_: object) -> None:
         raise InputError(
-            f"line {self.parser.CurrentLineNumber:,} of {self._path} declares or uses an entity, "
-            "which is not read. Remove it, with its declaration; write its text in its place."
+            f"line {self.parser.CurrentLineNumber:,} of {self._path} declares or uses an entity. "
+            "Entities are not read. Remove the declaration, and write the text of the entity in "
+            "its place."
         )
