@@ -3,14 +3,15 @@
     python -m export --run_dir runs/x --to served/x/1
     python examples/beam_translate.py --saved_model served/x/1 --input in.txt --output out.txt
 
-Writes one line per line read, in the order of the input. Runs on this machine by default; Beam's
-own options, given after these, select another runner, and paths may be on any file system that
-Beam supports. Needs `pip install -e '.[beam]'`, the SavedModel, and text_lines.py to read text,
-which imports nothing; workers get its functions from this machine.
+The program writes one line per line read, in the order of the input. It runs on this machine by
+default. Beam's options select another runner; give them after the options of this program. Paths
+may be on any file system that Beam supports. The program needs `pip install -e '.[beam]'`, the
+SavedModel, and text_lines.py, which reads text and imports nothing. Workers get the functions of
+text_lines.py from this machine.
 
 Workers get the lines in blocks. Within a block, lines are sorted by length, so that the sentences
-of a batch have similar lengths; each line keeps its number as a key. Every block is written to its
-own file, and the files are joined in order at the end.
+of a batch have similar lengths. Each line keeps its number as a key. Each block is written to a
+file. At the end, the files are joined in order.
 """
 
 import argparse
@@ -43,15 +44,15 @@ except ModuleNotFoundError as error:
 _PACKAGE = pathlib.Path(__file__).parents[1] / "tf_transformer"
 _TEXT = runpy.run_path(str(_PACKAGE / "files" / "text_lines.py"))
 LINES_OF = _TEXT["lines_of"]
-BATCH_SIZE = 64  # sentences translated at once
+BATCH_SIZE = 64  # sentences in a batch
 
 Key = tuple[int, int]  # block, and line within the block
 
 
 class Translate(TFModelHandlerTensor):
-    """Beam's handler for TensorFlow models, for a SavedModel that takes and gives strings.
+    """Beam's handler for TensorFlow models, for a SavedModel that takes and returns strings.
 
-    Its own `load_model` reads Keras models only.
+    Beam's own `load_model` reads only Keras models.
     """
 
     def __init__(self, saved_model: str):
@@ -76,7 +77,7 @@ class Translate(TFModelHandlerTensor):
 
 
 def blocks(path: str, size: int) -> Iterator[tuple[int, list[str]]]:
-    """Numbered blocks of `size` lines of a text; broken UTF-8 is replaced."""
+    """Reads a text as numbered blocks of `size` lines; replaces broken UTF-8."""
     with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
         chunks = iter(lambda: file.read(2**13), b"")
         lines = LINES_OF(chunks, path)
@@ -101,7 +102,7 @@ def by_block(found: tuple[Key, PredictionResult]) -> tuple[int, tuple[int, bytes
 
 
 def write_block(block: tuple[int, Iterable[tuple[int, bytes]]], folder: str) -> str:
-    """Writes the translations of a block in the order of its lines; returns the file's path."""
+    """Writes the translations of a block in the order of its lines; returns the path."""
     number, translations = block
     path = FileSystems.join(folder, f"{number:09d}")
     with FileSystems.create(path) as file:
@@ -110,7 +111,7 @@ def write_block(block: tuple[int, Iterable[tuple[int, bytes]]], folder: str) -> 
 
 
 def join_blocks(folder: str, output: str) -> None:
-    """Joins the files of all blocks and removes them."""
+    """Joins the files of all blocks, and removes them."""
     [matched] = FileSystems.match([FileSystems.join(folder, "*")])
     paths = sorted(metadata.path for metadata in matched.metadata_list)
     with FileSystems.create(output) as whole:
@@ -137,7 +138,7 @@ def main() -> None:
     for path in (options.saved_model, options.input):
         if not FileSystems.exists(path):
             parser.error(f"{path} does not exist. Check the path.")
-    # A new folder, so that blocks of an interrupted attempt are not joined.
+    # A new folder, so that no blocks of an interrupted attempt are joined.
     folder = f"{options.output}.blocks-{uuid.uuid4().hex[:8]}"
     FileSystems.mkdirs(folder)
     with beam.Pipeline(options=PipelineOptions(beam_options)) as pipeline:

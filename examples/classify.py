@@ -3,9 +3,9 @@
     python examples/classify.py --run_dir runs/x --data labelled.tsv --save classifier.keras
     python examples/classify.py --run_dir runs/demo                 # or --from_scratch
 
-Each line of the file is label<TAB>text. Without --data, the texts are numbers in words and the
-labels their last digits: this needs the extra `generated`. About a fifth of the texts is held out.
-The last line printed is one JSON object.
+Each line of the file is label<TAB>text. Without --data, the texts are numbers in words, and the
+labels are their last digits: this needs the extra `generated`. About a fifth of the texts is held
+out for the test. The last line printed is one JSON object.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def read_examples(path: str) -> list[list[str]]:
         if len(row) != 2:
             raise InputError(f"line {number} of {path} has no tab. Expected label<TAB>text.")
     if len({label for label, _ in rows}) < 2:
-        raise InputError(f"{path} has only one label. Give examples of at least two.")
+        raise InputError(f"{path} has only one label. Give examples of at least two labels.")
     return rows
 
 
@@ -45,7 +45,7 @@ def last_digits(count: int) -> list[list[str]]:
 
 
 def classifier(transformer: Transformer, classes: int) -> keras.Model:
-    """Ids (B, S) to logits (B, classes): encoder, mean over the tokens, dense layer."""
+    """A model from ids (B, S) to logits (B, classes): encoder, mean over tokens, dense layer."""
     ids = keras.Input((None,), dtype="int32", name="ids")
     memory = transformer.encode(ids)  # (B, S, D), as part of the functional model
     mean = keras.layers.GlobalAveragePooling1D()(memory, mask=keras.ops.not_equal(ids, PAD_ID))
@@ -53,7 +53,7 @@ def classifier(transformer: Transformer, classes: int) -> keras.Model:
 
 
 def fine_tune(options: argparse.Namespace) -> dict[str, object]:
-    """Trains and saves; returns the accuracy on held-out texts, and the labels in order."""
+    """Trains and saves a classifier; returns its accuracy on held-out texts, and the labels."""
     rows = read_examples(options.data) if options.data else last_digits(options.examples)
     translator = Translator.from_run(options.run_dir)
     keras.utils.set_random_seed(options.seed)

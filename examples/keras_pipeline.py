@@ -1,10 +1,11 @@
-"""An exported model as a layer of a Keras model on strings: keeps confident translations.
+"""Keeps confident translations, with an exported model as a layer of a Keras model on strings.
 
     python -m export --run_dir runs/x --to served/x/1
     python examples/keras_pipeline.py --saved_model served/x/1 --at_least 0.7 < in.txt
 
-Prints text<TAB>translation for each line of stdin whose confidence, exp(score), is at least
---at_least. Needs the SavedModel, and text_lines.py to read text, which imports nothing.
+The program translates the lines of stdin. It prints text<TAB>translation for each line with a
+confidence, exp(score), of at least --at_least. It needs the SavedModel, and text_lines.py, which
+reads text and imports nothing.
 """
 
 import argparse
@@ -23,9 +24,17 @@ TEXT_LINES = pathlib.Path(__file__).parents[1] / "tf_transformer" / "files" / "t
 
 
 def pipeline(saved_model: str, at_least: float) -> keras.Model:
-    """Strings (B,) to `translation`, string (B,), `confidence`, float (B,), and `kept`, bool (B,).
+    """A model from strings to translations with their confidence.
 
-    The layer maps strings to strings; ordinary Keras operations follow it.
+    One layer maps strings to strings. Ordinary Keras operations follow it.
+
+    Args:
+        saved_model: folder of the exported model.
+        at_least: smallest confidence of a kept translation, 0 to 1.
+
+    Returns:
+        a model from strings (B,) to `translation`, string (B,), `confidence`, float (B,), and
+        `kept`, bool (B,).
     """
     text = keras.Input((), dtype="string", name="text")
     translate = keras.layers.TFSMLayer(saved_model, "serving_default", trainable=False)
@@ -41,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
     parser.add_argument("--saved_model", required=True, help="folder of the exported model")
     parser.add_argument("--at_least", type=float, default=0.5, help="smallest confidence, 0 to 1")
-    parser.add_argument("--batch_size", type=int, default=32, help="lines translated at once")
+    parser.add_argument("--batch_size", type=int, default=32, help="lines in a batch")
     options = parser.parse_args()
     if not (pathlib.Path(options.saved_model) / "saved_model.pb").is_file():
         parser.error(f"{options.saved_model} is not a SavedModel. Make one: python -m export.")
@@ -53,7 +62,7 @@ def main() -> None:
     if not lines:
         return
     model = pipeline(options.saved_model, options.at_least)
-    # A tensor, because NumPy strings have a fixed length and lose NUL bytes at their end.
+    # A tensor, because NumPy strings have a fixed length, and lose NUL bytes at their end.
     found = model.predict(tf.constant(lines), batch_size=options.batch_size, verbose=0)
     for line, translation, kept in zip(lines, found["translation"], found["kept"], strict=True):
         if kept:

@@ -1,6 +1,6 @@
 """Translates with a CTranslate2 folder: python export/run_in_ctranslate2.py served/x-ct2 < in.txt.
 
-Runs the package's file by its path, so that nothing of the package itself is imported.
+This script runs the package's file by its path, without an import of the package.
 """
 
 import pathlib

@@ -1,6 +1,6 @@
 """Runs a SavedModel as TF Serving does: python export/run_in_session.py served/x/1 < in.txt.
 
-Runs the package's file by its path, so that nothing of the package itself is imported.
+This script runs the package's file by its path, without an import of the package.
 """
 
 import pathlib

@@ -136,7 +136,7 @@ BAD_OPTIONS = [
     (
         Corpus,
         {"path": "a", "name": "b"},
-        "a corpus has source and target, path, or name; got a, b. Make them corpora of their own.",
+        "a corpus has source and target, path, or name; got a, b. List them as separate corpora.",
     ),
     (
         DataConfig,
@@ -214,7 +214,8 @@ BAD_OPTIONS = [
     (
         Config,
         {"model": ModelConfig(position="learned", max_length=9), "data": DataConfig(max_length=10)},
-        "data.max_length (10) is beyond the learned position table (model.max_length 9).",
+        "data.max_length (10) must be at most model.max_length (9), the number of learned "
+        "positions.",
     ),
 ]
 

@@ -133,7 +133,7 @@ def test_classify_without_data_makes_texts(run, monkeypatch, capsys):
     ("text", "message"),
     [
         ("a\tone\nb two\n", "line 2 of {path} has no tab. Expected label<TAB>text."),
-        ("a\tone\na\ttwo\n", "{path} has only one label. Give examples of at least two."),
+        ("a\tone\na\ttwo\n", "{path} has only one label. Give examples of at least two labels."),
     ],
 )
 def test_classify_reports_errors_in_a_file(run, text, message, tmp_path, monkeypatch):

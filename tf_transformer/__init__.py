@@ -1,13 +1,13 @@
 """The Transformer of *Attention Is All You Need* for TensorFlow and Keras 3.
 
-All layers and the model are registered with Keras as soon as this package and Keras are both
-imported, so that `keras.saving.load_model` opens a saved Transformer.
+An import of this package and of Keras registers all layers and models with Keras.
+`keras.saving.load_model` then opens a saved Transformer.
 """
 
 import os
 from typing import TYPE_CHECKING, Any
 
-# Before TensorFlow is imported: hides most of its notices. Set the variable to see them.
+# Hides most of TensorFlow's notices; must come before its import. Set the variable to see them.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from tf_transformer import registration
@@ -32,7 +32,7 @@ registration.register_with_keras()
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the model, and with it Keras, when a program needs it."""
+    """Imports the model, which imports Keras, when a program needs it."""
     if name == "Transformer":
         from tf_transformer.models.transformer import Transformer
 

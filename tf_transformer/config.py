@@ -1,7 +1,7 @@
-"""Configuration: frozen dataclasses, one per concern, checked when they are made.
+"""The configuration of a run: frozen dataclasses that check their values.
 
-A run's `config.yaml` is a `Config` written out in full; no option changes by itself. The
-attributes' descriptions are the options' documentation: `python train.py --help` prints them.
+A run's `config.yaml` is a complete `Config`; no option changes by itself. `--help` prints the
+descriptions of the attributes.
 """
 
 import copy
@@ -16,10 +16,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from tf_transformer.errors import InputError
 from tf_transformer.registry import options_of
 
-# Defaults that follow from other options; the dataclass replaces them.
+# Defaults that depend on other options; the dataclass computes them.
 DERIVED = {"data.max_length": 0}
 
-LARGEST_INT = 2**31 - 1  # of the integers that searches count with
+LARGEST_INT = 2**31 - 1  # searches count with int32
 
 DType = Literal["float32", "bfloat16"]
 Attention = Literal["full", "local", "strided", "linear"]
@@ -28,12 +28,17 @@ Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
 def require_types(config: Any, open_to: str = "") -> None:
-    """Raises an `InputError` for the first field of a dataclass whose value is not of its type.
+    """Checks the types of a dataclass's values.
 
-    `open_to` is a field that takes other texts, too: names that a program has registered.
+    NumPy's numbers become Python's numbers, and a list of texts becomes a tuple. A configuration
+    can then be written to a file, and has a hash.
 
-    NumPy's numbers become Python's, and a list of texts a tuple, so that a configuration can be
-    written to a file and has a hash.
+    Args:
+        config: the dataclass.
+        open_to: a field that also takes texts outside its type, such as registered names.
+
+    Raises:
+        InputError: for the first field with a value of another type.
     """
     for name, hint in get_type_hints(type(config)).items():
         value = getattr(config, name)
@@ -60,7 +65,7 @@ def _as_type(value: Any, hint: Any) -> Any:
     if isinstance(hint, type) and (hint is bool or is_dataclass(hint)):
         return value if isinstance(value, hint) else None
     if isinstance(value, bool):
-        return None  # to Python it is an integer
+        return None  # Python counts bool as an integer
     if isinstance(value, numbers.Integral):
         return int(value)
     is_finite = isinstance(value, numbers.Real) and math.isfinite(value)
@@ -73,7 +78,7 @@ def _is_text(value: Any) -> bool:
 
 
 def in_words(hint: Any) -> str:
-    """The values of a type of a field."""
+    """The values of a field's type, in words for an error message."""
     if get_origin(hint) is Literal:
         return f"one of {', '.join(map(str, get_args(hint)))}"
     if get_origin(hint) in (Union, types.UnionType):
@@ -128,15 +133,15 @@ def _path(config: Any, name: str) -> str:
 
 
 def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
-    """A dataclass with other values of some fields; None keeps the value.
+    """A copy of a dataclass with new values for some fields.
 
     Args:
         config: the dataclass.
-        options: values by the name of the field.
-        of: what the fields are options of, for the error.
+        options: new values by field; None keeps the value of the dataclass.
+        of: the owner of the options, for the error message.
 
     Raises:
-        InputError: for a name that is no field, or a value that is out of range.
+        InputError: for an unknown field, or a value out of range.
     """
     names = [field.name for field in fields(config)]
     options = {name: value for name, value in options.items() if value is not None}
@@ -151,49 +156,51 @@ def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
 class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
 
-    Every layer gets it whole: an encoder gets `config.encoder`, a decoder `config.decoder`, which
-    have that stack's sizes and no defaults to compute.
+    The properties `encoder` and `decoder` give the configuration of one stack, with zeros replaced.
 
     Attributes:
-        architecture: the Transformer, or a GRU encoder and decoder with the attention of Bahdanau
-            et al. (2015) or of Luong et al. (2015).
-        num_layers: encoder layers and decoder layers, each (N).
-        num_encoder_layers: encoder layers; 0: num_layers.
-        num_decoder_layers: decoder layers; 0: num_layers.
-        d_model: size of embeddings and of every layer's output (D).
-        d_ff: size of the feed-forward hidden layer (F).
+        architecture: transformer, or a GRU encoder and decoder with the attention of Bahdanau
+            et al. (2015) or Luong et al. (2015).
+        num_layers: layers of the encoder and layers of the decoder (N).
+        num_encoder_layers: layers of the encoder; 0: num_layers.
+        num_decoder_layers: layers of the decoder; 0: num_layers.
+        d_model: size of the embeddings and of each layer's output (D).
+        d_ff: size of the hidden layer of the feed-forward network (F).
         num_heads: attention heads (H).
         encoder_d_model: d_model of the encoder; 0: d_model. Another size needs tie_embeddings
             target or none.
         encoder_d_ff: d_ff of the encoder; 0: d_ff.
         encoder_num_heads: num_heads of the encoder; 0: num_heads.
-        key_dim: size of a head's queries and keys (d_k); 0: d_model / num_heads.
-        value_dim: size of a head's values (d_v); 0: d_model / num_heads.
-        dropout_rate: on each sub-layer's output and on the sums of embeddings and positions.
-        attention_dropout_rate: on attention weights.
-        feed_forward_dropout_rate: inside the feed-forward network.
+        key_dim: size of the queries and keys of one head (d_k); 0: d_model / num_heads.
+        value_dim: size of the values of one head (d_v); 0: d_model / num_heads.
+        dropout_rate: dropout on each sub-layer's output and on the sum of embeddings and positions.
+        attention_dropout_rate: dropout on the attention weights.
+        feed_forward_dropout_rate: dropout on the hidden layer of the feed-forward network.
         layer_drop_rate: probability that training skips a layer (LayerDrop, Fan et al. 2020).
-        num_key_value_heads: heads of keys and values; 0: num_heads. Fewer is grouped-query
-            attention, with a smaller cache; 1 is multi-query attention.
-        position: how positions are encoded: added to embeddings (sinusoidal, the paper; learned),
-            in the scores of self-attention (rotary; relative; t5; alibi), or not at all (none).
-        max_length: size of the learned position table; the others ignore it.
-        max_relative_distance: distances that position relative tells apart, on either side.
-        attention: what self-attention attends to: every position (full, the paper); its
-            neighbourhood (local, section 4 of the paper); that and every attention_window-th
-            position (strided); or sums over all positions in place of a softmax (linear). All but
-            full are for long sequences. Attention to the source is always full.
-        attention_window: positions of the neighbourhood: in a decoder the latest, the own one
-            included; in an encoder half of them on either side. full and linear ignore it.
-        activation: of the feed-forward network: relu (the paper), gelu, or swiglu, which has three
-            matrices of d_model · d_ff numbers instead of two.
-        normalization: around each sub-layer: layer_norm (the paper) or rms_norm.
-        tie_embeddings: which embedding matrices are one: source, target and output (the paper);
-            target and output; or none.
-        norm_first: pre-norm instead of the paper's post-norm.
-        attention_bias: whether attention projections have biases.
-        remat: keep only what goes into each layer for the backward pass, and compute the rest
-            again: less memory, a third more time.
+        num_key_value_heads: heads of keys and values; 0: num_heads. Fewer heads make the cache
+            smaller (grouped-query attention); 1 is multi-query attention.
+        position: encoding of positions. sinusoidal (the paper) and learned are added to the
+            embeddings. rotary, relative, t5 and alibi act on the scores of self-attention. With
+            none, the model sees no positions.
+        max_length: largest number of learned positions, for position learned.
+        max_relative_distance: largest distance to either side that has an embedding of its own,
+            for position relative. Longer distances share the embedding of this distance.
+        attention: the positions that self-attention attends to. full (the paper): all positions.
+            local (section 4 of the paper): the neighbourhood. strided: the neighbourhood and every
+            attention_window-th position. linear: all positions, by sums in place of the softmax.
+            All but full are for long sequences. Attention to the source is always full.
+        attention_window: positions in the neighbourhood, for attention local and strided. In a
+            decoder it ends at the current position. In an encoder, half of it lies on either side.
+        activation: activation of the feed-forward network: relu (the paper), gelu or swiglu.
+            swiglu has three matrices of d_model × d_ff weights; relu and gelu have two.
+        normalization: layer_norm (the paper) or rms_norm, at each sub-layer.
+        tie_embeddings: embeddings that share one matrix. all (the paper): source, target and
+            output. target: target and output. none: no embeddings.
+        norm_first: normalize the input of each sub-layer (pre-norm). The paper normalizes the sum
+            after it (post-norm).
+        attention_bias: whether the projections of attention have biases.
+        remat: store only the inputs of layers for the backward pass, and compute the rest again.
+            Needs less memory; an update takes about a third longer.
     """
 
     architecture: Literal["transformer", "bahdanau", "luong"] = "transformer"
@@ -299,7 +306,7 @@ class ModelConfig:
         return self._stack(num_layers=self.num_decoder_layers or self.num_layers)
 
     def _stack(self, **sizes: int) -> "ModelConfig":
-        """This configuration, whose sizes have been checked, with the sizes of one stack."""
+        """This configuration with the sizes of one stack, without a second check."""
         num_heads = sizes.get("num_heads", self.num_heads)
         size = sizes.get("d_model", self.d_model) // num_heads
         sizes |= {"key_dim": self.key_dim or size, "value_dim": self.value_dim or size}
@@ -311,11 +318,11 @@ class ModelConfig:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":
-        """A named model: `tiny`, or `base` and `big` of the paper's Table 3.
+        """The configuration of a named model: `tiny`, or `base` and `big` of the paper's Table 3.
 
         Args:
-            name: one of `PRESETS`.
-            **changes: fields to replace.
+            name: a key of `PRESETS`.
+            **changes: new values by field.
 
         Raises:
             InputError: for an unknown name.
@@ -342,21 +349,21 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus: two files of text, one file that holds both sides, a TFDS corpus, or generated.
+    """A corpus: two files, one file that holds both sides, a TFDS corpus, or generated text.
 
     Attributes:
-        source: file of source sentences, one per line; plain or compressed, as all files.
-        target: file of their translations; line n translates line n of source.
-        path: a file that holds both sides of each example, in place of source and target.
-        name: of a corpus that is no file, like wmt14_translate/de-en of format tfds.
-        format: text, tsv, jsonl, tmx, tfds, generated, or one that a program has registered; when
-            empty, by the ending of the file.
-        columns: where source and target are in path. For tsv, names in the first line, or numbers
-            from 1 on when the first line is an example; 1 and 2 by default. For jsonl, keys; by
-            default source and target, or the languages of the data options. For tmx, languages;
-            by default these.
-        split: for tfds and generated, the split of the corpus; train when empty.
-        reverse: for tfds, translate from the second language of the pair to the first.
+        source: file of source sentences, one per line. Any file may be plain or compressed.
+        target: file of translations; line n translates line n of source.
+        path: one file that holds both sides of each example; replaces source and target.
+        name: name of a corpus without a file, like wmt14_translate/de-en with format tfds.
+        format: text, tsv, jsonl, tmx, tfds, generated, or the name of a registered format. Empty:
+            the ending of the file decides.
+        columns: the places of source and target in path. tsv: names from the first line, or
+            numbers from 1 when the first line is an example; default 1 and 2. jsonl: keys;
+            default source and target, or the languages of the data options. tmx: languages;
+            default the languages of the data options.
+        split: split of a tfds or generated corpus; empty: train.
+        reverse: translate a tfds corpus from the second language of the pair to the first.
     """
 
     source: str = ""
@@ -378,73 +385,71 @@ class Corpus:
         if bool(self.source) + bool(self.path) + bool(self.name) > 1:
             raise InputError(
                 "a corpus has source and target, path, or name; got "
-                f"{', '.join(filter(None, [self.source, self.path, self.name]))}. Make them "
-                "corpora of their own."
+                f"{', '.join(filter(None, [self.source, self.path, self.name]))}. List them as "
+                "separate corpora."
             )
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the examples come from and how they become batches.
+    """The examples, and how they become batches.
 
-    A list of corpora. Its short forms are two files, one file, or a TFDS corpus; without any of
-    these it is the generated corpus.
+    The examples come from a list of corpora. For one corpus there are short forms: two files, one
+    file, or a TFDS corpus. Without any of these, the program generates its corpus.
 
     Attributes:
-        corpora: of the training text, one after another, like [{source: a.en, target: a.de},
+        corpora: corpora of the training text, in this order, like [{source: a.en, target: a.de},
             {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
-        valid_corpora: of the validation text; held out from the training text when empty.
-        train_source: source side of the training text, one sentence per line; the short form of a
-            list of one corpus.
-        train_target: target side; line n translates line n of train_source.
-        folder: relative paths of text files are relative to this folder. When empty, a file that is
-            not in the working folder is looked for in the folder that the environment variable
-            TF_TRANSFORMER_DATA names.
-        origin: where these files can be got, for the error when one is missing.
-        valid_source: validation text; held out from the training text when not given.
-        valid_target: its translation.
-        train_file: examples of a task that takes one file, in place of train_source and
+        valid_corpora: corpora of the validation text; empty: held out from the training text.
+        train_source: file of source sentences, one per line. With train_target it is the short
+            form of a list of one corpus.
+        train_target: file of translations; line n translates line n of train_source.
+        folder: folder for relative paths of text files. Empty: the working folder, then the folder
+            in the environment variable TF_TRANSFORMER_DATA.
+        origin: where a user can get the files; the error for a missing file says this.
+        valid_source: source sentences for validation; empty: held out from the training text.
+        valid_target: translations of valid_source.
+        train_file: file of examples, for a task with one file; replaces train_source and
             train_target.
-        valid_file: its validation examples; held out from train_file when not given.
-        tfds: a TFDS translation corpus and its language pair, like wmt14_translate/de-en
-            (from German to English). The corpus says which language is the source; for the
-            reverse direction set tfds_reverse.
+        valid_file: file of validation examples; empty: held out from train_file.
+        tfds: a TFDS translation corpus with its language pair, like wmt14_translate/de-en, which
+            translates German to English. tfds_reverse gives the other direction.
         tfds_reverse: translate from the second language of the pair to the first.
-        tfds_valid_split: its split to validate on, like validation; held out from the training
-            text when empty.
-        tfds_dir: folder of TFDS' prepared corpora; TFDS' own default when empty.
-        source_language: language of the generated corpus' source (a num2words code); with tfds,
-            training sets it to that of the corpus.
-        target_language: language of its target; likewise.
-        generated_pairs: size of the generated training corpus.
-        held_out: distinct sources whose pairs are held out from the training text when no
-            validation text is given, but at most a tenth of the sources and of the pairs.
-        cache_dir: folder of tokenised text, which other runs on the same text use, too. When
-            empty, a text of up to shard_pairs pairs is kept in memory and a longer one in the
-            run's folder.
-        shard_pairs: pairs in a shard of tokenised text. Memory holds a few shards, for a text
-            of any length. An epoch goes through four shards at a time, so shuffle the lines of a
-            text that is sorted by topic and has more pairs than that.
-        max_length: longest sentence in tokens, on either side; longer pairs are skipped (a
-            language model learns from all windows of a longer line). 0: 256, or batch_tokens when
-            that is smaller.
-        vocabularies: shared: one vocabulary of all texts; separate, for translation: one of each
-            side, for languages with different scripts. Needs another model.tie_embeddings than all.
-        vocabulary_size: tokens in the vocabulary, or in each of two; fewer when the text has too
-            few. 261: each byte is a token, and nothing is learned.
-        segmentation: how SentencePiece divides words: bpe (byte pairs, as the paper for En-De), or
-            unigram, whose pieces are chosen by their likelihood as word pieces are (the paper for
+        tfds_valid_split: split of the TFDS corpus for validation, like validation; empty: held
+            out from the training text.
+        tfds_dir: folder of TFDS' prepared corpora; empty: the default of TFDS.
+        source_language: source language of the generated corpus, as a num2words code. With tfds,
+            training sets it to the language of the corpus.
+        target_language: target language of the generated corpus, like source_language.
+        generated_pairs: pairs in the generated training corpus.
+        held_out: distinct sources whose pairs become the validation text when none is given. At
+            most a tenth of the sources and a tenth of the pairs are held out.
+        cache_dir: folder of tokenised text, which all runs on the same text share. Empty: a text
+            of up to shard_pairs pairs stays in memory, and a longer one goes to the run's folder.
+        shard_pairs: pairs in one shard of tokenised text. Memory holds only a few shards of a
+            long text. Training shuffles four shards together. If a longer text is sorted by
+            topic, shuffle its lines first.
+        max_length: longest sentence in tokens, on either side. Training skips longer pairs; a
+            language model learns longer lines in windows. 0: 256, or batch_tokens if smaller.
+        vocabularies: shared: one vocabulary for all texts. separate: one for each side of a
+            translation, for languages with different scripts; needs model.tie_embeddings target or
+            none.
+        vocabulary_size: tokens in each vocabulary. A small text may give fewer. 261: the tokens
+            are bytes, and no pieces are learned.
+        segmentation: method of SentencePiece for pieces of words. bpe: byte-pair encoding (the
+            paper, En-De). unigram: pieces chosen by likelihood, like word pieces (the paper,
             En-Fr).
-        bpe_dropout: probability that each step of byte pair encoding leaves out a merge, in
-            training, on both sides, anew in each epoch (Provilkov et al. take 0.1, which makes a
-            fifth more pieces). For small corpora. Batches grow by the additional pieces.
-        normalization: rules by which the tokenizer rewrites text first. nmt_nfc: white space
-            becomes a space, invisible characters are deleted, and letters are composed with their
-            marks. nmt_nfkc, nfkc: rules of SentencePiece, which also rewrite characters such as ½.
-            identity: none.
-        batch_tokens: most source tokens, and most target tokens, in a batch (all replicas),
-            padding included.
-        bucket_width: sentence lengths are rounded up to multiples of this to form batches.
+        bpe_dropout: probability that byte-pair encoding skips a merge in training (Provilkov et al.
+            2020). Each epoch has other pieces. For small corpora. The rate 0.1 makes about a fifth
+            more pieces, and batches grow accordingly.
+        normalization: rules that rewrite text before it is divided into pieces. nmt_nfc: white
+            space becomes a space, invisible characters are deleted, and letters are composed with
+            their marks. nmt_nfkc and nfkc: rules of SentencePiece, which also rewrite characters
+            such as ½. identity: no rewriting.
+        batch_tokens: most source tokens, and most target tokens, in a batch. Counts padding, and
+            the batches of all replicas together.
+        bucket_width: a batch holds sentences of similar length. Lengths are rounded up to multiples
+            of this before they are compared.
     """
 
     corpora: tuple[Corpus, ...] = ()
@@ -545,52 +550,53 @@ class TrainConfig:
 
     Attributes:
         epochs: passes over the training text; ignored when steps is given.
-        steps: number of updates; 0: as many as `epochs` passes take.
-        warmup_steps: updates over which the learning rate rises.
+        steps: number of updates; 0: the updates of `epochs` passes.
+        warmup_steps: updates during which the learning rate rises.
         learning_rate: factor on the paper's schedule, d_model^-0.5 · min(step^-0.5, …).
-        label_smoothing: weight of the uniform distribution in the target distribution.
-        consistency: run the model twice per update, and add the divergence of its two predictions
-            to the loss: of two draws of dropout (r_drop), or with and without some input tokens
-            hidden (simcut). For small corpora; an update takes about twice the time.
-        consistency_weight: of that divergence; 0: that of the method's authors, 5 for r_drop and
-            3 for simcut.
-        cut_rate: share of the tokens that simcut hides, on both sides.
-        word_dropout: share of the input tokens that training hides, on both sides; for small
+        label_smoothing: share of the target probability that is spread over all tokens (ε).
+        consistency: method that runs the model twice per update, for small corpora. The loss then
+            includes the divergence of both predictions. r_drop: two draws of dropout. simcut: with
+            all input tokens, and with some tokens hidden. An update takes about twice the time.
+        consistency_weight: weight of the divergence in the loss. 0: the published weight, 5 for
+            r_drop and 3 for simcut.
+        cut_rate: share of the input tokens that simcut hides, on both sides.
+        word_dropout: share of the input tokens that training hides, on both sides. For small
             corpora.
-        accumulate: batches per update; without dropout, N batches equal one that is N times as
-            big.
-        clip_norm: gradients of a larger norm, over all weights, are scaled down to it; 0: never.
-        precision: dtype of the computation; weights, norms, softmax and loss are always float32.
-            auto: mixed_bfloat16 on a GPU that supports it, else float32.
-        validate_every: updates between validations (a validation interval); 0: once per epoch.
-        save_every: updates between checkpoints to resume from, besides one at each validation.
+        accumulate: batches per update. Without dropout, N batches have the effect of one batch that
+            is N times as large.
+        clip_norm: largest norm of the gradient of all weights; a larger gradient is scaled down.
+            0: no limit.
+        precision: dtype of the computation. Weights, normalization, softmax and loss are always
+            float32. auto: mixed_bfloat16 on a GPU that supports it, else float32.
+        validate_every: updates in a validation interval; 0: the updates of an epoch.
+        save_every: updates between checkpoints for resuming. Each validation also saves one.
         valid_score_examples: validation examples that are predicted (greedily) and scored; 0:
             none.
-        valid_score_every: validation intervals between such scores.
-        metric: the metric that chooses the best weights, for patience, export_best and --average
-            best: loss or perplexity (of validation), a metric of the task, a registered one, or
-            module:attribute; translation has bleu, chrf, exact_match and ter. Of equal scores,
-            the one with the lower validation loss is better. When empty, the task chooses:
-            translation takes bleu, or chrf when most references have fewer than four words; loss
-            where valid_score_examples is 0.
+        valid_score_every: validation intervals between two scores.
+        metric: metric that chooses the best weights, for patience, export_best and --average best.
+            One of: loss or perplexity (of validation), a metric of the task, a registered metric,
+            or module:attribute. Translation has bleu, chrf, exact_match and ter. Empty: the task
+            chooses; translation takes bleu, or chrf when most references have fewer than four
+            words. Empty with valid_score_examples 0: loss. Of equal scores, the lower validation
+            loss wins.
         patience: stop after this many scores in a row without improvement; 0: never.
-        keep_checkpoints: number of the newest validation intervals whose weights are kept.
-        average_decay: decay of a moving average of weights, for --average ema; like 0.999; 0: no
+        keep_checkpoints: newest validation intervals whose weights are kept.
+        average_decay: decay of the moving average of weights for --average ema, like 0.999; 0: no
             average.
         export_best: export a SavedModel whenever the score improves.
-        init_from: folder of a run whose weights and tokenizer this run starts with.
-        max_skipped: stop when this many updates in a row had gradients that are not finite.
-        strategy: one device; all GPUs of this machine (mirrored); the processes of TF_CONFIG
-            (multi_worker); auto: multi_worker with TF_CONFIG, mirrored with several GPUs, else
-            one.
-        threads: CPU threads where there is no GPU; 0: one per core.
-        micro_batches: parts of a batch's rows that are computed at the same time, on CPUs with an
-            equal number of threads each. 0: the faster one of 1 and the number of threads,
-            measured before a long training on a CPU.
-        jit_compile: compile losses and gradients of training with XLA. auto: where it is measured
-            to be faster, before a long training on a CPU.
-        deterministic: only operations that give the same bits every time; slower.
-        seed: of weights, dropout, held-out pairs and the order of batches.
+        init_from: folder of another run; training starts with its weights and tokenizer.
+        max_skipped: stop after this many updates in a row with gradients that are not finite.
+        strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.
+            multi_worker: the processes in TF_CONFIG. auto: multi_worker with TF_CONFIG, mirrored
+            with several GPUs, else one.
+        threads: CPU threads on a machine without a GPU; 0: one per core.
+        micro_batches: parts of a batch that run in parallel on CPUs; the parts share the threads
+            equally. 0: the number of threads, or 1 where that is faster. A long training on a CPU
+            first measures this.
+        jit_compile: compile losses and gradients with XLA. auto: a long training on a CPU first
+            measures whether this is faster; other trainings do not compile.
+        deterministic: use only operations that give the same bits each time; slower.
+        seed: seed of weights, dropout, held-out pairs and the order of batches.
     """
 
     epochs: int = 30
@@ -635,47 +641,46 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How predictions are searched for (paper section 6.1).
+    """How the model makes predictions (paper section 6.1).
 
-    Longest lengths count target tokens with the end token: a prediction of so many tokens without
-    it is marked as truncated. Shortest lengths count tokens of text, without the end token.
+    The longest length counts target tokens with the end token. A prediction that reaches it without
+    an end token is marked as truncated. The shortest length counts tokens of text only.
 
     Attributes:
-        beam_size: hypotheses kept per sentence (W); 1: greedy.
+        beam_size: hypotheses per sentence (W); 1: greedy search.
         length_penalty: α of ((5 + length) / 6)^α, which divides log-probabilities.
-        coverage_penalty: β of the penalty on source tokens that got little attention (Wu et al.
-            2016, equation 14); 0: none.
-        num_hypotheses: predictions per sentence (N), at most the beam unless sampling.
-        distinct: whether the predictions for a sentence are different texts. Of hypotheses with
-            equal texts, which differ in their tokens or were drawn twice, the best is kept, so
-            there may be fewer than num_hypotheses.
+        coverage_penalty: β of the penalty on source tokens with little attention (Wu et al. 2016,
+            equation 14); 0: no penalty.
+        num_hypotheses: predictions per sentence (N). A beam search gives at most beam_size.
+        distinct: give only predictions with different texts. Of hypotheses with equal texts, the
+            best is kept, so a sentence may have fewer than num_hypotheses.
         max_extra_length: longest output = input tokens × max_length_ratio + this. Both sides
             count the end token.
-        max_length_ratio: see max_extra_length.
-        max_length: longest prediction for any input in tokens, with the end token; 0: no such
-            limit.
-        min_length: shortest prediction in tokens of text, without the end token. Longest lengths
-            come first.
-        min_length_ratio: shortest prediction: input tokens times this, both without the end token.
-        no_repeat_ngram_size: no sequence of this many tokens occurs twice; 0: any may.
-        repetition_penalty: multiplies log-probabilities of tokens that a prediction already has.
+        max_length_ratio: longest output = input tokens × this + max_extra_length.
+        max_length: longest output in tokens for any input, with the end token; 0: no such limit.
+        min_length: shortest output in tokens, without the end token. The limits on the longest
+            output come first.
+        min_length_ratio: shortest output = input tokens × this. Neither side counts the end token.
+        no_repeat_ngram_size: no sequence of this many tokens occurs twice; 0: no such rule.
+        repetition_penalty: factor on the log-probabilities of tokens that the prediction already
+            has; 1: none.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
-        avoid_unknown: whether the unknown token is one of them.
-        sampling: draw tokens at random instead of searching for the likeliest.
-        temperature: for sampling; below 1 likely tokens become likelier.
-        top_k: for sampling; draw from this many of the likeliest tokens only; 0: all.
-        top_p: for sampling; draw from the likeliest tokens that reach this probability only.
+        avoid_unknown: exclude the unknown token, too.
+        sampling: draw tokens at random. If false, search for the likeliest prediction.
+        temperature: for sampling; below 1, likely tokens become likelier.
+        top_k: for sampling; draw only from the k likeliest tokens; 0: from all.
+        top_p: for sampling; draw only from the likeliest tokens that together reach this
+            probability.
         seed: for sampling; equal seeds draw equal predictions for a sentence in any batch.
-        max_source_length: longest input in tokens; the rest is cut off. Of a language model's
-            prompt the last tokens are kept; this is also the size of the windows in which it
-            scores long texts.
+        max_source_length: longest input in tokens; the rest is cut off. A language model keeps the
+            last tokens of a prompt, and scores long texts in windows of this size.
         batch_size: most sentences in a batch.
-        batch_tokens: most input tokens in a batch, padding included.
-        parallel_batches: batches at a time, each of whose operations has one CPU thread; 1: all
-            threads for each operation; 0: one batch per core. An export searches so many parts of
-            a batch at a time; 0: one.
-        average: number of the newest checkpoints whose weights are averaged; best: the checkpoint
-            with the best score in training; ema: the moving average of all updates.
+        batch_tokens: most input tokens in a batch, with padding.
+        parallel_batches: batches that run in parallel, each with one CPU thread. 1: one batch with
+            all threads. 0: one batch per core. In an export: parts of a batch that run in
+            parallel; 0: one part.
+        average: number of the newest checkpoints whose weights are averaged. best: the checkpoint
+            with the best validation score. ema: the moving average of all updates.
     """
 
     beam_size: int = 4
@@ -744,24 +749,23 @@ class DecodeConfig:
 
     @property
     def greedy(self) -> "DecodeConfig":
-        """The greedy search with the same limits of length: predictions in training."""
+        """The greedy search with the same limits on length, for predictions in training."""
         limits = ("max_extra_length", "max_length_ratio", "max_length")
         return DecodeConfig(beam_size=1, **{name: getattr(self, name) for name in limits})
 
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """A task and the options that it alone has; a subclass has these as fields.
+    """A task and its own options; a subclass has the options as fields.
 
     Attributes:
-        name: a registered task, or module:attribute of another one.
-        of_search: the options that change predictions alone, so that a training may resume with
-            other values.
+        name: a registered task, or module:attribute.
+        of_search: options that change only predictions. A training may resume with other values.
     """
 
     name: str = ""
 
-    of_search = frozenset[str]()  # without a type, or it would be an option
+    of_search = frozenset[str]()  # an annotation would make it an option
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -769,14 +773,14 @@ class TaskOptions:
 
 @dataclass(frozen=True)
 class Config:
-    """The configuration of a run: `config.yaml` in its folder.
+    """The configuration of a run, stored as `config.yaml` in its folder.
 
     Attributes:
         model: sizes and variants of the model.
-        data: the examples and how they become batches.
+        data: the examples, and how they become batches.
         train: how the model is trained.
-        decode: how it makes predictions.
-        task: the task with its own options; a name stands for a task with its defaults.
+        decode: how the model makes predictions.
+        task: the task with its own options. The name of a task gives its defaults.
 
     Example:
         >>> Config(task="parsing").task.linearization
@@ -797,18 +801,18 @@ class Config:
             raise InputError("task.name must be the name of a task, or module:attribute, got ''.")
         if self.model.position == "learned" and self.data.max_length > self.model.max_length:
             raise InputError(
-                f"data.max_length ({self.data.max_length}) is beyond the learned position table "
-                f"(model.max_length {self.model.max_length})."
+                f"data.max_length ({self.data.max_length}) must be at most model.max_length "
+                f"({self.model.max_length}), the number of learned positions."
             )
         if self.data.vocabularies == "separate" and self.model.tie_embeddings == "all":
             raise InputError(
-                "model.tie_embeddings all is one matrix for source and target, and "
-                "data.vocabularies separate gives each a vocabulary of its own. Give "
-                "--model.tie_embeddings target (or none), or --data.vocabularies shared."
+                "model.tie_embeddings all needs one vocabulary for source and target, but "
+                "data.vocabularies is separate. Give --model.tie_embeddings target (or none), or "
+                "--data.vocabularies shared."
             )
 
     def differences(self, other: "Config") -> dict[str, tuple[object, object]]:
-        """Options that differ, as {"model.d_model": (value here, value in `other`)}."""
+        """The options that differ, as {"model.d_model": (value here, value in `other`)}."""
         ours, theirs = _flat(self), _flat(other)
         return {
             name: (value, theirs[name])

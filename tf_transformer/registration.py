@@ -1,10 +1,10 @@
-"""Registers the models and all layers with Keras, without importing Keras.
+"""Registers the models and all layers with Keras, without an import of Keras.
 
-Keras takes seconds to import. The commands check their options first.
+Keras takes seconds to import, and the commands check their options first.
 
-The import of Keras may come from a package that the models need, such as `layers`. These packages
-import Keras before their own modules, and the models import their modules, not the packages, which
-are half imported at that moment.
+A package that the models need, such as `layers`, may be the first to import Keras. The models are
+then imported while that package is half imported. It works because these packages import Keras
+before their own modules, and because the models import the modules directly.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-# They import, and so register, all layers.
+# These modules import all layers, and an import registers a layer.
 MODELS = (
     "tf_transformer.models.transformer",
     "tf_transformer.models.language_model",
@@ -24,7 +24,7 @@ MODELS = (
 
 
 def register_with_keras() -> None:
-    """Imports the models: now if Keras is imported, else when Keras has been imported."""
+    """Imports the models now if Keras is imported, else right after Keras."""
     if "keras" in sys.modules:
         _import_models()
     else:
@@ -37,7 +37,7 @@ def _import_models() -> None:
 
 
 class _AfterKeras(importlib.abc.MetaPathFinder):
-    """Finds Keras as usual, and imports the models after it."""
+    """Finds Keras as usual, and imports the models after Keras."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""Tasks and metrics by name. An item is imported when it is needed."""
+"""Registries of tasks and metrics. An item is imported when it is needed."""
 
 import importlib
 from collections.abc import Iterator, Mapping
@@ -8,11 +8,11 @@ from tf_transformer.errors import InputError
 
 
 class Registry:
-    """Items by name; an item may be "module:attribute", which `get` imports.
+    """Items by name. An item may be the text "module:attribute", which `get` imports.
 
     Args:
-        kind: what the items are, for errors.
-        items: the first items by name.
+        kind: the kind of the items, for error messages.
+        items: the initial items by name.
 
     Example:
         >>> Registry("function", {"square root": "math:sqrt"}).get("square root")(9)
@@ -27,22 +27,22 @@ class Registry:
         return iter(self._items)
 
     def register(self, name: str, item: Any) -> None:
-        """Makes an item known by a name.
+        """Adds an item.
 
         Args:
-            name: the name.
+            name: the name of the item; replaces an item with this name.
             item: the item, or "module:attribute".
         """
         self._items[name] = item
 
     def get(self, name: str) -> Any:
-        """The item of this name.
+        """The item with a name.
 
         Args:
-            name: a registered name, or "module:attribute" of an item that is not registered.
+            name: a registered name, or "module:attribute" of any other item.
 
         Raises:
-            InputError: for an unknown name, or a module or attribute that does not exist.
+            InputError: for an unknown name, module or attribute.
         """
         item = self._items.get(name, name)
         if not isinstance(item, str):
@@ -71,7 +71,7 @@ TASKS = Registry(
         "classification": "tf_transformer.tasks.classification:CLASSIFICATION",
     },
 )
-# The classes of options that are found without importing the task, and so TensorFlow.
+# Classes of options that need no import of the task, which would import TensorFlow.
 OPTIONS = {
     "translation": "tf_transformer.task_options:TranslationOptions",
     "language_modeling": "tf_transformer.task_options:LanguageModelingOptions",
@@ -82,10 +82,10 @@ OPTIONS = {
 
 
 def register_task(name: str, task: Any) -> None:
-    """Makes a task known by a name, for `Config.task` and `--task`.
+    """Registers a task for `Config.task` and `--task`.
 
     Args:
-        name: the name.
+        name: the name of the task.
         task: the task, or "module:attribute", which is imported when the task is needed.
     """
     TASKS.register(name, task)
@@ -93,13 +93,13 @@ def register_task(name: str, task: Any) -> None:
 
 
 def options_of(name: str) -> Any:
-    """The class of the options of a task, a subclass of `TaskOptions`.
+    """The class of a task's options, a subclass of `TaskOptions`.
 
     Args:
-        name: as `Registry.get` takes it.
+        name: a registered task, or module:attribute.
 
     Raises:
-        InputError: for a task that does not exist.
+        InputError: for an unknown task.
     """
     if name in OPTIONS:
         return Registry("options of the task").get(OPTIONS[name])

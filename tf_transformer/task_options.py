@@ -1,7 +1,7 @@
-"""The options of the tasks of this package: each task has a dataclass of its own.
+"""The options of the tasks: one dataclass per task.
 
-They stand apart from the tasks, so that a command reads its options without importing TensorFlow.
-A task of a user names its class itself, as `Task.Options`.
+This module lets a command read the options without an import of TensorFlow. A task outside this
+package names its class of options as `Task.Options`.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Literal
 from tf_transformer.config import TaskOptions
 from tf_transformer.errors import InputError
 
-FEWEST_RESAMPLES = 40  # a limit of 95 percent leaves out one sample of 40 on either side
+FEWEST_RESAMPLES = 40  # a 95% interval leaves out one of 40 samples at either end
 
 # The tokenizers of sacreBLEU, for BLEU.
 BleuTokenizer = Literal[
@@ -20,18 +20,18 @@ BleuTokenizer = Literal[
 
 @dataclass(frozen=True)
 class TranslationOptions(TaskOptions):
-    """How translations are scored, in validation and by evaluate.py, and which texts are copied.
+    """Scores of translations, in validation and by evaluate.py, and texts that are copied.
 
     Attributes:
-        bleu_tokenize: sacreBLEU's tokenizer for BLEU: zh for Chinese, ja-mecab for Japanese,
-            ko-mecab for Korean, char or flores200 for other languages without spaces. With none,
-            the text is tokenised, with spaces between the tokens.
-        lowercase: whether upper and lower case are equal, in all scores.
-        normalize: whether the Unicode form and the spaces of all texts are normalized before they
-            are scored. With the tokenizer none, spaces stay as they are.
-        resamples: samples of the bootstrap, for the 95% confidence interval of BLEU and the test
-            of the difference to the baseline of evaluate.py; 0: neither.
-        copy_without_letters: copy a text without letters, such as 17 or ***, with the score 0.
+        bleu_tokenize: sacreBLEU's tokenizer for BLEU. zh: Chinese. ja-mecab: Japanese. ko-mecab:
+            Korean. char or flores200: other languages without spaces. none: text that is tokenised
+            already, with spaces between the tokens.
+        lowercase: ignore case in all scores.
+        normalize: normalize the Unicode form and the spaces of all texts before they are scored.
+            With bleu_tokenize none, spaces stay as they are.
+        resamples: samples of the bootstrap, for the 95% confidence interval of BLEU, and for the
+            test of the difference to the baseline of evaluate.py; 0: neither.
+        copy_without_letters: copy a text without letters, such as 17 or ***, with score 0.
     """
 
     name: str = "translation"
@@ -47,20 +47,20 @@ class TranslationOptions(TaskOptions):
         super().__post_init__()
         if self.resamples and self.resamples < FEWEST_RESAMPLES:
             raise InputError(
-                f"task.resamples must be 0 or at least {FEWEST_RESAMPLES}, because an interval of "
-                f"95% leaves out one sample of {FEWEST_RESAMPLES} on either side; got "
-                f"{self.resamples}."
+                f"task.resamples must be 0 or at least {FEWEST_RESAMPLES}, got {self.resamples}: a "
+                f"95% interval leaves out one of {FEWEST_RESAMPLES} samples at either end."
             )
 
 
 @dataclass(frozen=True)
 class ParsingOptions(TaskOptions):
-    """How trees are written as sequences, and searched for.
+    """The form of trees as sequences, and the search for them.
 
     Attributes:
-        linearization: the form of trees in which the model writes them: brackets as in the paper,
-            or in_order shift-reduce actions; both also with the first pieces of words.
-        grammar: search among valid trees only; without it, output that is not a tree is repaired.
+        linearization: form in which the model writes trees. brackets: as in the paper. in_order:
+            in-order shift-reduce actions. lexical_brackets and lexical_in_order: the same, where
+            the first piece of each word stands for the word.
+        grammar: search only among valid trees. If false, an output that is not a tree is repaired.
     """
 
     name: str = "parsing"
@@ -77,13 +77,14 @@ class ClassificationOptions(TaskOptions):
     """The columns of texts and labels in data.train_file, and the labels.
 
     Attributes:
-        text_columns: the one or two columns that hold texts: names in the first line of the file;
-            or numbers from 1 on, if label_column is one, too. Then the first line is an example.
-        label_column: the column that holds the label.
-        label_separator: separates the labels of a text that may have several; empty: each text has
-            exactly one.
-        labels: names of the labels in the order of the model's outputs; when empty, the labels of
-            the file in alphabetical order.
+        text_columns: one or two columns with texts: names from the first line of the file, or
+            numbers from 1. With numbers, label_column is a number, too, and the first line is an
+            example.
+        label_column: column with the label.
+        label_separator: text between the labels of an example with several labels. Empty: each
+            example has exactly one label.
+        labels: names of the labels in the order of the model's outputs. Empty: the labels of the
+            file in alphabetical order.
     """
 
     name: str = "classification"

@@ -1,12 +1,12 @@
-"""Measures the memory that a training needs for its data, for streams of so many pairs.
+"""Measures the memory that a training needs for its data, by the number of pairs.
 
     python -m benchmarks.data.memory --pairs '[100000, 1000000]'
 
-Each stream has a process of its own, which does what a training does before and beside its
-updates: it holds out validation pairs, tokenises, counts batches and padding, and reads an epoch. A
-row gives the peak memory of the process, mapped files included, and its peak before the
-tokenisation: TensorFlow and a tokenizer learned from 100,000 lines. Tokenised files go to the
-temporary folder: 10 million pairs take less than 1 GB.
+Each stream of pairs has its own process, which does the work of a training without its updates. It
+holds out validation pairs, tokenises, counts batches and padding, and reads an epoch. A row has the
+peak memory of the process, with mapped files, and the peak before the tokenisation. The latter
+comes from TensorFlow and a tokenizer that is learned from 100,000 lines. Tokenised files go to the
+temporary folder; 10 million pairs take less than 1 GB.
 """
 
 import itertools
@@ -36,8 +36,8 @@ def main(pairs: list[int] | None = None, output: str = "") -> None:
     """Prints a table with a row for each number of pairs.
 
     Args:
-        pairs: how many pairs the streams have; 100,000, 1 million and 10 million when not given.
-        output: result file to write, for example results/data_memory.json.
+        pairs: numbers of pairs; null: 100,000, 1 million and 10 million.
+        output: result file to write, like results/data_memory.json.
     """
     counts = tqdm(pairs or [100_000, 1_000_000, 10_000_000], unit="stream")
     rows = [call("benchmarks.data.memory:measured", pairs=count) for count in counts]
@@ -46,7 +46,7 @@ def main(pairs: list[int] | None = None, output: str = "") -> None:
 
 
 def measured(pairs: int) -> dict[str, Any]:
-    """A row of the table; for a process of its own."""
+    """A row of the table. Call it in a new process."""
     from benchmarks.data.pipeline import sampler_of, store_of, target_tokens_of_an_epoch
 
     data = DataConfig()
@@ -78,10 +78,10 @@ def measured(pairs: int) -> dict[str, Any]:
 
 
 def generated_numbers(count: int) -> ExampleStream:
-    """`count` pairs of 1 to 6 numbers below a thousand in words, English to German, never stored.
+    """`count` pairs of 1 to 6 numbers below 1,000 in words, English to German, without a store.
 
-    They come from a table, a million in a few seconds. The generated corpus takes a minute for a
-    million, and has no more than 365,245 pairs.
+    The words come from a table; a million pairs take a few seconds. The generated corpus takes a
+    minute for a million pairs, and has at most 365,245 pairs.
     """
     english, german = (
         [number_in_words(number, language) for number in range(1000)] for language in ("en", "de")

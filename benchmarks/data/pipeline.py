@@ -1,4 +1,4 @@
-"""The data of a training: a store of ids, batches of it, and what an epoch holds."""
+"""The data of a training: a store of ids, its batches, and the tokens of an epoch."""
 
 import functools
 import itertools

@@ -1,9 +1,9 @@
-"""Measures how fast text becomes ids, and ids become batches, without a model.
+"""Measures the speed from text to ids, and from ids to batches, without a model.
 
     python -m benchmarks.data.speed --source train.en --target train.de --data.vocabulary_size 6000
 
-Without files the text is the generated corpus. A model that trains at N target tokens per second
-does not wait for data as long as N is well below the speed of the batches.
+Without files, the text is the generated corpus. A training at N target tokens per second never
+waits for data if N is well below the speed of the batches.
 """
 
 import functools
@@ -33,11 +33,11 @@ def main(
     """Prints pairs tokenised per second, target tokens per second of batches, and padding.
 
     Args:
-        data: lengths, vocabulary and batches.
-        source: source side of the text; the generated corpus when not given.
-        target: its translation, line by line.
-        epochs: how often to read all batches.
-        output: result file to write, for example results/data_speed.json.
+        data: options of lengths, vocabulary and batches.
+        source: file of source sentences; empty: the generated corpus.
+        target: file of translations; line n translates line n of source.
+        epochs: number of times that all batches are read.
+        output: result file to write, like results/data_speed.json.
     """
     text = text_of(data, source, target)
     lines = itertools.chain.from_iterable(text)

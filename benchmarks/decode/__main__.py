@@ -2,7 +2,7 @@
 
     python -m benchmarks.decode --shapes tiny --systems savedmodel,ctranslate2
 
-README.md in the folder above describes what is measured and how to read it.
+benchmarks/README.md describes the measurement and its table.
 """
 
 import tempfile
@@ -51,14 +51,15 @@ def main(
 
     Args:
         shapes: sizes of the model: base, tiny, or both.
-        batches: sentences of a call.
-        beams: hypotheses kept for each sentence; 1: greedy.
-        target_tokens: length of every translation.
-        systems: which to measure.
-        rounds: how often each is measured, in a fresh process, with all others in between.
-        repeats: the fewest timed calls of a cell in a round.
-        min_seconds: the least time that they take together.
-        output: result file to write, for example results/decode.json.
+        batches: numbers of sentences in a call.
+        beams: hypotheses per sentence; 1: greedy search.
+        target_tokens: tokens of each translation.
+        systems: systems to measure.
+        rounds: number of measurements of each system, in a fresh process each time. The systems
+            take turns.
+        repeats: smallest number of timed calls of a cell in a round.
+        min_seconds: smallest total time of these calls.
+        output: result file to write, like results/decode.json.
     """
     at_least_one(rounds=rounds, repeats=repeats)
     names, chosen_shapes = chosen(systems, SYSTEMS), chosen(shapes, SHAPES)
@@ -86,12 +87,12 @@ def measure_all(
 
     Args:
         jobs: systems and shapes.
-        cells: what to measure of each.
-        rounds: how often.
+        cells: the cells to measure for each job.
+        rounds: number of rounds.
         runs: warm_up, repeats and min_seconds of a cell.
 
     Returns:
-        the measurements, and the reason of each failure.
+        the measurements, and the reason for each failure.
     """
     with tempfile.TemporaryDirectory() as folder:
 

@@ -1,7 +1,7 @@
 """The sentences that this project's systems translate, and the scores of the full translations.
 
-A SavedModel returns strings, which do not show their number of tokens. Their scores do: a score
-is a sum over the tokens, so a shorter translation has another score.
+The strings of a SavedModel do not show their numbers of tokens, but the scores do: a score is a sum
+over the tokens, so a shorter translation has a different score.
 """
 
 import json
@@ -26,7 +26,7 @@ def saved_model_path(setting: Setting, cell: Cell) -> pathlib.Path:
 def write_expected(
     setting: Setting, cell: Cell, sentences: Sequence[str], scores: Sequence[float]
 ) -> None:
-    """Stores what every call with this beam and length is compared with."""
+    """Stores the sentences and scores with which each call of this beam and length is compared."""
     setting.own.mkdir(parents=True, exist_ok=True)
     content = json.dumps({"sentences": list(sentences), "scores": list(scores)})
     _path(setting, cell).write_text(content, "utf-8")
@@ -35,17 +35,17 @@ def write_expected(
 def read_expected(
     setting: Setting, cell: Cell
 ) -> tuple[list[str], Callable[[Sequence[float]], None]]:
-    """The sentences of a cell, and a function that refuses other scores than theirs."""
+    """The sentences of a cell, and a function that refuses wrong scores; see `check_scores`."""
     content = json.loads(_path(setting, cell).read_text("utf-8"))
     scores = content["scores"][: cell.batch]
     return content["sentences"][: cell.batch], lambda found: check_scores(found, scores)
 
 
 def check_scores(found: Sequence[float], expected: Sequence[float]) -> None:
-    """Refuses the scores of other translations than those whose tokens were counted.
+    """Checks that the scores belong to translations of full length.
 
     Raises:
-        RuntimeError: when the numbers of scores differ, or a score by more than rounding.
+        RuntimeError: when the numbers of scores differ, or a score differs by more than rounding.
     """
     same = len(found) == len(expected) and np.allclose(found, expected, rtol=_TOLERANCE, atol=0)
     if not same:

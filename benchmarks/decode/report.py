@@ -11,7 +11,7 @@ from benchmarks.harness.tables import markdown
 
 
 def ratio(speeds: Speeds, place: Place) -> float | None:
-    """Speed over that of the reference in the same cell; None when that was not measured."""
+    """Speed relative to the reference in the same cell; None without a speed of the reference."""
     reference = speeds.get(place._replace(system=REFERENCE))
     if reference is None:
         return None

@@ -1,4 +1,4 @@
-"""This project's SavedModel in a session, as TF Serving runs it; imports only what a server has."""
+"""This project's SavedModel in a session, with only the packages of a server (TF Serving)."""
 
 import numpy as np
 import tensorflow as tf

@@ -8,9 +8,9 @@ __all__ = ["REFERENCE", "SYSTEMS", "Cell"]
 
 REFERENCE = "ctranslate2"
 
-# By default libgomp's threads sleep between parallel regions, which makes two of them slower than
-# one. Workers of one thread have no such regions, and threads that only loaded the model must not
-# spin beside them.
+# By default libgomp's threads sleep between parallel regions, which makes two threads slower than
+# one thread. Workers of one thread have no parallel regions, and threads that only loaded the model
+# must not spin beside them.
 _TWO_THREADS = {"OMP_NUM_THREADS": str(THREADS), "GOMP_SPINCOUNT": "infinity"}
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 

@@ -15,7 +15,7 @@ def main(check: bool = False) -> None:
     """Renders all marked places of README.md, docs/ and other pages, from results/.
 
     Args:
-        check: change no page; exit with status 1 when one differs from results/.
+        check: change no page; exit with status 1 when a page differs from results/.
     """
     update(front(), "python -m benchmarks.figures", check)
 

@@ -76,7 +76,7 @@ KERNEL_RESULTS = {"kernels_avx512": "AVX-512", "kernels_avx2": "AVX2"}
 
 
 def kernel_pairs() -> str:
-    """The time of the plain form over that of the tuned form, per instruction set."""
+    """The ratio of the plain form's time to the tuned form's time, per instruction set."""
     rows = [
         [
             f"`{name}`" + ", compiled" * compiled,
@@ -91,7 +91,7 @@ def kernel_pairs() -> str:
 
 
 def attention_weights() -> str:
-    """The time of results with attention weights over that without them."""
+    """The ratio of the time with attention weights in the result to the time without them."""
     rows = [
         [work, *(f"{row['with_over_without']:.2f}" for row in ratios)]
         for (work,), ratios in _side_by_side("weights", ("work",)).items()
@@ -100,7 +100,7 @@ def attention_weights() -> str:
 
 
 def kernel_thresholds() -> str:
-    """The side that each threshold chooses; its time over that of the fastest side."""
+    """The side that each threshold chooses. 1.00 means that it is the fastest side."""
     rows = [
         [f"`{name}`", size, chosen, *(_over_fastest(row) for row in measured)]
         for (name, size, chosen), measured in _side_by_side(
@@ -111,7 +111,7 @@ def kernel_thresholds() -> str:
 
 
 def _side_by_side(entry: str, keys: Sequence[str]) -> dict[tuple, list[dict[str, Any]]]:
-    """The rows of all results of kernels, by their keys; {} where a result lacks one."""
+    """The rows of all results of kernels, by their keys; {} for a row that a result lacks."""
     results = [
         {tuple(row[key] for key in keys): row for row in read(name)[entry]}
         for name in KERNEL_RESULTS

@@ -1,15 +1,15 @@
 """Finds the marked places of a page and fills them.
 
-A block stands on lines of its own; its content is Markdown, mostly a table:
+A block stands on separate lines; its content is Markdown, mostly a table:
 
     <!-- figures:NAME -->
     <!-- /figures -->
 
-A value stands within a line, but not at its start: Markdown takes such a line as HTML.
+A value stands within a line, after a word: Markdown reads a line that starts with it as HTML.
 
     BLEU is <!-- figure:NAME.KEY --><!-- /figure -->.
 
-A value with more than four digits is rounded to three. The blocks have the exact ones.
+A value with more than four digits is rounded to three digits. The blocks have exact values.
 """
 
 import pathlib
@@ -35,13 +35,13 @@ _MARKED_LINE = re.compile(r"^ *<!-- figure:", re.MULTILINE)
 
 
 class Book(NamedTuple):
-    """Pages, and where the content of their marked places comes from.
+    """Pages, and the sources of their marked places.
 
     Attributes:
-        pages: those that may have marked places.
+        pages: pages that may have marked places.
         blocks: a renderer for each name.
-        names: the page that lists all names, for errors.
-        value: gives the text for a name with its key; raises KeyError for an unknown one.
+        names: the page that lists all names, for error messages.
+        value: function from a name with its key to a text; raises KeyError for an unknown name.
     """
 
     pages: Sequence[pathlib.Path]
@@ -72,7 +72,7 @@ def update(book: Book, command: str, check: bool) -> None:
 
     Args:
         book: the pages.
-        command: the one that brings them up to date, for the message of a check.
+        command: the command that brings the pages up to date, for the message of a check.
         check: change nothing; exit with status 1 when a page differs from the results.
     """
     if not check:

@@ -20,9 +20,9 @@ def fields_of(name: str, columns: dict[str, str] | None = None, left: int = 1) -
     """A renderer of the rows of a result file.
 
     Args:
-        name: of the file.
-        columns: fields, with the header of each; without, all fields under their names.
-        left: columns that are aligned left.
+        name: name of the file.
+        columns: the header of each field; None: all fields, under their names.
+        left: number of columns that are aligned left.
     """
     return lambda: of_rows(rows_of(name), columns, left)
 
@@ -67,7 +67,7 @@ def _list_of(names: Sequence[str], blocks: Sequence[str]) -> str:
 
 
 def _keys(name: str) -> list[str]:
-    """The keys of the values of a result file, with those of a row in one entry."""
+    """The keys of the values of a result file; all keys of a row are one entry."""
     result = read(name)
     keys = list(result.get("summary", {}))
     if fields := key_fields().get(name):

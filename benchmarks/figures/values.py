@@ -1,12 +1,15 @@
 """Single numbers of results, as text for the middle of a sentence.
 
-A name is that of a result file, followed by what selects a number in it, with dots between:
+A name is the name of a result file and a key of a number in the file, with a dot between them. A
+key is one of these:
 
-- an entry of its circumstances or its summary: `multi30k.date`, `contract.sentences`;
-- the key fields of a row and the field wanted, as in
-  `decode.base.savedmodel.beam4.batch1.tokens_per_second`. A number follows the name of its field, a
-  flag is the name of its field or no_ and it (`remat.no_remat.seconds`), and in texts all
-  characters but letters and digits become _.
+- an entry of the file's circumstances or summary: `multi30k.date`, `contract.sentences`;
+- the key fields of a row and a field of the row:
+  `decode.base.savedmodel.beam4.batch1.tokens_per_second`.
+
+In a key, a number follows the name of its field. A flag is the name of its field, with no_ before
+it if the flag is false (`remat.no_remat.seconds`). In a text, _ replaces all characters except
+letters and digits.
 """
 
 import functools
@@ -31,7 +34,7 @@ def value(name: str) -> str:
     """The text for a name.
 
     Raises:
-        KeyError: when there is no such number.
+        KeyError: for an unknown name.
     """
     result, _, key = name.partition(".")
     return values(result)[key]
@@ -42,7 +45,7 @@ def values(result: str) -> dict[str, str]:
     """All values of a result file, by their keys.
 
     Raises:
-        KeyError: when there is no such file.
+        KeyError: for an unknown file.
     """
     if result not in result_names():
         raise KeyError(result)

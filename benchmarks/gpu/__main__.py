@@ -2,7 +2,7 @@
 
     python -m benchmarks.gpu --output results/gpu.json
 
-Our Transformer runs on Keras' JAX backend. Without a GPU the same programs run on the CPU, with
+Our Transformer runs on Keras' JAX backend. Without a GPU, the same programs run on the CPU; give
 small sizes: `--shapes tiny --sentences 4 --tokens 8 --dtype float32`.
 """
 
@@ -39,13 +39,13 @@ def main(
 
     Args:
         shapes: sizes of the model: base, big, tiny.
-        systems: which to measure; those without their packages are skipped and named.
-        sentences: of a batch.
-        tokens: of a source, and of a target.
-        dtype: of the computation; weights are float32.
+        systems: systems to measure; a system without its packages is skipped and named.
+        sentences: sentences in a batch.
+        tokens: tokens of a source, and tokens of a target.
+        dtype: dtype of the computation; weights are float32.
         updates: timed updates per round, rounded up to whole runs over the four batches.
-        rounds: how often all are measured, in fresh processes.
-        output: result file to write, for example results/gpu.json.
+        rounds: number of measurements of each system, in a fresh process each time.
+        output: result file to write, like results/gpu.json.
     """
     at_least_one(sentences=sentences, tokens=tokens, updates=updates, rounds=rounds)
     cell, runs = Cell(sentences, tokens, dtype), -(-updates // BATCHES)
@@ -99,10 +99,10 @@ def row(shape: str, name: str, cell: Cell, rounds: list[dict[str, Any]]) -> dict
 
 
 def compared(rows: list[dict[str, Any]], cell: Cell) -> list[dict[str, Any]]:
-    """The rows with two numbers more.
+    """The rows with two further numbers.
 
-    `utilization` is the rate of the operations that updates need, over that of the fastest matrix
-    product of all systems. `ratio_to_fastest_other` compares systems of a shape.
+    `utilization` is the rate of an update's operations, as a share of the fastest rate of a matrix
+    product in all systems. `ratio_to_fastest_other` compares the systems of a shape.
     """
     fastest_product = max(each["product_tflops"] for each in rows)
     result = []
@@ -123,10 +123,11 @@ def compared(rows: list[dict[str, Any]], cell: Cell) -> list[dict[str, Any]]:
 
 
 def operations(shape: Shape, cell: Cell) -> float:
-    """Floating-point operations of the products of an update: forward, and twice that backward.
+    """Floating-point operations of the products in an update.
 
-    A multiplication and its addition are two. Of T source and T target tokens, each is multiplied
-    with all weights of its stack, and cross-attention's keys are those of the source.
+    A multiplication and its addition are two operations. The backward pass has twice the operations
+    of the forward pass. Each of T source tokens and T target tokens is multiplied with all weights
+    of its stack. The keys of cross-attention come from the source.
     """
     size, hidden, length = shape.d_model, shape.d_ff, cell.tokens
     weights = shape.num_layers * (12 * size**2 + 4 * size * hidden)  # of an encoder and decoder

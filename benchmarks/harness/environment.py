@@ -14,10 +14,10 @@ _INSTRUCTION_SETS = (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("avx", "AVX"))
 
 
 def circumstances(*packages: str) -> dict[str, Any]:
-    """All of them, under the names that a result file gives them.
+    """All circumstances, by their names in a result file.
 
     Args:
-        *packages: names of distributions; those not installed are left out.
+        *packages: names of distributions; missing distributions are left out.
     """
     return {
         "command": command(),
@@ -28,7 +28,7 @@ def circumstances(*packages: str) -> dict[str, Any]:
 
 
 def command() -> str:
-    """The command line of this process, as a reader can repeat it."""
+    """The command line of this process, for a reader who repeats it."""
     # With python -m, Python puts the path of the module first.
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     name = spec.name.removesuffix(".__main__") if spec else ""
@@ -66,7 +66,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def _cpu_info(name: str) -> str:
-    """A field of the first processor in /proc/cpuinfo; empty where there is none."""
+    """A field of the first processor in /proc/cpuinfo; empty without this file or field."""
     path = pathlib.Path("/proc/cpuinfo")
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     values = (line.split(":", 1)[1] for line in lines if line.startswith(name))

@@ -9,7 +9,7 @@ def chosen(text: str, known: Collection[str]) -> list[str]:
     """Names with commas between them.
 
     Raises:
-        InputError: for a name that is not known.
+        InputError: for an unknown name.
     """
     names = text.split(",")
     for name in names:
@@ -22,7 +22,7 @@ def numbers(text: str) -> list[int]:
     """Positive integers with commas between them.
 
     Raises:
-        InputError: for anything else.
+        InputError: for any other text.
     """
     values = text.split(",")
     for value in values:
@@ -35,7 +35,7 @@ def at_least_one(**values: int) -> None:
     """Refuses numbers below 1.
 
     Raises:
-        InputError: naming the first of them.
+        InputError: for a number below 1; names the first.
     """
     for name, value in values.items():
         if value < 1:

@@ -18,7 +18,7 @@ _PROGRAM = [sys.executable, "-m", "benchmarks.harness.worker"]
 
 
 class ProcessError(RuntimeError):
-    """A process ended; the text names the signal, or is the last line that it wrote."""
+    """A process ended; the text is the name of the signal, or the last line of its stderr."""
 
 
 class Process:

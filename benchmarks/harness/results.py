@@ -1,13 +1,13 @@
-"""Result files: measurements with the circumstances under which they were taken.
+"""Result files: measurements with their circumstances.
 
 A result file is JSON:
 
-- command: what to run to repeat the measurement;
+- command: the command that repeats the measurement;
 - machine: processor, cores, instruction_set, memory;
 - date, and versions of packages;
-- measurements: rows, each with its own keys;
+- measurements: rows, which may have different keys;
 - summary: optional numbers of the whole run;
-- note: optional, what a reader must know.
+- note: optional text for the reader.
 """
 
 import json
@@ -28,10 +28,10 @@ def save(output: str, rows: Sequence[Row], packages: Sequence[str], **more: Any)
     """Writes a result file.
 
     Args:
-        output: its path; empty: nothing is written.
+        output: path of the file; empty: nothing is written.
         rows: the measurements.
-        packages: distributions of which the versions matter.
-        **more: further entries, for example summary.
+        packages: distributions whose versions matter.
+        **more: further entries, like summary.
     """
     if not output:
         return
@@ -56,6 +56,6 @@ def load(path: str | pathlib.Path) -> dict[str, Any]:
 
 
 def result_names(*folders: pathlib.Path) -> list[str]:
-    """The names of all result files; with `folders`, of those in them."""
+    """The names of all result files in `folders`; by default in `FOLDERS`."""
     files = (path for folder in folders or FOLDERS for path in folder.glob("*.json"))
     return sorted(path.stem for path in files)

@@ -52,7 +52,7 @@ def measurement(place: Place, fields: Mapping[str, Any]) -> Measurement:
 
 
 def joined(measurements: Sequence[Measurement]) -> Measurement:
-    """Measurements of the same place as one."""
+    """Joins the measurements of a place."""
     return measurements[0]._replace(
         usages=[usage for each in measurements for usage in each.usages],
         values=[value for each in measurements for value in each.values],
@@ -120,7 +120,7 @@ def finish(
         rows: the measurements.
         skipped: systems that lack packages.
         failed: jobs that failed, with the reason.
-        packages: distributions of which the versions matter.
+        packages: distributions whose versions matter.
         output: path of the result file; empty: none.
     """
     found = circumstances(*packages)

@@ -1,4 +1,4 @@
-"""Systems that a benchmark compares: what each needs, and how it gets its two threads."""
+"""Systems that a benchmark compares, with their packages and the settings for two threads."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ class System(NamedTuple):
         packages: modules that it imports.
         environment: variables of its processes.
         task_options: keyword arguments of `task`.
-        build: module:function that writes its files; empty: it has none.
+        build: module:function that writes its files; empty: the system has no files.
         build_options: keyword arguments of `build`.
     """
 

@@ -1,4 +1,4 @@
-"""Markdown tables, and numbers as a reader expects to see them."""
+"""Markdown tables, and numbers formatted for a reader."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +28,8 @@ def of_rows(
 
     Args:
         rows: measurements with the same fields.
-        columns: fields, with the header of each; without, all fields under their names.
-        left: columns that are aligned left.
+        columns: the header of each field; None: all fields, under their names.
+        left: number of columns that are aligned left.
     """
     columns = columns or {field: field for field in rows[0]}
     texts = [[formatted(field, row.get(field)) for field in columns] for row in rows]
@@ -37,7 +37,7 @@ def of_rows(
 
 
 def formatted(field: str, entry: Any) -> str:
-    """The entry of a field, as a reader expects to see it."""
+    """The entry of a field, formatted for a reader."""
     if entry is None:
         return "–"
     if isinstance(entry, list):

@@ -3,7 +3,7 @@
 A benchmark that compares systems has a module `systems` with
 
 - SYSTEMS: a `System` for each name;
-- Cell: what one measurement varies, for example beam and batch.
+- Cell: the numbers that a measurement varies, like beam and batch.
 """
 
 import functools
@@ -18,7 +18,7 @@ from benchmarks.harness.worker import function_at
 
 
 class Setting(NamedTuple):
-    """Where a system works, and on which model.
+    """The folders of a system, and the sizes of its model.
 
     Attributes:
         shape: sizes of the model.
@@ -35,11 +35,12 @@ class Task(NamedTuple):
     """A system that is ready to be measured in a cell.
 
     Attributes:
-        tokens: target tokens of a run.
-        run: the work that is timed. It returns after all of it is computed.
-        check: raises an error where a result of `run` is wrong; gives a number to report, or None.
-        steps: calls or updates that a run makes.
-        parameters: numbers that are trained; 0 where nothing is.
+        tokens: number of target tokens of a run.
+        run: the work that is timed; it returns when everything is computed.
+        check: function of the result of `run`. It raises an error for a wrong result, and returns a
+            number to report, or None.
+        steps: number of calls or updates in a run.
+        parameters: number of trained parameters; 0 without training.
     """
 
     tokens: int
@@ -54,10 +55,10 @@ def build(systems: str, system: str, shape: str, folder: str, cells: Sequence[li
 
     Args:
         systems: the module of all systems.
-        system: name of one.
-        shape: name of a shape.
-        folder: for the files of all systems.
-        cells: which will be measured.
+        system: name of the system.
+        shape: name of the shape.
+        folder: folder for the files of all systems.
+        cells: the cells that will be measured.
     """
     registry = importlib.import_module(systems)
     found = registry.SYSTEMS[system]
@@ -81,16 +82,16 @@ def measure(
 
     Args:
         systems: the module of all systems.
-        system: name of one.
-        shape: name of a shape.
-        folder: for the files of all systems.
-        cell: what to measure.
-        warm_up: runs that are not timed.
-        repeats: the fewest timed runs.
-        min_seconds: the least time that they take together.
+        system: name of the system.
+        shape: name of the shape.
+        folder: folder for the files of all systems.
+        cell: the cell to measure.
+        warm_up: number of runs that are not timed.
+        repeats: smallest number of timed runs.
+        min_seconds: smallest total time of these runs.
 
     Returns:
-        the fields of a `speed.Measurement` but for its place.
+        the fields of a `speed.Measurement` except its place.
     """
     task = _task(systems, system, shape, folder, tuple(cell))
     checked = [task.check(task.run()) for _ in range(warm_up)]

@@ -1,4 +1,4 @@
-"""Systems take turns, so that a slow minute of the machine falls on all of them."""
+"""Lets systems take turns, so that a slow minute of the machine affects all systems."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -24,15 +24,15 @@ def in_turn(
 ) -> tuple[list[Found], dict[Job, str]]:
     """Makes each step for all jobs, one job at a time, and prints each result.
 
-    A job that fails is left out of the steps that follow; the others continue.
+    A job that fails is left out of later steps. All further jobs continue.
 
     Args:
         jobs: systems and shapes.
-        steps: what to do, in order.
-        describe: the line to print for a result.
+        steps: the steps in order.
+        describe: function from a result to the line to print.
 
     Returns:
-        all results, and the reason of each failure.
+        all results, and the reason for each failure.
     """
     results: list[Found] = []
     failed: dict[Job, str] = {}
@@ -51,14 +51,14 @@ def in_turn(
 def interleaved(
     jobs: Sequence[Job], work: Callable[[Job], Iterable[Found]]
 ) -> tuple[dict[Job, list[Found]], dict[Job, str]]:
-    """Takes one result of each job, then the next of each, until there are no more.
+    """Takes the first result of each job, then the second of each, and so on.
 
     Args:
-        jobs: systems and shapes. All their processes run at once, but one at a time works.
-        work: the results of a job, made on demand.
+        jobs: systems and shapes. All their processes exist at once, but only one computes.
+        work: function from a job to its results, which are made on demand.
 
     Returns:
-        the results of each job, and the reason of each failure.
+        the results of each job, and the reason for each failure.
     """
     results: dict[Job, list[Found]] = {job: [] for job in jobs}
     failed: dict[Job, str] = {}

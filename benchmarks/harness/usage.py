@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class Usage(NamedTuple):
-    """The cost of one run, with that of child processes that ended in it.
+    """The cost of a run, with the cost of child processes that ended in it.
 
     Attributes:
         seconds: wall clock.
@@ -35,7 +35,7 @@ def usage_of(run: Callable[[], Result]) -> tuple[Result, Usage]:
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process or an ended child has had, mapped files included."""
+    """The peak memory of this process or of an ended child, with mapped files, in MiB."""
     return max(each.ru_maxrss for each in _so_far()) / 2**10
 
 
@@ -45,7 +45,7 @@ def _so_far() -> list[resource.struct_rusage]:
 
 
 def resident_megabytes() -> float:
-    """The memory that this process has now, as Linux counts it."""
+    """The present resident memory of this process in MiB, as Linux counts it."""
     status = pathlib.Path("/proc/self/status").read_text()
     (line,) = (line for line in status.split("\n") if line.startswith("VmRSS:"))
     return int(line.split()[1]) / 2**10

@@ -1,10 +1,10 @@
-"""Calls functions in a process of its own; `processes.Process` starts it.
+"""The program that `processes.Process` starts; it calls functions in its process.
 
 Each line on stdin is a JSON list: a function as module:name, and its keyword arguments. The result
-goes to stdout as a line of JSON after `MARK`. The module is imported with the first call, so that
-libraries and their threads stay in the process of the system that needs them. Every system keeps
-freed memory, as the commands of this project do: on some machines page faults else take more time
-than any difference between systems.
+goes to stdout as a line of JSON after `MARK`. The first call imports the module, so that libraries
+and their threads stay in the process of the system that needs them. Each system keeps freed memory,
+like the commands of this project. Otherwise, on some machines, page faults take more time than any
+difference between systems.
 """
 
 import importlib
@@ -18,7 +18,7 @@ MARK = "result "  # libraries print other lines
 
 
 def main() -> None:
-    """Answers every line, until there are no more."""
+    """Answers all lines of stdin."""
     keep_freed_memory()
     for line in sys.stdin:
         place, arguments = json.loads(line)

@@ -1,1 +1,1 @@
-"""The plain and the tuned form of each equation, and the thresholds between two ways to compute."""
+"""Times of the plain and tuned forms of equations, and of both sides of each threshold."""

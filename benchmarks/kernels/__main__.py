@@ -2,11 +2,10 @@
 
     python -m benchmarks.kernels --parts pairs,kernels --output results/kernels_avx512.json
 
-A threshold of `tf_transformer.machine.thresholds` was measured on one machine.
-`chosen_over_fastest` shows what the code's choice costs on this one: 1 is the best choice, 1.1
-loses a tenth. To see the
-kernels of an older processor, set ONEDNN_MAX_CPU_ISA=AVX2. All parts take about ten minutes,
---parts search most of them.
+The thresholds of `tf_transformer.machine.thresholds` were measured on one machine.
+`chosen_over_fastest` shows the cost of the code's choice on this machine: 1.00 is the best choice,
+and 1.10 takes a tenth longer. For the kernels of an older processor, set ONEDNN_MAX_CPU_ISA=AVX2.
+All parts take about ten minutes, most of them in --parts search.
 """
 
 import functools
@@ -28,9 +27,9 @@ def main(parts: str = ",".join(PARTS), output: str = "") -> None:
     """Prints tables of plain and tuned kernels, of attention weights, and of thresholds.
 
     Args:
-        parts: pairs (plain and tuned kernels), weights (attention with and without them in its
-            result), and the thresholds of kernels, search, training.
-        output: result file to write, for example results/kernels_avx512.json.
+        parts: pairs: plain and tuned kernels. weights: attention with weights in its result, and
+            without. kernels, search and training: thresholds.
+        output: result file to write, like results/kernels_avx512.json.
     """
     names = chosen(parts, PARTS)
     found = {name: list(tqdm(rows_of(name), desc=name, unit="row")) for name in names}

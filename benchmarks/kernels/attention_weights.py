@@ -1,7 +1,7 @@
 """Searches and updates with attention weights in their results, and without.
 
-Layers return the weights of every head (paper section 3.2.2). Nobody reads them in a search or in
-training, where they must cost no time.
+Layers return the weights of each head (paper section 3.2.2). Searches and trainings do not read
+them, so the weights must cost no time there.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def rows(small: bool = False) -> Iterator[Row]:
     """The time of each work, with the weights and without.
 
     Args:
-        small: small sizes, that a test can afford.
+        small: small sizes, for a test.
     """
     model = make_model(small)
     searches = searches_of(model)

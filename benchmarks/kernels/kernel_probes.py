@@ -18,10 +18,10 @@ _HEADS, _SIZE = 8, 64  # of base
 
 
 def probes(small: bool = False) -> Iterator[Probe]:
-    """All of them.
+    """All probes of kernels.
 
     Args:
-        small: one small size of each, that a test can afford.
+        small: one small size of each probe, for a test.
     """
     rows = 2 if small else 128
     yield from _elementwise_multiplications(small)
@@ -33,7 +33,7 @@ def probes(small: bool = False) -> Iterator[Probe]:
 
 
 def _attention(queries: int, rows: int) -> MakeLoop:
-    """Attention of a decoding step, whose number of rows TensorFlow does not know."""
+    """Attention of a decoding step with a number of rows that is unknown to TensorFlow."""
     sizes = [(1, _HEADS, length, _SIZE) for length in (queries, rows, rows)]
     inputs = [normal(*size) for size in sizes]
 
@@ -81,7 +81,7 @@ def _largest_block(rows: int, size: int) -> Iterator[Probe]:
 
 
 def _smallest_block(rows: int, blocks: tuple[int, ...]) -> Iterator[Probe]:
-    """Rows that have the fewest blocks that are worth it, of various sizes."""
+    """Rows with the smallest number of blocks for which blocks are used; several block sizes."""
     name, count = "SMALLEST_BLOCK", thresholds.BLOCKS_PER_RESULT * _K
     one_sort = thresholds.LARGEST_BLOCK + 1
     for block in blocks:
@@ -92,7 +92,7 @@ def _smallest_block(rows: int, blocks: tuple[int, ...]) -> Iterator[Probe]:
 
 
 def _blocks_per_result(rows: int, numbers: tuple[int, ...]) -> Iterator[Probe]:
-    """Rows of a few of the largest blocks, which may be cut into more and smaller ones."""
+    """Rows of a few large blocks, which may be divided into more and smaller blocks."""
     name, limit = "BLOCKS_PER_RESULT", thresholds.BLOCKS_PER_RESULT
     values = {str(number): number for number in (limit // 2, limit, 2 * limit)}
     for number in numbers:

@@ -1,4 +1,4 @@
-"""Updates with several numbers of micro-batches, each in a process of its own, in turn."""
+"""Updates with several numbers of micro-batches; each number has a process, in turn."""
 
 import contextlib
 import functools
@@ -15,8 +15,8 @@ def row(numbers: tuple[int, ...], threads: int) -> dict:
     """The row of `MAX_MICRO_BATCHES`.
 
     Args:
-        numbers: of micro-batches.
-        threads: of each process.
+        numbers: numbers of micro-batches.
+        threads: threads of each process.
     """
     with contextlib.ExitStack() as stack:
         sides = {
@@ -26,7 +26,7 @@ def row(numbers: tuple[int, ...], threads: int) -> dict:
         size = f"update of tiny, {threads} threads"
         chosen = str(max(number for number in numbers if number <= threads))
         found = timed(Probe("MAX_MICRO_BATCHES", size, chosen, sides))
-    own = ("minor_faults", "system_ms")  # of this process, which only starts the others
+    own = ("minor_faults", "system_ms")  # of this process, which only starts further processes
     return {name: value for name, value in found.items() if name not in own}
 
 
@@ -40,7 +40,7 @@ def _loop(process: Process, number: int, threads: int) -> Loop:
 
 
 def update(micro_batches: int, threads: int, count: int) -> None:
-    """Makes so many updates; for a process of its own."""
+    """Makes `count` updates. Call it in a new process."""
     make_one = _updater(micro_batches, threads)
     for _ in range(count):
         make_one()

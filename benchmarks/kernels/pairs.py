@@ -21,10 +21,10 @@ class Work(NamedTuple):
     """The timed parts of a kernel.
 
     Attributes:
-        kernel: a field of `Kernels`.
-        work: in words.
-        inputs: arrays.
-        call: from the kernel and tensors to results.
+        kernel: name of a field of `Kernels`.
+        work: the work in words.
+        inputs: the inputs, arrays.
+        call: function of the kernel and tensors; returns results.
         gradients: whether gradients are computed, too.
         jit_compile: whether XLA compiles both forms.
     """
@@ -38,15 +38,15 @@ class Work(NamedTuple):
 
 
 def normal(*shape: int) -> np.ndarray:
-    """Random numbers."""
+    """Random numbers from the normal distribution, float32, of a shape."""
     return _RNG.normal(size=shape).astype("float32")
 
 
 def works(small: bool = False) -> Iterator[Work]:
-    """All that is timed.
+    """All works that are timed.
 
     Args:
-        small: sizes that a test can afford.
+        small: small sizes, for a test.
     """
     yield from _of_the_paper(small)
     yield from _of_variants(small)

@@ -1,7 +1,7 @@
-"""A probe times the sides of a threshold at one size.
+"""Probes: each times both sides of a threshold at one size.
 
-A threshold is a constant that a module reads while a function is traced. A probe gives it other
-values, which force one side or the other.
+A threshold is a constant that a module reads while a function is traced. A probe changes its value,
+which forces a side.
 """
 
 import contextlib
@@ -23,10 +23,10 @@ class Probe(NamedTuple):
     """The sides of a threshold at one size.
 
     Attributes:
-        threshold: its name in `tf_transformer.machine.thresholds`.
-        size: the size, in words.
+        threshold: name of the threshold in `tf_transformer.machine.thresholds`.
+        size: the size in words.
         chosen: the side that the code chooses at this size.
-        sides: makes the loop of each side.
+        sides: for each side, the function that makes its loop.
     """
 
     threshold: str
@@ -41,10 +41,10 @@ def forced(
     """The sides of a threshold that a module reads.
 
     Args:
-        module: its name under `tf_transformer`.
+        module: name of the module under `tf_transformer`.
         threshold: name of the constant.
-        values: for each side the value that forces it.
-        make: traces the loop.
+        values: for each side, the value that forces it.
+        make: function that traces the loop.
     """
 
     def side(value: Any) -> Loop:

@@ -19,10 +19,10 @@ Searches = Callable[[Shape, int, bool], MakeLoop]  # shape, target tokens, compi
 
 
 def probes(small: bool = False) -> Iterator[Probe]:
-    """All of them.
+    """All probes of the search.
 
     Args:
-        small: small sizes, that a test can afford.
+        small: small sizes, for a test.
     """
     model = make_model(small)
     searches = searches_of(model)
@@ -126,7 +126,7 @@ def _buckets(searches: Searches, small: bool) -> Iterator[Probe]:
 
 
 def _shapes(threshold: str, searches: Searches, tokens: int, shapes: Mapping[str, Shape]) -> Probe:
-    """A probe whose sides are shapes of a compiled batch; the first one is chosen."""
+    """A probe whose sides are shapes of a compiled batch; the code chooses the first shape."""
     sides = {side: searches(shape, tokens, True) for side, shape in shapes.items()}
     listed = ", ".join(f"{side} {rows} × {length}" for side, (rows, length) in shapes.items())
     return Probe(threshold, f"tiny, beam 4: {listed}", next(iter(shapes)), sides)

@@ -19,11 +19,11 @@ Loop = Callable[[int], None]  # runs the function so many times
 
 
 def looped(function: Function, inputs: list[np.ndarray], jit_compile: bool = False) -> Loop:
-    """A graph that runs a function many times, which costs one call from Python.
+    """A graph that runs a function many times in one call from Python.
 
     Args:
-        function: of as many tensors as there are inputs; its results are summed, so that no
-            part of them can be left out.
+        function: function of the inputs as tensors. Its results are summed, so that no part of the
+            work can be left out.
         inputs: arrays; floats are copied with small changes.
         jit_compile: whether XLA compiles the loop.
     """

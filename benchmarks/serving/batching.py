@@ -1,4 +1,4 @@
-"""A queue that forms batches of requests from many clients, as TensorFlow Serving does."""
+"""A queue that forms batches from the requests of many clients, like TensorFlow Serving."""
 
 import queue
 import threading
@@ -14,15 +14,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class BatchingOptions:
-    """TF Serving's batching parameters, under its own names.
+    """TF Serving's batching parameters, with TF Serving's names.
 
     Attributes:
-        max_batch_size: most rows of a batch.
-        batch_timeout_micros: how long the first row of a batch waits for others, microseconds.
-        num_batch_threads: batches that run at once.
-        max_enqueued_batches: how many full batches the queue holds; further rows are refused.
-        allowed_batch_sizes: in ascending order; each batch is padded to one of them with copies of
-            its first row. Empty: no padding.
+        max_batch_size: most rows in a batch.
+        batch_timeout_micros: longest wait of a batch for further rows, in microseconds.
+        num_batch_threads: number of batches that run in parallel.
+        max_enqueued_batches: most full batches in the queue; further rows are refused.
+        allowed_batch_sizes: sizes in rising order; each batch is padded to one of them with copies
+            of its first row. Empty: no padding.
     """
 
     max_batch_size: int = 32
@@ -37,11 +37,11 @@ class BatchingOptions:
 
 
 class Batcher(Generic[T, R]):
-    """Calls a function on batches of requests that arrive one by one, from any thread.
+    """Calls a function on batches of requests, which arrive singly from any thread.
 
     Args:
-        work: a function of a list of rows that returns a result for each.
-        options: how batches are formed.
+        work: function from a list of rows to a result for each row.
+        options: the batching parameters.
     """
 
     def __init__(self, work: Callable[[Sequence[T]], Sequence[R]], options: BatchingOptions):

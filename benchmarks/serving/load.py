@@ -2,9 +2,9 @@
 
     python -m benchmarks.serving.load --saved_model served/x/1 --source test.en --clients '[1, 8]'
 
-A session runs the SavedModel, as TF Serving does, behind a queue that forms batches with TF
-Serving's parameters. Each client has a thread, sends one random line at a time, and waits for the
-answer. Every answer is compared with the answer to the same line alone.
+A session runs the SavedModel, as in TF Serving. A queue before it forms batches with TF Serving's
+parameters. Each client has a thread, which sends a random line, waits for the answer, and repeats
+this. Each answer is compared with the answer to the same line in a batch of one.
 """
 
 import itertools
@@ -40,9 +40,9 @@ class Record:
     """The observations of the clients.
 
     Attributes:
-        latencies: of answered requests, seconds.
-        wrong: answers that differ from the answer to the line alone.
-        failed: requests without an answer.
+        latencies: latency of each answered request, in seconds.
+        wrong: number of answers that differ from the answer to the line in a batch of one.
+        failed: number of requests without an answer.
     """
 
     latencies: list[float] = field(default_factory=list)
@@ -68,15 +68,15 @@ def main(
     batching: BatchingOptions = BatchingOptions(),
     output: str = "",
 ) -> None:
-    """Prints speed, latency, errors and memory, a row for each number of clients.
+    """Prints speed, latency, errors and memory, with a row for each number of clients.
 
     Args:
-        saved_model: the folder of one version.
-        source: file of sentences; one request in twenty is an odd line instead.
-        clients: how many clients at once; 1, 8 and 32 when not given.
-        seconds: how long each number of clients sends requests.
-        batching: how the queue forms batches.
-        output: result file to write, for example results/serving_load.json.
+        saved_model: folder of one version, like served/x/1.
+        source: file of sentences; one of twenty requests is an odd line.
+        clients: numbers of clients; null: 1, 8 and 32.
+        seconds: time in which each number of clients sends requests.
+        batching: the batching parameters of the queue.
+        output: result file to write, like results/serving_load.json.
     """
     lines = [line for line in itertools.islice(read_lines(source), 10_000) if line.strip()]
     if not lines:

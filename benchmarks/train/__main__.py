@@ -3,7 +3,7 @@
     python -m benchmarks.train --shapes tiny --systems tf_transformer,keras
     python -m benchmarks.train --shapes tiny --source train.en --target train.de
 
-README.md in the folder above describes what is measured and how to read it.
+benchmarks/README.md describes the measurement and its table.
 """
 
 import os
@@ -33,7 +33,7 @@ PACKAGES = (
     *("tf_transformer", "tensorflow", "keras", "keras-hub", "torch", "transformers"),
     *("jax", "flax", "optax", "numpy"),
 )
-# The first run traces and compiles; the second does what is put off until something has run.
+# The first run traces and compiles. The second does work that libraries delay until then.
 _WARM_UP_RUNS = 2
 
 
@@ -51,15 +51,16 @@ def main(
 
     Args:
         shapes: sizes of the model: base, tiny, or both.
-        systems: which to measure; all when empty.
-        source: file of sentences; batches are then those of a training on this text, with padding
-            and of several shapes, instead of random ones of one shape.
-        target: file of their translations.
-        rounds: how often all are measured, in fresh processes.
+        systems: systems to measure; empty: all.
+        source: file of sentences. Batches then come from a training on this text, with padding and
+            several shapes. Empty: random batches of one shape.
+        target: file of translations; line n translates line n of source.
+        rounds: number of measurements of each system, in a fresh process each time.
         updates: timed updates per round, rounded up to whole runs over the batches. All
-            systems take turns, a run each.
-        malloc: memory of all processes; freed memory is kept as in train.py, or in large pages.
-        output: result file to write, for example results/train_tiny.json.
+            systems take turns, run by run.
+        malloc: allocator of all processes. kept: keeps freed memory, like train.py. huge_pages:
+            also takes memory in huge pages.
+        output: result file to write, like results/train_tiny.json.
     """
     at_least_one(rounds=rounds, updates=updates)
     known = TEXT_SYSTEMS if source else SYSTEMS
@@ -97,15 +98,15 @@ def measure(
     runs: int,
     malloc: str,
 ) -> tuple[list[Measurement], dict[Job, str]]:
-    """Trains systems in processes of their own, one run of each in turn.
+    """Trains each system in a process; the systems take turns, run by run.
 
     Args:
-        round_: its name.
+        round_: name of the round.
         jobs: systems and shapes.
         cells: the batches of each shape.
-        folder: of their files.
-        runs: timed ones of each.
-        malloc: memory of their processes.
+        folder: folder of their files.
+        runs: number of timed runs of each.
+        malloc: the allocator's setting in the processes.
 
     Returns:
         the measurements, and the reason of each failure.

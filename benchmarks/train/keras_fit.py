@@ -1,4 +1,4 @@
-"""Training of a Keras model as `fit` does it: batches from tf.data, and Keras' train function."""
+"""Training of a Keras model like `fit`: batches from tf.data, and Keras' train function."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -66,7 +66,7 @@ class _SmoothedCrossEntropy(keras.losses.Loss):
 
 
 def smoothed_cross_entropy(labels, logits):
-    """Keras smooths one-hot labels only; they are made here, which needs no copy."""
+    """Cross-entropy with label smoothing. Keras smooths only one-hot labels, so it makes them."""
     one_hot = ops.one_hot(labels, logits.shape[-1], dtype=logits.dtype)
     return keras.losses.categorical_crossentropy(
         one_hot, logits, from_logits=True, label_smoothing=LABEL_SMOOTHING

@@ -1,7 +1,7 @@
 """A Transformer of KerasHub's encoder and decoder layers.
 
-They have biases in attention (0.1% more parameters), and one dropout rate that holds for attention
-weights too.
+These layers have biases in attention (0.1% more parameters), and one dropout rate, also for
+attention weights.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A Transformer of Keras' own layers, as its users build one."""
+"""A Transformer of Keras' layers, as in Keras' examples."""
 
 import math
 

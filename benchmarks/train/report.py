@@ -32,7 +32,7 @@ def describe(found: Measurement) -> str:
 
 
 def ratio(speeds: Speeds, place: Place) -> float | None:
-    """Speed over that of the fastest other system; None when no other was measured."""
+    """Speed relative to the fastest other system; None without another system."""
     others = [
         speed.tokens_per_second
         for other, speed in speeds.items()

@@ -1,4 +1,4 @@
-"""The batches of a text as a training has them: sorted by length, padded, of several shapes."""
+"""The batches of a text as in training: sorted by length, padded, with several shapes."""
 
 import itertools
 import pathlib

@@ -1,4 +1,4 @@
-"""The training that every system does: sizes, batches, optimizer; and what is checked of it."""
+"""The training of each system: sizes, batches and optimizer; and the checks of it."""
 
 import math
 import pathlib
@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.harness.shapes import FIRST_FREE_ID, PAD_ID, START_ID, Shape
 from benchmarks.harness.tasks import Setting
 
-# Each run makes one update with each of these batches, so that no batch is still in a cache when
+# Each run makes an update with each of these batches, so that no batch is still in a cache when
 # it is used again, and the losses of runs can be compared.
 BATCHES = 4
 TEXT_BATCHES = 16  # of a text
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """Whether the batches are those of a text; see `text.py`."""
+        """Whether the batches come from a text; see `text.py`."""
         return not self.sentences
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ def batches(shape: Shape, cell: Cell) -> list[Batch]:
 
 
 def batches_of(setting: Setting, cell: Cell) -> list[Batch]:
-    """The batches of a cell: random ones, or those that `write_batches` has written."""
+    """The batches of a cell: random batches, or the batches from `write_batches`."""
     if not cell.is_text:
         return batches(setting.shape, cell)
     with np.load(setting.shared / _FILE) as arrays:
@@ -129,12 +129,12 @@ def check_losses(losses: Sequence[float], vocabulary_size: int) -> None:
     """Refuses a training that does not train.
 
     Args:
-        losses: mean losses of the runs, from the first one on.
-        vocabulary_size: the first loss of untrained weights is near its logarithm.
+        losses: mean losses of the runs, from the first run.
+        vocabulary_size: number of tokens, V. Untrained weights have a loss near ln V.
 
     Raises:
-        RuntimeError: when a loss is not finite, the first is not that of untrained weights, or
-            the last is not below the first, although the batches are the same.
+        RuntimeError: for a loss that is not finite; for a first loss far from ln V; for a last loss
+            that is not below the first, although all runs have the same batches.
     """
     listed = ", ".join(f"{loss:.3f}" for loss in losses)
     if not all(math.isfinite(loss) for loss in losses):

@@ -1,1 +1,1 @@
-"""Whether translations stay the same: in any batch, in an export, in another engine."""
+"""Translations and scores of trained runs, compared between batches, exports and engines."""

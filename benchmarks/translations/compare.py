@@ -30,7 +30,7 @@ class Comparison(NamedTuple):
 
 
 def compare(expected: Sequence[Scored], found: Sequence[Scored]) -> Comparison:
-    """Counts translations that differ, and compares the scores of the others."""
+    """Counts translations that differ, and compares the scores of equal translations."""
     pairs = list(zip(expected, found, strict=True))
     same = [abs(a.score - b.score) for a, b in pairs if a.text == b.text]
     return Comparison(len(pairs) - len(same), max(same, default=0.0))

@@ -1,4 +1,4 @@
-"""Runs `make demo` and keeps its output, scores and translations.
+"""Runs `make demo`, and stores its output, scores and translations.
 
 python -m benchmarks.translations.demo --output results/demo.json
 """
@@ -18,13 +18,13 @@ CONFIG = "configs/demo.yaml"
 
 
 def main(seed: int | None = None, output: str = "") -> None:
-    """Trains, evaluates, exports and translates as `make demo` does, and prints its output.
+    """Trains, evaluates, exports and translates by `make demo`, and prints its output.
 
     The folder runs/demo must not exist: `make demo` does not repeat a finished training.
 
     Args:
-        seed: of the training; as configured when not given.
-        output: result file to write, for example results/demo.json; for another seed,
+        seed: seed of the training; null: the configured seed.
+        output: result file to write, like results/demo.json; for another seed,
             results/demo_seed_2.json.
     """
     # The environment first, so that pip's output is not part of the record.

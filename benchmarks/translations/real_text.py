@@ -1,13 +1,13 @@
-"""Speed of translating a text with a trained run, beside CTranslate2 and Hugging Face.
+"""Compares the speed of translation of a text with CTranslate2 and Hugging Face.
 
     python -m benchmarks.translations.real_text --run_dir runs/multi30k --source test.en \
         --reference test.de --output results/real_text.json
 
-Sentences have the lengths that they have, so batches, padding and the ends of searches count. Each
-system has two cores and a process of its own, and uses them as it does best: this project and
-CTranslate2 translate two batches at a time, one thread each; Hugging Face's `generate` has batches
-of similar length. Every process stays until the end, and the systems pass over the text in turn,
-because the speed of a machine changes within minutes.
+The model is a trained run. The sentences have natural lengths, so batches, padding and the ends of
+searches matter. Each system has its own process with two cores, in its best setting. This project
+and CTranslate2 translate two batches in parallel with one thread each. Hugging Face's `generate`
+has batches of similar length. Each process stays until the end. The systems translate the text in
+turn, because the speed of a machine changes within minutes.
 """
 
 import contextlib
@@ -57,12 +57,12 @@ def main(
         run_dir: a trained run of translation.
         source: file of sentences.
         reference: file of their translations.
-        systems: systems to measure, with commas between them; all when empty.
-        lines: the first lines of the files; the others are left out.
-        copies: how often the text is repeated.
-        beam_size: of all searches.
-        rounds: passes of each system after its first one, which is not timed with them.
-        output: result file to write, for example results/real_text.json.
+        systems: systems to measure, with commas between them; empty: all.
+        lines: number of lines from the start of the files.
+        copies: number of copies of the text.
+        beam_size: beam size of all searches.
+        rounds: timed passes of each system after its first pass.
+        output: result file to write, like results/real_text.json.
     """
     at_least_one(lines=lines, copies=copies, beam_size=beam_size, rounds=rounds)
     selected = chosen(systems, SYSTEMS) if systems else list(SYSTEMS)
@@ -112,7 +112,7 @@ def medians(rounds: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def compared(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with rounded numbers, and with their speed over that of CTranslate2."""
+    """The rows with rounded numbers, and with the ratio to CTranslate2's speed."""
     speeds = {row["system"]: row["sentences_per_second"] for row in rows}
     result = []
     for row in rows:
@@ -137,8 +137,8 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
 def export_marian(run_dir: str, folder: str, beam_size: int) -> None:
     """Writes the weights of a run for Hugging Face, if its layers can compute the model.
 
-    In a process of its own that imports torch first: imported after an export, torch 2.14 ends in
-    a segmentation fault.
+    Call it in a new process, which imports torch first. If an export comes before the import, torch
+    2.14 ends with a segmentation fault.
     """
     from benchmarks.translations import marian_run
     from tf_transformer.inference.translator import Translator
@@ -164,7 +164,7 @@ def first_pass(
 def timed_pass(
     system: str, run_dir: str, folder: str, beam_size: int, source: str, lines: int, copies: int
 ) -> dict[str, Any]:
-    """The numbers of one pass; for the process of the first pass."""
+    """The numbers of a pass. Call it in the process of the first pass."""
     text = first_lines(source, lines) * copies
     translate = _started(system, run_dir, folder, beam_size)
     _, usage = usage_of(lambda: translate(text))

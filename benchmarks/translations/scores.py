@@ -2,8 +2,8 @@
 
     python -m benchmarks.translations.scores --run_dir runs/mine --source t.en --reference t.de
 
-For each number of averaged checkpoints: BLEU and chrF with beam 4 and greedy, in float32 and
-bfloat16, and how many translations differ from those in float32.
+For each number of averaged checkpoints, the table has BLEU and chrF with beam 4 and with greedy
+search, in float32 and bfloat16. It also has the number of translations that differ from float32.
 """
 
 import itertools
@@ -41,7 +41,7 @@ def main(
         training_seconds: the time that train.py printed, for the result file.
         train_config: the configuration that the run was trained with, for the result file.
         tokenize: of BLEU, as in sacreBLEU; none for text that is tokenised.
-        output: result file to write, for example results/multi30k.json; for a training of the same
+        output: result file to write, like results/multi30k.json; for a training of the same
             configuration with another seed, results/multi30k_seed_2.json.
     """
     import sacrebleu

@@ -1,11 +1,11 @@
-"""Training, validation and test files of parallel text that has no split of its own.
+"""Divides parallel text into training, validation and test files.
 
     python -m benchmarks.translations.split_text --sources all.en,more.en --targets all.de,more.de \
         --to build/text
 
 Validation and test sentences come from the first pair of files: distinct sources, each with its
-first translation. No pair of the training text has a source or a target that differs from one of
-them in case, punctuation or blanks only.
+first translation. A pair is left out of the training text if its source or its target equals a
+validation or test sentence, apart from case, punctuation and spaces.
 """
 
 import itertools

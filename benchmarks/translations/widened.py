@@ -1,11 +1,11 @@
-"""A run of the base shape that makes the translations of a smaller one, to measure its speed.
+"""Makes a run of the base shape with the translations of a small run, to measure its speed.
 
     python -m benchmarks.translations.widened --run_dir runs/multi30k --to runs/widened
 
-Random weights do not end their translations, and a training of base takes days on a processor. Here
-the weights of a small model become parts of the large ones, so that both models are one function,
-up to rounding, but the large one computes as many products as any model of its shape. The large
-model keeps the vocabulary, so its logits cost less than those of the paper's.
+With random weights, translations do not end. The training of a base model takes days on a CPU. Here
+the weights of a small model become parts of the weights of a large model. Both models compute the
+same function up to rounding, but the large model computes as many products as any model of its
+shape. It keeps the small vocabulary, so its logits cost less than in the paper's model.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ from tf_transformer.run.run import Run
 
 
 def main(run_dir: str, to: str, preset: str = "base") -> None:
-    """Writes a run's folder with one checkpoint.
+    """Writes the folder of a run with one checkpoint.
 
     Args:
         run_dir: a trained run of translation with rotary positions and pre-norm.
@@ -50,15 +50,14 @@ def main(run_dir: str, to: str, preset: str = "base") -> None:
 
 
 def widen(small: keras.Model, large: keras.Model) -> None:
-    """Gives a large Transformer the weights with which it computes the logits of a small one.
+    """Gives a large Transformer weights with which it computes the logits of a small Transformer.
 
-    A large vector repeats the small one, which keeps the statistics of layer normalisation. Heads
-    and hidden units that are not needed, and layers above the small model's, add zeros to the
-    residual.
+    A large vector repeats the small vector, which keeps the statistics of layer normalization.
+    Additional heads, hidden units and layers add zeros to the residual.
 
     Args:
-        small: with rotary positions, pre-norm and tied embeddings.
-        large: the same variant; each of its sizes is a multiple of the small one's.
+        small: a model with rotary positions, pre-norm and tied embeddings.
+        large: a model of the same variant, whose sizes are multiples of the small model's sizes.
 
     Raises:
         InputError: for other models.
@@ -91,13 +90,13 @@ def widen(small: keras.Model, large: keras.Model) -> None:
 
 
 class _Places:
-    """The places of small weights in large ones."""
+    """The places of small weights in large weights."""
 
     def __init__(self, small: ModelConfig, large: ModelConfig):
         self.repeats = large.d_model // small.d_model
         self.small, self.large = small.decoder, large.decoder
         ratio = self.large.key_dim // self.small.key_dim
-        # Pair i of a small head turns as fast as pair ratio · i of a large one.
+        # Pair i of a small head turns as fast as pair ratio · i of a large head.
         pairs = 2 * ratio * (np.arange(self.small.key_dim) // 2)
         self.of_head = pairs + np.arange(self.small.key_dim) % 2
 

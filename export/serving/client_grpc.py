@@ -1,8 +1,8 @@
-"""Translates lines with TF Serving over gRPC. Needs tensorflow-serving-api.
+"""Translates lines with TF Serving over gRPC; needs tensorflow-serving-api.
 
     python export/serving/client_grpc.py --model translator < lines.txt > answers.jsonl
 
-Writes one line of JSON per line read: {"translation": ..., "score": ..., ...}.
+The program writes one line of JSON per line read: {"translation": ..., "score": ..., ...}.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import grpc
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-# Its files that import nothing are run by their paths, as a program. `predict` needs none of them.
+# The program runs files of the package that import nothing, by their paths. `predict` needs none.
 PACKAGE = pathlib.Path(__file__).parents[2] / "tf_transformer"
 
 
@@ -40,19 +40,19 @@ def predict(
     """Sends one request.
 
     Args:
-        channel: to the server's gRPC interface; reusable for any number of requests.
-        model: the model's name on the server.
-        inputs: strings (B,) by the names of the signature's inputs; bytes need not be UTF-8.
-        signature: the signature of the model.
-        version: number or label of a version; the newest when empty.
+        channel: a channel to the server's gRPC interface, for any number of requests.
+        model: name of the model on the server.
+        inputs: strings (B,) by the names of the signature's inputs. Bytes may have any encoding.
+        signature: name of the signature.
+        version: number or label of a version; empty: the newest.
         timeout: seconds to wait for an answer.
 
     Returns:
-        The outputs of each of the B rows, by name.
+        for each of the B rows, the outputs by name.
 
     Raises:
-        ServerError: when the server does not answer or reports an error.
-        TypeError: for one text in place of a list, and for items that are not text.
+        ServerError: when the server does not answer, or reports an error.
+        TypeError: for a single text in place of a list, and for items that are not text.
 
     Example:
         with grpc.insecure_channel("localhost:8500") as channel:
@@ -78,7 +78,7 @@ def predict(
 
 
 def _texts(name: str, texts: Iterable[str | bytes]) -> list[str | bytes]:
-    """A list of the texts of an input; one text would be a list of its characters."""
+    """Checks the texts of an input, and makes a list of them; refuses a single text."""
     is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
     items: list[Any] = list(texts) if is_list else [None]
     if not all(isinstance(item, str | bytes) for item in items):
@@ -108,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Translates stdin, one batch of lines at a time."""
+    """Translates the lines of stdin in batches."""
     options = parser().parse_args()
     text = runpy.run_path(str(PACKAGE / "files" / "text_lines.py"))
     lines = text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"])

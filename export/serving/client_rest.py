@@ -1,8 +1,8 @@
-"""Translates lines with TF Serving over REST. Needs only Python and this repository.
+"""Translates lines with TF Serving over REST; needs only Python and this repository.
 
     python export/serving/client_rest.py --model translator < lines.txt > answers.jsonl
 
-Writes one line of JSON per line read: {"translation": ..., "score": ..., ...}.
+The program writes one line of JSON per line read: {"translation": ..., "score": ..., ...}.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-# Its files that import nothing are run by their paths, as a program. `predict` needs none of them.
+# The program runs files of the package that import nothing, by their paths. `predict` needs none.
 PACKAGE = pathlib.Path(__file__).parents[2] / "tf_transformer"
 
 
@@ -38,18 +38,18 @@ def predict(
 
     Args:
         server: host:port of the server's REST interface.
-        model: the model's name on the server.
-        inputs: strings (B,) by the names of the signature's inputs; bytes need not be UTF-8.
-        signature: the signature of the model.
-        version: number or label of a version; the newest when empty.
+        model: name of the model on the server.
+        inputs: strings (B,) by the names of the signature's inputs. Bytes may have any encoding.
+        signature: name of the signature.
+        version: number or label of a version; empty: the newest.
         timeout: seconds to wait for an answer.
 
     Returns:
-        The outputs of each of the B rows, by name.
+        for each of the B rows, the outputs by name.
 
     Raises:
-        ServerError: when the server does not answer or reports an error.
-        TypeError: for one text in place of a list, and for items that are not text.
+        ServerError: when the server does not answer, or reports an error.
+        TypeError: for a single text in place of a list, and for items that are not text.
 
     Example:
         predict("localhost:8501", "translator", {"text": ["twenty-one"]})
@@ -68,7 +68,7 @@ def predict(
 
 
 def _texts(name: str, texts: Iterable[str | bytes]) -> list[str | bytes]:
-    """A list of the texts of an input; one text would be a list of its characters."""
+    """Checks the texts of an input, and makes a list of them; refuses a single text."""
     is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
     items: list[Any] = list(texts) if is_list else [None]
     if not all(isinstance(item, str | bytes) for item in items):
@@ -77,7 +77,7 @@ def _texts(name: str, texts: Iterable[str | bytes]) -> list[str | bytes]:
 
 
 def _post(url: str, content: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """Sends a JSON object and returns the answer, another JSON object."""
+    """Sends a JSON object, and returns the JSON object of the answer."""
     body = json.dumps(content).encode("ascii")
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     try:
@@ -90,7 +90,8 @@ def _post(url: str, content: dict[str, Any], timeout: float) -> dict[str, Any]:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or repr(error)
         raise ServerError(
-            f"no answer from {url}: {reason}. Check that the server runs and this is its REST port."
+            f"no answer from {url}: {reason}. Check that the server runs, and that this is its "
+            "REST port."
         ) from error
     except json.JSONDecodeError as error:
         raise ServerError(f"expected JSON from {url}, got {error.doc[:80]!r}.") from error
@@ -106,7 +107,7 @@ def _version_path(version: str) -> str:
 
 
 def _json_string(value: str | bytes) -> str | dict[str, str]:
-    """A string in JSON; bytes that are not UTF-8 in base64, as TF Serving expects them."""
+    """A string in JSON. Bytes that are not UTF-8 are in base64, in TF Serving's form."""
     if isinstance(value, str):
         return value
     try:
@@ -128,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Translates stdin, one batch of lines at a time."""
+    """Translates the lines of stdin in batches."""
     options = parser().parse_args()
     text = runpy.run_path(str(PACKAGE / "files" / "text_lines.py"))
     lines = text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"])

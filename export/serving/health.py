@@ -1,9 +1,9 @@
-"""Checks whether a model on TF Serving is ready. Needs only Python; --grpc needs more.
+"""Checks whether a model on TF Serving is ready; needs only Python (REST).
 
     python export/serving/health.py --model translator --wait 60
 
-Prints the state of each version. Exits with 0 if one is AVAILABLE, which is after its warm-up
-requests, else with 1.
+The program prints the state of each version. It exits with 0 if a version is AVAILABLE, else with
+1. A version is AVAILABLE after its warm-up requests. --grpc needs tensorflow-serving-api.
 """
 
 import argparse
@@ -20,8 +20,11 @@ def states_over_rest(server: str, model: str, timeout: float = 5.0) -> dict[int,
 
     Args:
         server: host:port of the server's REST interface.
-        model: the model's name on the server.
+        model: name of the model on the server.
         timeout: seconds to wait for an answer.
+
+    Returns:
+        the state by the number of the version, like {1: "AVAILABLE"}.
 
     Raises:
         ConnectionError: when the server does not answer, or the answer has no states.
@@ -41,7 +44,19 @@ def states_over_rest(server: str, model: str, timeout: float = 5.0) -> dict[int,
 
 
 def states_over_grpc(server: str, model: str, timeout: float = 5.0) -> dict[int, str]:
-    """Like `states_over_rest`, over gRPC. Needs tensorflow-serving-api."""
+    """The state of each version of a model, over gRPC; needs tensorflow-serving-api.
+
+    Args:
+        server: host:port of the server's gRPC interface.
+        model: name of the model on the server.
+        timeout: seconds to wait for an answer.
+
+    Returns:
+        the state by the number of the version.
+
+    Raises:
+        ConnectionError: when the server does not answer.
+    """
     import grpc
     from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc
 
@@ -71,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Tries once per second until a version is available or the time is over."""
+    """Asks once per second, until a version is available or the time is over."""
     options = parser().parse_args()
     server = options.server or ("localhost:8500" if options.grpc else "localhost:8501")
     states_of = states_over_grpc if options.grpc else states_over_rest

@@ -259,7 +259,8 @@ def test_a_command_with_a_run_replaces_options_of_its_task(tmp_path, error_of):
         run.load_config({"labels": ("a",)})
     options = read_options(evaluate.main, ["--task", "parsing", "--hypotheses", "x"])
     assert (options["task"], options.get("task_options")) == ("parsing", None)
-    assert error_of(translate.main, "--task=parsing").endswith("the task is the one of the run.")
+    message = "the run determines the task. Leave it out."
+    assert error_of(translate.main, "--task=parsing").endswith(message)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_a_command_with_a_run_replaces_options_of_its_task(tmp_path, error_of):
         (evaluate.main, "--label_separator=,", "has become --task.label_separator."),
         (train.main, "--task.grammar=false", "unknown option --task.grammar"),
         (train.main, "--task=parsin", "unknown task 'parsin'; expected "),
-        (train.main, "--task.resamples=3", "--task.resamples must be 0 or at least 40, because"),
+        (train.main, "--task.resamples=3", "--task.resamples must be 0 or at least 40, got 3: a"),
     ],
 )
 def test_an_option_that_moved_or_is_of_another_task_is_an_error(error_of, main, words, expected):

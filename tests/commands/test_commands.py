@@ -380,14 +380,14 @@ def test_given_translations_are_scored(run, tmp_path):
 
 @pytest.mark.parametrize("other", ["prefixes", "n_best_output", "scores_output"])
 def test_scoring_refuses_options_of_translating(run, other):
-    message = "--score_target translates nothing: give it without --prefixes, --n_best_output and"
+    message = r"--score_target translates nothing\. Leave out --prefixes, --n_best_output and"
     with pytest.raises(InputError, match=message):
         translate.main(str(run), score_target="a", **{other: "b"})
 
 
 def test_files_are_checked_before_the_model_is_loaded(tmp_path):
     RunFolder(tmp_path).save_config(Config())  # a run without a model
-    with pytest.raises(InputError, match="--resume needs the --input and --output"):
+    with pytest.raises(InputError, match="--resume needs files: give the --input"):
         translate.main(str(tmp_path), resume=True)
 
 
@@ -422,7 +422,7 @@ def test_programs_run_by_path_have_help_and_name_a_missing_folder(program, tmp_p
         ({"signature_name": "scores", "inputs": {}}, "unknown signature 'scores'; expected one of"),
         (
             {"signature_name": "score", "inputs": {"text": []}},
-            "has the inputs ['source', 'target']",
+            "expected the inputs ['source', 'target'] of the signature score, got ['text']",
         ),
         ({"inputs": {}}, "expected requests like"),
     ],

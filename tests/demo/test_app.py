@@ -147,7 +147,7 @@ def test_texts_come_back_as_texts(client, text):
         ({"texts": []}, 400, "Expected 1 to 128 texts in a request, got 0."),
         ({"texts": ["a"] * 129}, 400, "Expected 1 to 128 texts in a request, got 129."),
         ({"texts": ["a", "b" * 2001]}, 413, "Text 2 of texts has 2,001 characters; at most 2,000"),
-        ({"texts": ["a" * 2**18]}, 413, "A request has at most 262,144 bytes."),
+        ({"texts": ["a" * 2**18]}, 413, "A request may have at most 262,144 bytes."),
         ({"texts": ["a"], "beam_size": 0}, 400, "Expected a number from 1 to 10 as beam_size"),
         ({"texts": ["a"], "beam_size": "4"}, 400, 'as beam_size, got "4".'),
         ({"texts": ["a"], "beam_size": True}, 400, "as beam_size, got true."),

@@ -289,7 +289,7 @@ def test_resume_without_partial_outputs_starts_a_new_run(tmp_path, source, unint
 
 @pytest.mark.parametrize(("source_path", "output_path"), [("", "out"), ("in", "")])
 def test_only_files_can_be_resumed(source_path, output_path):
-    with pytest.raises(InputError, match="only files can be resumed: --resume needs the --input"):
+    with pytest.raises(InputError, match="--resume needs files: give the --input and the --outp"):
         Stream([source_path], [Output(output_path, one)], resume=True)
 
 
@@ -409,7 +409,9 @@ def test_a_different_output_than_the_interrupted_runs_is_an_error(tmp_path, sour
     folder = tmp_path / "interrupted"
     interrupt(folder, source, windows=2)
     (folder / "numbers.partial").unlink()
-    with pytest.raises(InputError, match=r"numbers.partial covers 0 lines .* other outputs 8"):
+    with pytest.raises(
+        InputError, match=r"numbers.partial covers 0 lines .* other outputs cover 8"
+    ):
         Stream([source], outputs_in(folder), window=4, resume=True)
 
 

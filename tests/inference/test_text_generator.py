@@ -210,5 +210,5 @@ def test_what_a_language_model_cannot_do_is_an_error():
     with pytest.raises(InputError, match="coverage_penalty needs a model that attends to a source"):
         make_generator(coverage_penalty=0.2)
     small = make_generator(model_options=(("position", "learned"), ("max_length", 10)))
-    with pytest.raises(InputError, match=r"prompt 'abcdef' with its prefix has more than model.ma"):
+    with pytest.raises(InputError, match=r"prompt 'abcdef' and its prefix have more than model.ma"):
         small(["abcdef"], ["ghijk"])

@@ -41,9 +41,7 @@ def test_fewer_checkpoints_than_asked_for_are_said(run, capsys):
     weights_of(run, average=2)
     assert "average" not in capsys.readouterr().err
     weights_of(run, average=100)
-    expected = (
-        f"average 100: the weights of 2 checkpoints are averaged, because {run} holds no more"
-    )
+    expected = f"average 100: averages 2 checkpoint(s), because {run} has no more"
     assert expected in capsys.readouterr().err
 
 
@@ -55,7 +53,7 @@ def test_updates_of_the_newest_checkpoints(run):
 def test_a_folder_without_checkpoints_is_an_error(run, tmp_path):
     broken = tmp_path / "run"
     shutil.copytree(run, broken, ignore=shutil.ignore_patterns("checkpoints"))
-    with pytest.raises(InputError, match="holds no checkpoint; train first"):
+    with pytest.raises(InputError, match=r"holds no checkpoint\. Train first"):
         weights_of(broken)
 
 
@@ -143,8 +141,8 @@ def test_the_checkpoint_of_another_model_is_an_error(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "run")
     weights = load_predictor(Run.load(run)).model.weights
     for others, reason in (
-        (weights[:-1], f"it has {len(weights) - 1} weights, the model.* has {len(weights)}"),
-        ([*weights[:-1], weights[0]], "its weights have other shapes"),
+        (weights[:-1], f"it has {len(weights) - 1} weights, but the model.* has {len(weights)}"),
+        ([*weights[:-1], weights[0]], "the shapes of its weights differ"),
     ):
         save_weights(RunFolder(copy), others, "float32", 9)
         with pytest.raises(InputError, match=f"ckpt-9 is broken or of another model: {reason}"):

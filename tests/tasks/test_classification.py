@@ -318,7 +318,7 @@ BAD = {
         "text\tlabel\na\tx\nb\t\nc\ty\n",
         "line 3 of .*: column 'label' has no label",
     ),
-    "one label": ("text\tlabel\na\tx\nb\tx\n", "bad.tsv has 1 label in column 'label'; .* two"),
+    "one label": ("text\tlabel\na\tx\nb\tx\n", "bad.tsv has 1 label in column 'label'.* two"),
     "not UTF-8": (b"text\tlabel\na\tx\nb\xff\ty\n", "line 3 of .*bad.tsv is not UTF-8"),
 }
 
@@ -347,7 +347,7 @@ def test_a_label_that_training_has_not_seen_is_an_error(classifier, tmp_path):
 
 
 def test_a_pair_without_a_tab_is_an_error(of_pairs):
-    with pytest.raises(InputError, match="expected two texts separated by a tab, got 'a dog'"):
+    with pytest.raises(InputError, match="expected two texts with a tab between them, got 'a dog"):
         of_pairs[2](["a dog"])
 
 

@@ -65,13 +65,13 @@ def test_perplexities_by_hand():
 
 
 def test_bad_input_is_an_error(tmp_path):
-    with pytest.raises(InputError, match=r"learns from one text: give data\.train_file"):
+    with pytest.raises(InputError, match=r"learns from lines of text\. Give data\.train_file"):
         LANGUAGE_MODELING.load_splits(Config())
-    with pytest.raises(InputError, match="give --reference, the text to test on"):
+    with pytest.raises(InputError, match="give --reference, the text for the test"):
         LANGUAGE_MODELING.load_test(Config(), "source.txt", "reference.txt")
     with pytest.raises(InputError, match="at least one line with text to score, got none"):
         perplexities([], [TextScore(0.0, 0)])
-    with pytest.raises(InputError, match="by the probabilities of a model, not by its predict"):
+    with pytest.raises(InputError, match=r"needs the probabilities of a model\. Give --run_dir"):
         LANGUAGE_MODELING.score([], ["a"], [["a"]])
     (tmp_path / "empty").write_text("\n \n", "utf-8")
     config = Config(data=DataConfig(train_file=str(tmp_path / "empty")))

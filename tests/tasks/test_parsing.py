@@ -121,7 +121,8 @@ def test_a_run_that_another_one_starts_has_its_labels_and_linearization(folder, 
             Run.at(tmp_path / "run", dataclasses.replace(config, data=data, train=training))
         )
 
-    with pytest.raises(InputError, match="linearization lexical_in_order, this one in_order"):
+    message = "linearization lexical_in_order, but this run has in_order"
+    with pytest.raises(InputError, match=message):
         start(linearization="in_order")
     trees = (f"( (S (NEWS (DT the) (NN {i})) (ODD (VBD saw))) )" for i in range(20))
     (tmp_path / "new.mrg").write_text("".join(trees))
@@ -200,9 +201,9 @@ def test_an_unrestricted_search_gives_trees_too_and_given_trees_are_scored(folde
 
 
 def test_options_that_do_not_fit_are_errors(parser, folder):
-    with pytest.raises(InputError, match="leave out --prefixes"):
+    with pytest.raises(InputError, match="Leave out --prefixes"):
         parser.n_best(["a"], ["(S"])
     with pytest.raises(InputError, match="give --reference, bracket files"):
         PARSING.load_test(Config(), "", "")
-    with pytest.raises(InputError, match=r"give data\.train_file"):
+    with pytest.raises(InputError, match=r"Give data\.train_file"):
         PARSING.load_splits(Config())

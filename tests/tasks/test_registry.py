@@ -141,5 +141,5 @@ def test_a_predictor_without_alignments_is_an_error(reversal_run, tmp_path, monk
     monkeypatch.setattr(Predictor, "with_dtype", lambda self, dtype: self, raising=False)
     (tmp_path / "in").write_text("3 1 4\n", "utf-8")
     files = {"input": str(tmp_path / "in"), "alignments_output": str(tmp_path / "links")}
-    with pytest.raises(InputError, match="cannot be aligned with their inputs: leave out --align"):
+    with pytest.raises(InputError, match=r"be aligned with their inputs\. Leave out --align"):
         translate.main(str(reversal_run), **files)

@@ -313,5 +313,5 @@ def test_a_run_on_files_needs_both_test_files(files, given):
             config, *("t" if name in given else "" for name in ("source", "reference"))
         )
     assert str(error.value) == (
-        "give --source and --reference, the test set and its translation; or --corpus."
+        "give --source and --reference, the test set and its translation, or --corpus."
     )

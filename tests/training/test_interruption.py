@@ -79,7 +79,8 @@ def test_a_signal_saves_and_stops(tmp_path, number):
     process.send_signal(number)
     _, errors = processes.finish(process, status=128 + number)
     reached = processes.saved_updates(run)
-    assert f"stopped by {number.name} after {reached} updates; the same command goes on" in errors
+    message = f"stopped by {number.name} after {reached} updates; to resume: the same command"
+    assert message in errors
     assert "Traceback" not in errors
     assert 4 <= reached < 1000
 

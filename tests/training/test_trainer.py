@@ -350,7 +350,7 @@ def test_divergence_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
         "losses",
         lambda self: {"val_loss": math.nan if self._updater.next_batch == 4 else 5.0},
     )
-    message = r"validation loss is nan .*The last checkpoint, of update 2, is whole"
+    message = r"validation loss is nan .*The checkpoint of update 2 is whole"
     with pytest.raises(InputError, match=message):
         trainer.train(Run.at(tmp_path, small_config(steps=4)))
     assert [line["val_loss"] for line in logged(tmp_path)] == [5.0, None]
@@ -374,7 +374,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
 
     monkeypatch.setattr(tf.train.Checkpoint, "_write", fail)
     monkeypatch.setattr(tf.train.Checkpoint, "write", fail)
-    with pytest.raises(InputError, match=r"cannot be written.*The previous one is whole"):
+    with pytest.raises(InputError, match=r"cannot be written.*The previous checkpoint is whole"):
         trainer.train(Run.at(tmp_path, small_config(steps=4)))
     monkeypatch.undo()
     (tmp_path / "checkpoints" / "resume" / "step-9_temp").mkdir()  # of a kill while it was saved

@@ -81,4 +81,4 @@ def test_a_signal_to_one_worker_stops_both(tmp_path):
     workers[1].send_signal(signal.SIGTERM)
     for worker in workers:
         _, errors = processes.finish(worker, status=128 + signal.SIGTERM)
-        assert "the same command goes on" in errors
+        assert "to resume: the same command" in errors

@@ -70,7 +70,7 @@ def test_without_lines_there_is_no_file(run, tmp_path, capsys, monkeypatch):
         ("page.pdf", {}, r"ends in .html, .json, .png, .svg for attention, got .*page.pdf"),
         ("in", {}, "ends in .html"),
         ("old.html", {}, "old.html exists already. Move it away"),
-        ("a.html", {"resume": True}, "shows the first lines: give it without --resume"),
+        ("a.html", {"resume": True}, "shows the first lines. Leave out --resume"),
     ],
 )
 def test_bad_options_are_found_before_any_work(tmp_path, name, options, message):
@@ -88,5 +88,5 @@ def test_a_picture_needs_matplotlib(tmp_path, monkeypatch):
 
 def test_a_run_without_attention_is_an_error(tmp_path):
     file = attention_file.AttentionFile(str(tmp_path / "a.html"))
-    with pytest.raises(InputError, match="no attention to show: leave out --attention_output"):
+    with pytest.raises(InputError, match=r"no attention to show\. Leave out --attention_output"):
         translate.recording(object(), lambda: [], file)

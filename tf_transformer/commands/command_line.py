@@ -28,7 +28,7 @@ DEFAULT_TASK = "translation"
 
 class _Parser(jsonargparse.ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
-        (file or sys.stderr).write(message or "")  # argparse ignores errors, as of a full disk
+        (file or sys.stderr).write(message or "")  # argparse ignores errors such as a full disk
 
 
 def run(
@@ -36,14 +36,14 @@ def run(
 ) -> None:
     """Calls `main` with the options of the command line; see `parser_of`.
 
-    Bad options exit with status 2, an `InputError` with status 1, both without a traceback.
+    Bad options exit with status 2, an `InputError` with status 1. Neither prints a traceback.
 
     Args:
         main: the command.
-        arguments: the command line's words; None: those of `sys.argv`.
-        program: name of the program in usage and errors; None: that of `sys.argv`.
+        arguments: the words of the command line; None: `sys.argv`.
+        program: name of the program in usage and errors; None: the name in `sys.argv`.
     """
-    sys.path.append(os.getcwd())  # where --task module:attribute may be
+    sys.path.append(os.getcwd())  # may hold the module of --task module:attribute
     with standard_streams():
         options = read_options(main, sys.argv[1:] if arguments is None else arguments, program)
         keep_freed_memory()  # before TensorFlow starts threads
@@ -60,10 +60,15 @@ def run(
 def read_options(
     main: Callable[..., None], words: Sequence[str], program: str | None = None
 ) -> dict[str, Any]:
-    """The values of a command's options; exits with status 2 when there is an error in them.
+    """The values of a command's options; exits with status 2 for a wrong option.
 
-    The command line counts more than files, wherever --config stands. For a command that takes a
-    run's configuration, the configuration of a run that has started is the first --config.
+    An option on the command line overrides an option in a file, in any order. If training resumes
+    a run, the run's configuration is the first file.
+
+    Args:
+        main: the command.
+        words: the words of the command line.
+        program: name of the program in usage and errors; None: the name in `sys.argv`.
     """
     parser: jsonargparse.ArgumentParser = _Parser(prog=program)
     files: list[str] = []
@@ -73,7 +78,7 @@ def read_options(
         words, named = _without(words, "--task")
         selected = _selected_task(main, words, files, named)
         if selected not in OPTIONS:
-            for_commands()  # its module imports Keras
+            for_commands()  # the task's module imports Keras
         parser, task = parser_of(main, program, selected), selected
         words = [word for file in files for word in ("--config", file)] + words
         options = parser.parse_args(words)
@@ -95,17 +100,24 @@ def read_options(
 def parser_of(
     main: Callable[..., None], program: str | None = None, task: str = DEFAULT_TASK
 ) -> jsonargparse.ArgumentParser:
-    """The parser of a command: options are named, typed and documented as parameters of `main`.
+    """The parser of a command. The parameters of `main` give names, types and help texts.
 
-    A dataclass parameter `model` gives --model.d_model and so on; the parameter `task` gives the
+    A dataclass parameter `model` gives --model.d_model and so on. The parameter `task` gives the
     options of the task. **decode_options give an option for each field of `DecodeConfig`, like
-    --beam_size, and for each option of the task, like --task.grammar; all are None by default.
-    *run_dirs are words without an option, at least one. --config reads options from a YAML file.
-    Errors are `jsonargparse.ArgumentError`.
+    --beam_size, and for each option of the task, like --task.grammar; their default is None.
+    *run_dirs takes one or more words without an option. --config reads options from a YAML file.
+
+    Args:
+        main: the command.
+        program: name of the program in usage and errors; None: the name in `sys.argv`.
+        task: name of the task whose options the parser has.
+
+    Returns:
+        A parser that raises `jsonargparse.ArgumentError` for a wrong option.
     """
 
     def load(text: str) -> Any:
-        # The rules of `RunFolder.save_config`: jsonargparse's own read text like 1e3 as a number.
+        # The rules of `RunFolder.save_config`. jsonargparse's own loader reads 1e3 as a number.
         value = yaml.safe_load(text)
         return present_options(value, task) if isinstance(value, dict) else value
 
@@ -152,7 +164,7 @@ def types_of(main: Callable[..., None], task: str = DEFAULT_TASK) -> dict[str, A
 
 
 def _repeated(main: Callable[..., None]) -> str:
-    """The name of the parameter *name; "" if there is none."""
+    """The name of the parameter *name; "" for a command without one."""
     parameters = inspect.signature(main).parameters.values()
     return next(
         (parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL),
@@ -161,7 +173,7 @@ def _repeated(main: Callable[..., None]) -> str:
 
 
 def _help(main: Callable[..., None], name: str) -> str:
-    """The description of a parameter in the docstring; "" without one."""
+    """The description of a parameter in the docstring; "" for a parameter without one."""
     documented = docstring_parser.parse(inspect.getdoc(main) or "").params
     return next(
         (parameter.description or "" for parameter in documented if parameter.arg_name == name), ""
@@ -169,9 +181,9 @@ def _help(main: Callable[..., None], name: str) -> str:
 
 
 def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
-    """A function with the parameters of `main`, but without *names, **decode_options and the task.
+    """A function with the parameters of `main` except *names, **decode_options and the task.
 
-    For the latter, jsonargparse would import all that `main` calls, and so TensorFlow.
+    For **decode_options, jsonargparse would import everything that `main` calls, with TensorFlow.
     """
 
     def function() -> None: ...
@@ -203,7 +215,7 @@ def _has_task(main: Callable[..., None]) -> bool:
 
 
 def _task_options(main: Callable[..., None], task: str) -> type:
-    """The class of the task's options; each is None by default where a run has its own."""
+    """The class of the task's options; with None as defaults for a command that uses a run."""
     options = options_of(task)
     return _optional(options, "the task") if _takes_decode_options(main) else options
 
@@ -211,19 +223,19 @@ def _task_options(main: Callable[..., None], task: str) -> type:
 def _selected_task(
     main: Callable[..., None], words: Sequence[str], files: Sequence[str], named: Sequence[str]
 ) -> str:
-    """The task whose options a command has: the one named last, or the one of the run.
+    """The task whose options a command has: the last --task, or the task of a file or of the run.
 
     Args:
         main: the command.
-        words: of the command line.
-        files: YAML files that --config names.
-        named: values of --task.
+        words: the words of the command line.
+        files: the values of --config, YAML files.
+        named: the values of --task.
 
     Raises:
-        InputError: for a task that cannot be named here.
+        InputError: for --task with a command that takes the task from the run.
     """
     if named and not _takes_task(main):
-        raise InputError("--task has no meaning here: the task is the one of the run.")
+        raise InputError("--task has no meaning here: the run determines the task. Leave it out.")
     runs = [RunFolder(run_dir) for run_dir in _without(words, "--run_dir")[1] if _has_task(main)]
     if not _takes_decode_options(main):  # training: the run's file counts once it has started
         runs = [run for run in runs if run.has_checkpoint and not files]
@@ -233,7 +245,7 @@ def _selected_task(
 
 
 def _task_in(file: str) -> str:
-    """The name of the task in a YAML file; "" where there is none, or an error to come."""
+    """The name of the task in a YAML file; "" if it names none, or cannot be read."""
     try:
         with open(file, encoding="utf-8") as text:
             return task_named(yaml.safe_load(text))
@@ -244,9 +256,9 @@ def _task_in(file: str) -> str:
 def _task_values(
     main: Callable[..., None], options: Any, task: str, named: Sequence[str]
 ) -> dict[str, Any]:
-    """The arguments of a command that come from the options of the task.
+    """The command's arguments from the options of the task.
 
-    A command that takes `DecodeConfig` gets the given options as `task_options`.
+    A command with **decode_options gets the given options as `task_options`.
     """
     if not _takes_decode_options(main):
         return {"task": dataclasses.replace(options, name=task)} if _takes_task(main) else {}
@@ -267,7 +279,7 @@ def _without(words: Sequence[str], option: str) -> tuple[list[str], list[str]]:
 
 
 def _stored_config(options: jsonargparse.Namespace) -> str:
-    """The configuration of the run that training goes on with; "" if there is none."""
+    """The configuration file of the run that training resumes; "" for a new run."""
     if "train" not in options:
         return ""
     run = RunFolder(options.run_dir)
@@ -281,7 +293,7 @@ def _explain(
     files: list[str],
     task: str,
 ) -> str:
-    """The error in a user's words, with the name of the YAML file that makes it by itself."""
+    """The error in a user's words, with the name of the YAML file that causes it."""
     types = types_of(main, task)
     needed = [word for a in parser._actions if a.required for word in (*a.option_strings[:1], "x")]
     for file in files:
@@ -297,10 +309,10 @@ def _explain(
 
 
 def _optional(config: type, of: str) -> type:
-    """A dataclass with the fields and the documentation of `config`, each None by default."""
+    """A dataclass with the fields and the documentation of `config`; all defaults are None."""
     _, _, rest = (inspect.getdoc(config) or "").partition("\n")
     return dataclasses.make_dataclass(
         f"Optional{config.__name__}",
         [(name, hint | None, None) for name, hint in get_type_hints(config).items()],
-        namespace={"__doc__": f"Options of {of}; null: as configured in the run.\n{rest}"},
+        namespace={"__doc__": f"Options of {of}; null: the value in config.yaml.\n{rest}"},
     )

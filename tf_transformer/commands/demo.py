@@ -1,4 +1,4 @@
-"""Opens a local page to translate on: tf-transformer demo --run_dir runs/x."""
+"""Serves a local page for translation: tf-transformer demo --run_dir runs/x."""
 
 import contextlib
 import importlib.util
@@ -30,19 +30,19 @@ def main(
 ) -> None:
     """Serves a page that translates while you type; Ctrl-C ends it.
 
-    Give one of --run_dir, --saved_model and --server; without them, the page uses the run
-    pretrained/tatoeba-en-de in the current folder or in the repository. Needs the extra `demo`.
+    Give --run_dir, --saved_model or --server. Without them, the page uses the run
+    pretrained/tatoeba-en-de from the current folder or the repository. Needs the extra `demo`.
 
     Args:
-        run_dir: a run's folder; the page has sliders for the search, and attention if the run
-            translates.
-        saved_model: the folder of one version of an export, served/x/1.
+        run_dir: folder of a run. The page has sliders for the search, and shows the attention of a
+            translator.
+        saved_model: folder of one version of an export, like served/x/1.
         server: host:port of the REST interface of TF Serving.
-        model: the model's name on the server.
-        host: address to listen on; the default accepts this machine only.
-        port: port to listen on; 0: a free one.
-        open_browser: whether to open the page in a browser.
-        dtype: of weights and computation of a run.
+        model: name of the model on the server.
+        host: address to listen on. The default accepts connections from this machine only.
+        port: port to listen on; 0: any free port.
+        open_browser: open the page in a browser.
+        dtype: dtype of weights and computation of a run.
     """
     require_packages()
     listener = listen(host, port)
@@ -64,11 +64,18 @@ def main(
 
 
 def load(run_dir: str, saved_model: str, server: str, model: str, dtype: str) -> "DemoModel":
-    """The model that the options name, after a first prediction, which traces its graphs.
+    """Loads the model that the options name; a first prediction traces its graphs.
+
+    Args:
+        run_dir: folder of a run; "": see `main`.
+        saved_model: folder of a SavedModel.
+        server: host:port of TF Serving.
+        model: name of the model on the server.
+        dtype: dtype of weights and computation of a run.
 
     Raises:
-        InputError: for several of the three, for none where there is no pretrained run, and
-            when the model cannot be loaded.
+        InputError: for more than one of run_dir, saved_model and server; without them, for a
+            missing pretrained run; for a model that cannot be loaded.
     """
     if sum(map(bool, (run_dir, saved_model, server))) > 1:
         raise InputError("give only one of --run_dir, --saved_model and --server.")
@@ -94,37 +101,37 @@ def load(run_dir: str, saved_model: str, server: str, model: str, dtype: str) ->
 
 
 def pretrained() -> str:
-    """The pretrained run in the current folder, or else in the repository.
+    """The path of the pretrained run, in the current folder or else in the repository.
 
     Raises:
-        InputError: when there is none.
+        InputError: when neither has it.
     """
     for folder in (pathlib.Path(), pathlib.Path(__file__).parents[2]):
         if (folder / PRETRAINED).is_dir():
             return str(folder / PRETRAINED)
     raise InputError(
-        f"expected --run_dir, --saved_model or --server, or the folder {PRETRAINED} of the "
-        "repository in the current folder. Train a run, for example: make demo; "
+        "there is no model: expected --run_dir, --saved_model or --server, or the folder "
+        f"{PRETRAINED} of the repository in the current folder. To train a model: make demo; "
         "tf-transformer demo --run_dir runs/demo"
     )
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """A socket that listens on an address.
 
     Raises:
-        InputError: when the address cannot be used.
+        InputError: when the address is in use, or cannot be used.
     """
     try:
         return socket.create_server((host, port))
     except (OSError, OverflowError) as error:
         raise InputError(
-            f"cannot listen on {host}:{port}: {error}. Give another --port; 0 takes a free one."
+            f"cannot listen on {host}:{port}: {error}. Give another --port; 0 takes a free port."
         ) from error
 
 
 def require_packages() -> None:
-    """Raises an `InputError` when packages of the extra `demo` are not installed."""
+    """Raises an `InputError` when a package of the extra `demo` is missing."""
     if missing := [name for name in ("starlette", "uvicorn") if not importlib.util.find_spec(name)]:
         raise InputError(
             f"the demo needs {' and '.join(missing)}: pip install 'tf_transformer[demo]'"

@@ -1,6 +1,6 @@
 """Scores a run on a test set: python evaluate.py --run_dir runs/x --source t.en --reference t.de.
 
-The last line on stdout is one JSON object. With --hypotheses it scores given outputs:
+The last line on stdout is one JSON object. With --hypotheses, the command scores given outputs:
 
     python evaluate.py --hypotheses out.txt --reference ref.txt --metric ter
 """
@@ -38,26 +38,27 @@ def main(
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
-    """Makes predictions for a test set and prints their scores: BLEU with its signature, chrF.
+    """Makes predictions for a test set and prints their scores, such as BLEU and chrF.
 
     Args:
-        run_dir: the run's folder; not needed to score --hypotheses as translations.
-        source: file of inputs; without it a run on the generated corpus takes its test pairs. With
-            --hypotheses, for metrics that read the inputs.
-        reference: their references, line by line; for translations also several files, with commas
-            between them. A blank line in one of several files is a missing reference.
-        corpus: a test set in any format, in place of source and reference: such as
-            --corpus.path test.tsv.
-        hypotheses: file of outputs to score; nothing is predicted then.
-        baseline: with --hypotheses, another system's outputs to compare with.
-        metric: metrics to compute besides the metrics of the task, with commas between them: ter
-            for translations, comet, another registered one, or module:attribute.
-        task: whose scores these are, such as parsing; by default the run's, or translation.
+        run_dir: folder of the run. Translations in --hypotheses need no run.
+        source: file of inputs. Empty: a run on the generated corpus takes its test pairs. With
+            --hypotheses, only metrics that read inputs need it.
+        reference: file of references; line n belongs to line n of source. Translations may have
+            several files, with commas between the paths; a blank line in one of them is a missing
+            reference.
+        corpus: test set in any format, like --corpus.path test.tsv; replaces source and reference.
+        hypotheses: file of outputs to score; the command then predicts nothing.
+        baseline: file with another system's outputs, for a comparison with --hypotheses.
+        metric: additional metrics, with commas between them: ter (translations), comet, a
+            registered metric, or module:attribute.
+        task: task whose metrics are computed, like parsing. Empty: the task of the run, or
+            translation.
         output: file for the predictions.
-        overwrite: whether the predictions replace an existing file.
-        dtype: of weights and computation.
-        **decode_options: fields of DecodeConfig, and `task_options`, options of the task; null: as
-            configured in the run.
+        overwrite: replace an existing file.
+        dtype: dtype of weights and computation.
+        **decode_options: fields of DecodeConfig, and `task_options`, options of the task; null:
+            the value in the run's config.yaml.
     """
     if not (run_dir or hypotheses):
         raise InputError("give --run_dir, or --hypotheses and --reference.")
@@ -93,7 +94,7 @@ def main(
 
 
 def _options_of(task: str, run: Run | None, given: Mapping[str, Any] | None) -> TaskOptions:
-    """The options of the named task; by default the task of the run, or translation."""
+    """The options of a task; the default is the task of the run, or translation."""
     task = task or (run.config.task.name if run else "translation")
     if run and run.config.task.name == task:
         return run.config.task
@@ -113,16 +114,16 @@ def score_outputs(
 
 
 def _for_json(score: Any) -> Any:
-    """A score, or None for one that is not finite: JSON has no NaN and no infinity."""
+    """A score; None for NaN and infinity, which JSON does not have."""
     return None if isinstance(score, float) and not math.isfinite(score) else score
 
 
 def _check_given(reference: str, output: str, corpus: Corpus) -> None:
-    """Raises an `InputError` for options that do not belong to given outputs."""
+    """Raises an `InputError` for options that have no meaning with given outputs."""
     if output or corpus != Corpus() or not reference:
         raise InputError(
-            "--hypotheses needs --reference; nothing is predicted, so --corpus and --output have "
-            "no meaning."
+            "--hypotheses needs --reference. Nothing is predicted, so --corpus and --output have "
+            "no meaning; leave them out."
         )
 
 

@@ -1,6 +1,6 @@
 """Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1.
 
-With --format ctranslate2, for CTranslate2; with --format run, a small folder for --run_dir.
+--format ctranslate2 writes a folder for CTranslate2, and --format run a small folder for --run_dir.
 """
 
 import os
@@ -32,35 +32,35 @@ def main(
 ) -> None:
     """Writes and checks a SavedModel that takes and returns raw strings.
 
-    A fresh process loads the new model into a session, as a server does, and its answers in all
-    signatures must equal those of the run. Only then does the model get its final name.
+    A fresh process loads the new model into a session, as a server does. The answers of all
+    signatures must equal the answers of the run. The model then gets its final name.
 
     Args:
-        run_dir: the run's folder.
-        to: the folder to write, for TF Serving .../<model>/<version>.
-        jit_compile: let XLA compile the search: faster for few sentences and small models. A
+        run_dir: folder of the run.
+        to: folder to write. For TF Serving, its name is the number of a version: served/mine/1.
+        jit_compile: compile the search with XLA: faster for few sentences and small models. A
             stock TF Serving then needs --xla_cpu_compilation_enabled=true, and compiles for all
-            batch sizes while it loads the model. auto: if the samples of the run take less time
-            on this machine.
-        dtype: of weights and computation.
-        format: saved_model, or ctranslate2: a folder for CTranslate2, which needs no TensorFlow.
-            export/run_in_ctranslate2.py runs it. run: a small folder with the averaged weights,
-            which every command takes as --run_dir, and train.py as --train.init_from.
-        quantization: type of the stored weights of a ctranslate2 folder.
-        **decode_options: fields of DecodeConfig; null: as configured in the run.
+            batch sizes while it loads the model. auto: compile if this is faster for sentences of
+            the run on this machine.
+        dtype: dtype of weights and computation.
+        format: kind of model. saved_model: for TensorFlow Serving. ctranslate2: for CTranslate2,
+            without TensorFlow; export/run_in_ctranslate2.py runs it. run: a small folder with the
+            averaged weights, for --run_dir of each command and for --train.init_from.
+        quantization: dtype of the stored weights, with --format ctranslate2.
+        **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
     if format != "saved_model" and jit_compile:
         raise InputError("--jit_compile needs --format saved_model.")
     if format == "ctranslate2" and dtype != "float32":
-        raise InputError("--dtype is not for --format ctranslate2, which has --quantization.")
+        raise InputError("--format ctranslate2 has no --dtype. Give --quantization.")
     if format != "ctranslate2" and quantization != "float32":
-        raise InputError("--quantization needs --format ctranslate2; the others have --dtype.")
+        raise InputError(f"--quantization needs --format ctranslate2. For {format}, give --dtype.")
     run = Run.load(run_dir, **decode_options)  # before TensorFlow is imported
     final = pathlib.Path(to)
     if format == "saved_model" and PATTERN.intersection(to):
         raise InputError(
-            f"--to {to}: TensorFlow takes *, ?, [, ] and \\ in the path of a SavedModel as a "
-            "pattern, so no program could load it. Give a path without them."
+            f"--to {to}: TensorFlow reads *, ?, [, ] and \\ in the path of a SavedModel as a "
+            "pattern, so no program could load the model. Give a path without them."
         )
     partial = _partial_folder(final)
     try:
@@ -79,8 +79,8 @@ def main(
 
 
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:
-    """A new folder to write the model in, beside its final place."""
-    # Not a number, so that a server that watches the parent folder ignores it.
+    """Makes a folder for the model beside its final place."""
+    # The name is no number, so a server that watches the parent folder ignores it.
     partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}.partial")
     try:
         if os.path.lexists(final):
@@ -127,10 +127,10 @@ def _write_saved_model(
 
 
 def stages(predictor: "Predictor") -> "list[Predictor]":
-    """The predictors to save and check in turn; the last one is exported.
+    """The predictors to save and check in turn. The last one is the export.
 
-    Rounding in bfloat16 changes some answers of a correct export, so the check tolerates
-    differences. The same weights in float32 first show that the graph is correct.
+    In bfloat16, rounding changes some answers of a correct export, so the check tolerates
+    differences. The same weights in float32 show first that the graph is correct.
     """
     return list(dict.fromkeys([predictor.with_dtype("float32"), predictor]))
 
@@ -146,9 +146,10 @@ def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantizatio
     if not isinstance(translator, Translator):
         raise InputError(
             "--format ctranslate2 needs a run whose task predicts with a Translator, but "
-            f"{run.folder.path} has a {type(translator).__name__}. Use --format saved_model."
+            f"{run.folder.path} predicts with a {type(translator).__name__}. Use --format "
+            "saved_model."
         )
-    # Rounded weights change scores. The same weights in float32 first show that the rest is right.
+    # Rounded weights change scores. The same weights in float32 show first that the rest is right.
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
         to_ctranslate2.write(translator, folder, stored)
@@ -157,7 +158,7 @@ def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantizatio
 
 
 def samples(run: Run) -> list[str]:
-    """The sentences of the check: inputs of the validation examples, and unusual ones."""
+    """The sentences of the check: inputs from the validation examples, and odd sentences."""
     return run.folder.load_samples() + ODD_SENTENCES
 
 

@@ -5,7 +5,13 @@ from tf_transformer.parsing.trees import tree_files
 
 
 def check_files(task: str, *options: str) -> None:
-    """Opens texts, or finds the bracket files of the task parsing; a task of a user has its own.
+    """Opens the files of a command. For the task parsing, finds bracket files.
+
+    A task outside the package (`module:attribute`) may have files in any form; nothing is opened.
+
+    Args:
+        task: name of the task.
+        *options: paths; an empty path is ignored.
 
     Raises:
         InputError: when a file cannot be read.

@@ -7,7 +7,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.commands.standard_streams import standard_streams
 
 COMMANDS = {
-    "train": "train a model, or continue an interrupted training",
+    "train": "train a model, or resume an interrupted training",
     "evaluate": "score a model on a test set",
     "translate": "translate lines of text",
     "export": "export a model for TensorFlow Serving or CTranslate2",
@@ -24,7 +24,7 @@ commands:
 
 
 def main() -> None:
-    """Runs the command that the first argument names, with the arguments after it."""
+    """Runs the command in the first argument, with the remaining arguments."""
     with standard_streams():
         _run()
 

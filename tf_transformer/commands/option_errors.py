@@ -1,4 +1,4 @@
-"""Messages for wrong options: the option as the user typed it, and the nearest right one."""
+"""Messages for wrong options, with the option as typed and the most similar option."""
 
 import difflib
 import re
@@ -11,7 +11,7 @@ from tf_transformer.run.earlier_options import MOVED
 Types = Mapping[str, Any]
 """the types of a command's options by name, like {"train.steps": int}"""
 
-# Names of earlier versions: options of one task stood among the options of all.
+# Earlier versions had the options of one task among the options of all tasks.
 _NEW_NAMES = {f"{group}.{name}": f"task.{name}" for group, names in MOVED.items() for name in names}
 _NEW_NAMES |= {name: f"task.{name}" for name in (*MOVED["decode"], "label_separator")}
 _NEW_NAMES |= {name: f"task.{name}" for name in ("lowercase", "normalize", "resamples")}
@@ -23,8 +23,8 @@ def explain(message: str, options: Types, file: str = "") -> str:
 
     Args:
         message: the message.
-        options: of the command.
-        file: the YAML file that has the wrong option; "": the command line has it.
+        options: the options of the command.
+        file: the YAML file with the wrong option; "": the command line has it.
     """
     dashes = "" if file else "--"
     if words := re.match(r"unrecognized arguments: (\S+)", message):
@@ -60,7 +60,7 @@ def explain(message: str, options: Types, file: str = "") -> str:
 
 
 def _quotes(file: str, name: str, value: str) -> str:
-    """Advice for a value in a YAML file that is meant as text, but that YAML reads otherwise."""
+    """Advice for a value in a YAML file that YAML reads as something other than text."""
     import yaml
 
     with open(file, encoding="utf-8") as text:
@@ -88,17 +88,17 @@ def _scalars(node: Any) -> Iterator[str]:
 
 
 def as_typed(message: str, options: Types) -> str:
-    """An error of a configuration with its options as the command has them.
+    """An error message of a configuration, with options as the command line has them.
 
-    `decode.beam_size` becomes --decode.beam_size, or --beam_size where the command has that one.
-    An error in a YAML file keeps the names of the file.
+    `decode.beam_size` becomes --decode.beam_size, or --beam_size if the command has this option.
+    A message about a YAML file keeps the names of the file.
     """
     if re.match(r"\S+\.ya?ml: ", message):
         return message
 
     def option(name: re.Match[str]) -> str:
         typed = [known for known in (name[0], name[0].removeprefix("decode.")) if known in options]
-        if name[0].startswith("task."):  # whichever task that is
+        if name[0].startswith("task."):  # an option of any task
             return f"--{name[0]}"
         return f"--{typed[0]}" if typed else name[0]
 

@@ -9,12 +9,12 @@ from tf_transformer.visualization.curves import FORMATS, draw_curves
 
 
 def main(*run_dirs: str, output: str = "curves.png", overwrite: bool = False) -> None:
-    """Draws loss, scores, learning rate and speed of one or several runs as one picture.
+    """Draws the loss, scores, learning rate and speed of one or several runs in one picture.
 
     Args:
-        run_dirs: the runs' folders; a training that is going on is drawn so far.
+        run_dirs: folders of the runs. A running training is drawn up to now.
         output: file for the picture; .png, .svg or .pdf.
-        overwrite: whether the picture replaces an existing file.
+        overwrite: replace an existing file.
     """
     suffix = pathlib.Path(output).suffix.lower()
     if suffix not in FORMATS:
@@ -34,9 +34,9 @@ def main(*run_dirs: str, output: str = "curves.png", overwrite: bool = False) ->
 
 
 def _metrics(folder: RunFolder) -> list[dict]:
-    folder.load_config()  # reports a folder that is not a run's
+    folder.load_config()  # reports a folder without a run
     if rows := folder.load_metrics():
         return rows
     raise InputError(
-        f"{folder.path} has no metrics yet: the first are written after the first validation."
+        f"{folder.path} has no metrics yet. Training writes the first after its first validation."
     )

@@ -1,6 +1,6 @@
-"""Standard input, output and error of a program: closed, full, or of another encoding.
+"""Errors of standard input, output and error: closed, full, or with another encoding.
 
-Imports nothing of this project, because programs run it by its path.
+This module imports nothing from the project, because programs run it by its path.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-# What the user can correct; other errors of the system are defects and keep their traceback.
+# Errors that the user can correct. Other system errors are defects and keep their traceback.
 _OF_THE_MACHINE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EBADF),
     *(errno.EACCES, errno.EPERM),
@@ -21,10 +21,10 @@ _CLOSED = "error: standard input or standard output is closed."
 
 @contextlib.contextmanager
 def standard_streams() -> Iterator[None]:
-    """Reports what is wrong with the streams, or with a file, in a sentence; exits with status 1.
+    """Reports an error of a stream or a file in one sentence, and exits with status 1.
 
-    A reader of the output that has read enough, like `head`, ends the program quietly. Characters
-    that a terminal cannot show are escaped.
+    The program ends quietly when the reader of its output stops, like `head`. Characters that a
+    terminal cannot show are escaped.
     """
     lost = _open_closed_ones()
     for stream in (sys.stdout, sys.stderr):
@@ -57,7 +57,7 @@ def standard_streams() -> Iterator[None]:
 
 
 class _Lost(io.RawIOBase):
-    """Takes what is written to a closed standard output: the work goes on to its end."""
+    """Discards output to a closed standard output, so that the work completes."""
 
     used = False
 
@@ -70,9 +70,9 @@ class _Lost(io.RawIOBase):
 
 
 def _open_closed_ones() -> _Lost:
-    """Replaces closed streams, so that no other file gets their numbers.
+    """Replaces closed streams, so that no other file gets their descriptors.
 
-    Standard input can still not be read, and messages to a closed standard error are lost.
+    A closed standard input remains unreadable. Messages to a closed standard error are lost.
     """
     lost = _Lost()
     if sys.stdin is None:
@@ -87,7 +87,7 @@ def _open_closed_ones() -> _Lost:
 
 
 def _discard_output() -> None:
-    """Python flushes the streams at its end, which would raise the error again."""
+    """Discards unwritten output; Python's flush at exit would raise the error again."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,7 +1,7 @@
-"""Keeps the notices of libraries out of the standard error of a command.
+"""Hides the notices of libraries from the standard error of a command.
 
-TensorFlow and others write notices to file descriptor 2 that no environment variable silences.
-Imports nothing of this project, because programs run it by its path.
+TensorFlow and other libraries write notices to file descriptor 2, and no environment variable
+silences them. This module imports nothing from the project, because programs run it by its path.
 """
 
 import contextlib
@@ -10,13 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-# TensorFlow's lines of the levels I and W, and errors of a machine that has no GPU.
+# TensorFlow's lines of levels I and W, and its errors on a machine without a GPU.
 _NOTICE = (
     rb"WARNING: All log messages before absl|To enable the following instructions"
     rb"|[IW]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [IW] "
     rb"|E\d{4} .*(failed call to cuInit|Unable to register cu|placer already registered)"
 )
-# Keeps the last other lines until this process ends or kills it.
+# Keeps the last remaining lines until this process ends or kills the keeper.
 _KEEP_LAST_LINES = f"""
 import collections, re, sys
 lines = (line for line in sys.stdin.buffer if not re.match({_NOTICE!r}, line))
@@ -26,12 +26,12 @@ sys.stderr.buffer.writelines(collections.deque(lines, maxlen=1000))
 
 @contextlib.contextmanager
 def without_notices() -> Iterator[None]:
-    """Hides file descriptor 2 in a block; Python's `sys.stderr` is printed as usual.
+    """Hides file descriptor 2 in a block; Python's `sys.stderr` prints as usual.
 
-    Another process holds the hidden lines. It prints those that are no known notices when the block
-    raises an `Exception`, and also when this process dies, for example because TensorFlow aborts.
-    A `BrokenPipeError` ends a command quietly. Nothing is hidden when
-    TF_CPP_MIN_LOG_LEVEL is 0 or 1, or when `sys.stderr` is not the process's own.
+    Another process keeps the hidden lines. It prints all lines except known notices when the block
+    raises an `Exception`, or when this process dies, for example in TensorFlow. It prints nothing
+    for a `BrokenPipeError`. The block hides nothing when TF_CPP_MIN_LOG_LEVEL is 0 or 1, or when
+    `sys.stderr` has been replaced.
     """
     stderr = sys.stderr
     asked_for = os.environ.get("TF_CPP_MIN_LOG_LEVEL") in ("0", "1")

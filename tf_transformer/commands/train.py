@@ -32,19 +32,19 @@ def main(
     decode: DecodeConfig = DecodeConfig(),
     task: TaskOptions | str = "translation",
 ) -> None:
-    """Trains a run, or goes on with it when its folder holds checkpoints.
+    """Trains a model, or resumes the training of a run with checkpoints.
 
-    --run_dir alone goes on with the options of the run. A start that fails before its first
-    checkpoint leaves no files behind. One training at a time owns a folder, and none writes over
-    a finished model or other files.
+    --run_dir alone resumes with the options of the run. A start that fails before its first
+    checkpoint leaves no files. Only one training at a time writes in a folder. It overwrites no
+    finished model and no other files.
 
     Args:
-        run_dir: the run's folder.
+        run_dir: folder of the run.
         model: sizes and variants of the model.
-        data: where the examples come from; the generated corpus by default.
+        data: the examples; the default is the generated corpus.
         train: how the model is trained.
-        decode: how the trained model makes predictions by default.
-        task: the task, like translation, or module:attribute of a task of your own; --help shows
+        decode: defaults for the predictions of the trained model.
+        task: name of a task, like translation, or module:attribute of your own task. --help shows
             the options of this task.
     """
     config = Config(model, data, train, decode, task)  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def main(
     try:
         result = trainer.train(run, on_best)
     except InterruptionError as stop:
-        print(f"{stop}; the same command goes on, or: --run_dir {run_dir}", file=sys.stderr)
+        print(f"{stop}; to resume: the same command, or --run_dir {run_dir}", file=sys.stderr)
         sys.exit(128 + stop.signal)
     print(summary(result, run.config), f"run: {run_dir}", sep="\n")
 
@@ -77,7 +77,7 @@ def _check_inputs(run: Run) -> None:
 
 
 def summary(result: "Result", config: Config) -> str:
-    """The outcome of a training, in a few lines."""
+    """The outcome of a training in a few lines of text."""
     end = f", stopped early: {config.train.patience} scores no better" * result.stopped_early
     lines = [f"trained {result.updates:,} updates{end}, {result.seconds / 60:.1f} minutes"]
     if result.best_update:
@@ -89,17 +89,21 @@ def summary(result: "Result", config: Config) -> str:
 
 
 def export(folder: RunFolder, update: int) -> None:
-    """Exports the best weights so far as export/<update> in the run's folder, by another process.
+    """Exports the best weights so far to export/<update> in the run's folder, in a new process.
 
-    A failure is printed, and training goes on.
+    If the export fails, a message is printed and training continues.
+
+    Args:
+        folder: folder of the run.
+        update: number of the update with the best weights; the name of the version.
     """
     to = folder.exports.absolute() / str(update)
     if to.exists():  # exported before an interruption
         return
     options = ["--run_dir", str(folder.path.absolute()), "--to", str(to), "--average", "best"]
     program = [sys.executable, "-m", "tf_transformer.commands.main", "export", *options]
-    # In the folder of the package, so that the new process finds it without an installation.
+    # The new process starts beside the package, so that it finds the package uninstalled, too.
     place = pathlib.Path(__file__).parents[2]
     done = subprocess.run(program, cwd=place, stdout=sys.stderr, stderr=sys.stderr, check=False)
     if done.returncode:
-        print(f"exporting update {update} failed, training goes on", file=sys.stderr)
+        print(f"the export of update {update} failed; training continues", file=sys.stderr)

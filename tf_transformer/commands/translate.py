@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tf_transformer.visualization.attention_file import AttentionFile
 
 LISTED = 10  # line numbers in a report
-SPEED = ("batch_size", "batch_tokens", "parallel_batches")  # options that change no translation
+SPEED = ("batch_size", "batch_tokens", "parallel_batches")  # options that leave translations equal
 
 
 def main(
@@ -40,45 +40,47 @@ def main(
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
-    """Writes exactly one line for each line read; only newlines end lines.
+    """Translates lines of text; writes exactly one line for each line read.
 
-    Lines of a terminal are translated one by one, those of a pipe at the latest when no line has
-    arrived for 0.2 s. At the end, stderr has the numbers of lines that were cut because they are
-    longer than --max_source_length, and of outputs that reached their length limit. For a
-    translator it also has those of lines with several sentences, and of texts with an empty output.
+    Only newlines end lines. Each line from a terminal is translated at once. Lines from a pipe are
+    translated together, at the latest when no line has arrived for 0.2 s. At the end, stderr lists
+    inputs that were cut to --max_source_length, and outputs that reached their length limit. A
+    translator also lists inputs with several sentences, and texts with an empty output.
 
     Args:
-        run_dir: the run's folder.
-        input: file to translate, plain or compressed; stdin when not given.
-        output: file for the translations; stdout when not given. Files are written as
-            <name>.partial and get their names when they are complete.
-        resume: continue the partial files of an interrupted run. It must have had the same inputs,
+        run_dir: folder of the run.
+        input: file to translate, plain or compressed; empty: stdin.
+        output: file for the translations; empty: stdout. A file has the ending .partial until it
+            is complete.
+        resume: continue the partial files of an interrupted translation with the same inputs,
             model and options.
-        overwrite: whether outputs replace existing files, when they are complete.
-        window: most lines read, sorted by length and translated together; memory grows with it.
-        prefixes: file of the beginnings of the translations, line by line; lines may be empty.
-        score_target: file of translations; instead of translating, writes the score and the
-            log-probability of each, separated by a tab.
-        n_best_output: file for the translations of each line, at most --num_hypotheses, best
-            first, as `line ||| translation ||| score`; lines are counted from 0.
+        overwrite: replace existing files when the outputs are complete.
+        window: most lines that are read, sorted by length and translated together. More lines
+            need more memory.
+        prefixes: file with the beginning of each translation, one per line; a line may be empty.
+        score_target: file of translations to score; nothing is translated. Writes the score and
+            the log-probability of each translation, with a tab between them.
+        n_best_output: file for up to --num_hypotheses translations of each line, best first, as
+            `line ||| translation ||| score`. Line numbers start at 0.
         scores_output: file for the score of each translation.
-        alignments_output: file for links `s-t`: a piece of the target's word t attended most to a
-            piece of the source's word s. Words are those of str.split(), counted from 0.
-        alignment_unit: whether links are between words or between pieces of the tokenizer.
-        attention_output: file for the attention weights of all layers and heads: a page (.html,
-            of the first 100 lines), a picture (.png or .svg, of the first line) or numbers (.json,
-            of the first 1,000 lines).
-        dtype: of weights and computation.
-        **decode_options: fields of DecodeConfig; null: as configured in the run.
+        alignments_output: file for links `s-t` between source word s and target word t. A link
+            says that a piece of t attends most to a piece of s. Words are split at white space
+            (str.split) and counted from 0.
+        alignment_unit: links between words, or between pieces of the tokenizer.
+        attention_output: file for the attention weights of all layers and heads. .html: a page
+            with the first 100 lines. .png or .svg: a picture of the first line. .json: the numbers
+            for the first 1,000 lines.
+        dtype: dtype of weights and computation.
+        **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
     if score_target and (prefixes or n_best_output or scores_output):
         raise InputError(
-            "--score_target translates nothing: give it without --prefixes, --n_best_output and "
+            "--score_target translates nothing. Leave out --prefixes, --n_best_output and "
             "--scores_output."
         )
     if attention_output and resume:
-        raise InputError("--attention_output shows the first lines: give it without --resume.")
-    # These check files and options before TensorFlow is imported.
+        raise InputError("--attention_output shows the first lines. Leave out --resume.")
+    # Files and options are checked before TensorFlow is imported.
     attention = _attention_file(attention_output, overwrite) if attention_output else None
     run = Run.load(run_dir, **decode_options)
     inputs = [input, *(path for path in (prefixes, score_target) if path)]
@@ -109,7 +111,7 @@ def main(
 
 
 def _outputs(first: Output, *optional: Output) -> list[Output]:
-    """The outputs that are written: the first one, and optional ones that have a file."""
+    """The outputs that are written: the first, and each optional output with a file."""
     return [first, *(output for output in optional if output.path)]
 
 
@@ -121,14 +123,14 @@ def _attention_file(path: str, overwrite: bool) -> "AttentionFile":
 
 
 def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
-    """The options that a translation depends on, as a user gives them."""
+    """The options that a translation depends on, by their names on the command line."""
     options = asdict(config.decode) | given
     options |= {f"task.{name}": getattr(config.task, name) for name in config.task.of_search}
     return {f"--{name}": value for name, value in options.items() if name not in SPEED}
 
 
 def _load(run: Run, dtype: DType) -> "Predictor":
-    """The predictor of a run; threads are set before TensorFlow computes."""
+    """Loads the predictor of a run; sets threads before TensorFlow computes."""
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
 
@@ -140,12 +142,12 @@ class Line(NamedTuple):
     """The results for one line."""
 
     n_best: "list[Prediction]"
-    log_probability: float = 0.0  # of a given translation
+    log_probability: float = 0.0  # of the line of --score_target
     links: Sequence[tuple[int, int]] = ()
 
 
 def predicting(predictor: "Predictor") -> Step:
-    """A step from inputs, and prefixes if there are any, to their predictions."""
+    """A step from inputs and optional prefixes to predictions."""
 
     def step(
         inputs: Sequence[str], prefixes: Sequence[str] | None = None, *, progress: Progress
@@ -156,7 +158,7 @@ def predicting(predictor: "Predictor") -> Step:
 
 
 def scoring(predictor: "Predictor") -> Step:
-    """A step from inputs and given predictions to the scores of these."""
+    """A step from inputs and given predictions to the scores of the predictions."""
     from tf_transformer.inference.predictor import Prediction
 
     def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
@@ -170,7 +172,12 @@ def scoring(predictor: "Predictor") -> Step:
 
 
 def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:
-    """A step that adds alignments to the results of another.
+    """A step that adds alignments to the results of another step.
+
+    Args:
+        predictor: the predictor of the run.
+        step: the step that makes predictions.
+        unit: the unit of the links.
 
     Raises:
         InputError: when the predictor has no method `align`.
@@ -178,7 +185,7 @@ def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:
     align = getattr(predictor, "align", None)
     if align is None:
         raise InputError(
-            "this run's predictions cannot be aligned with their inputs: leave out "
+            "this run's predictions cannot be aligned with their inputs. Leave out "
             "--alignments_output."
         )
 
@@ -196,12 +203,17 @@ def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:
 def recording(predictor: "Predictor", step: Step, file: "AttentionFile") -> Step:
     """A step that adds the attention of the first lines to a file.
 
+    Args:
+        predictor: the predictor of the run.
+        step: the step that makes predictions.
+        file: the file.
+
     Raises:
         InputError: when the predictor has no method `attention`.
     """
     attention = getattr(predictor, "attention", None)
     if attention is None:
-        raise InputError("this run has no attention to show: leave out --attention_output.")
+        raise InputError("this run has no attention to show. Leave out --attention_output.")
 
     def with_attention(
         inputs: Sequence[str], *others: Sequence[str], progress: Progress
@@ -216,7 +228,7 @@ def recording(predictor: "Predictor", step: Step, file: "AttentionFile") -> Step
 
 
 class LineNumbers:
-    """Counts lines and keeps the numbers of the first ones."""
+    """Counts lines, and keeps the numbers of the first lines."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -235,13 +247,13 @@ class LineNumbers:
 
 
 class LineReport:
-    """A step that calls another and counts the lines that lost text, or may have lost some.
+    """A step that calls another step, and counts the lines that lost text or may have lost text.
 
     Args:
-        step: the other step.
+        step: the step that makes predictions.
         done: number of lines before the first call.
-        longest: `max_source_length` of the predictor.
-        translates: whether to count inputs of several sentences, and empty outputs.
+        longest: `max_source_length` of the predictor, in tokens.
+        translates: also count inputs with several sentences, and empty outputs.
     """
 
     def __init__(self, step: Step, done: int, longest: int, translates: bool):
@@ -253,7 +265,7 @@ class LineReport:
         self._kinds = {
             f"cut to {longest:,} tokens (--max_source_length)": self._cut,
             "output ends at its length limit": self._at_limit,
-            "several sentences, some of which may be lost (give one per line)": self._several,
+            "several sentences; some may be lost (give one per line)": self._several,
             "empty output (try --min_length 1)": self._empty,
         }
 
@@ -273,7 +285,7 @@ class LineReport:
         return lines
 
     def __str__(self) -> str:
-        """A line for each kind that occurred."""
+        """One line of text for each kind that occurred."""
         return "".join(f"{kind}: {lines}\n" for kind, lines in self._kinds.items() if lines.count)
 
 

@@ -1,1 +1,1 @@
-"""A local page to translate on: `tf-transformer demo`."""
+"""A local page for translation: `tf-transformer demo`."""

@@ -23,7 +23,7 @@ from tf_transformer.text.sentences import has_several_sentences
 PAGE = pathlib.Path(__file__).with_name("page.html")
 LIMITS = {"bytes": 2**18, "lines": 128, "characters": 2000, "text": 20_000, "upload": 2**22}
 HEADERS = {
-    # All of the page is in one file; it connects to this server only.
+    # The whole page is one file, and connects to this server only.
     "Content-Security-Policy": (
         "default-src 'none'; connect-src 'self'; img-src data:; "
         "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -36,12 +36,12 @@ HEADERS = {
 def make_app(model: DemoModel, capacity: int = 2048) -> Starlette:
     """The application for a model.
 
-    `GET /` is the page and `GET /info` what the model supports. `POST /translate` takes
-    {"texts": [...]} and values of the model's controls. `POST /align` takes texts and their
-    predictions. Errors are {"error": "one sentence"}; 503 when the queue is full.
+    `GET /` returns the page, and `GET /info` the features of the model. `POST /translate` takes
+    {"texts": [...]} and values of the model's controls. `POST /align` takes texts and predictions.
+    An error is {"error": "one sentence"}. A full queue has the status 503.
 
     Args:
-        model: texts to predictions.
+        model: the model, from texts to predictions.
         capacity: most lines in the queue.
     """
     demo = Demo(model, capacity)
@@ -58,7 +58,7 @@ def make_app(model: DemoModel, capacity: int = 2048) -> Starlette:
 
 
 class Demo:
-    """The answers to requests; see `make_app`."""
+    """The handlers of requests; see `make_app`."""
 
     def __init__(self, model: DemoModel, capacity: int):
         self._model = model
@@ -72,9 +72,11 @@ class Demo:
             yield
 
     async def page(self, request: Request) -> Response:
+        """The page."""
         return HTMLResponse(self._page, headers=HEADERS)
 
     async def info(self, request: Request) -> Response:
+        """The features of the model and the limits of requests, as JSON."""
         model = self._model
         controls = {name: control._asdict() for name, control in model.controls.items()}
         return JSONResponse(
@@ -90,6 +92,7 @@ class Demo:
         )
 
     async def translate(self, request: Request) -> Response:
+        """The predictions for the texts of a request, as JSON."""
         body = await read_json(request)
         texts, options = read_texts(body, "texts"), self._read_options(body)
         refuse_others(body)
@@ -113,6 +116,7 @@ class Demo:
         )
 
     async def align(self, request: Request) -> Response:
+        """The attention weights between words for the pairs of a request, as JSON."""
         if not self._model.can_align:
             raise HTTPException(404, "This model gives no attention weights.")
         body = await read_json(request)
@@ -126,7 +130,7 @@ class Demo:
         return JSONResponse({"weights": weights}, headers=HEADERS)
 
     def _read_options(self, body: dict[str, Any]) -> Options:
-        """Takes the values of controls out of a body, rounded to steps; drops defaults."""
+        """Takes the values of controls out of a body, rounded to steps, without defaults."""
         options = {}
         for name, control in self._model.controls.items():
             if name not in body:
@@ -155,15 +159,19 @@ class Demo:
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """The JSON object of a request, of at most `LIMITS["bytes"]`."""
+    """Reads the JSON object of a request.
+
+    Raises:
+        HTTPException: for another content type, more than `LIMITS["bytes"]`, or other content.
+    """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        # Pages of other sites cannot send this type without permission.
+        # Pages of other sites need permission to send this type.
         raise HTTPException(415, "Expected the content type application/json.")
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > LIMITS["bytes"]:
-            raise HTTPException(413, f"A request has at most {LIMITS['bytes']:,} bytes.")
+            raise HTTPException(413, f"A request may have at most {LIMITS['bytes']:,} bytes.")
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -174,7 +182,16 @@ async def read_json(request: Request) -> dict[str, Any]:
 
 
 def read_texts(body: dict[str, Any], name: str) -> list[str]:
-    """Takes a list of texts out of a body."""
+    """Takes a list of texts out of a body.
+
+    Args:
+        body: the JSON object of the request.
+        name: the key of the list.
+
+    Raises:
+        HTTPException: for a missing list, another value, too many texts, or a text that is too
+            long.
+    """
     texts = body.pop(name, None)
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise HTTPException(400, f"Expected a list of texts as {name}, got {shown(texts)}.")
@@ -193,13 +210,13 @@ def read_texts(body: dict[str, Any], name: str) -> list[str]:
 
 
 def refuse_others(body: dict[str, Any]) -> None:
-    """Refuses a request with keys that nothing has taken."""
+    """Refuses a request with unknown keys: keys that are left in the body."""
     if body:
         raise HTTPException(400, f"This model has no option {shown(next(iter(body)))}.")
 
 
 def shown(value: Any) -> str:
-    """The beginning of a value as JSON."""
+    """The first 40 characters of a value as JSON."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     text = json.dumps(value)
@@ -207,7 +224,7 @@ def shown(value: Any) -> str:
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """The answer to a request that has an error."""
+    """The answer to a request with an error."""
     assert isinstance(error, HTTPException)
     headers = {**HEADERS, **(error.headers or {})}
     return JSONResponse({"error": error.detail}, error.status_code, headers)
@@ -215,4 +232,4 @@ async def refuse(request: Request, error: Exception) -> Response:
 
 async def fail(request: Request, error: Exception) -> Response:
     """The answer to a request that shows a defect; the server's log has the traceback."""
-    return JSONResponse({"error": "The model failed; the terminal has the reason."}, 500)
+    return JSONResponse({"error": "The model failed. The terminal shows the reason."}, 500)

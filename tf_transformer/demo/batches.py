@@ -1,4 +1,4 @@
-"""Calls of a model from many requests, joined into batches in one thread."""
+"""Joins the calls of many requests into batches, which run in one thread."""
 
 import asyncio
 import itertools
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 
 class FullError(Exception):
-    """More items than the queue holds."""
+    """The queue has no room for the items."""
 
 
 class Call(NamedTuple):
-    """A part of a batch: items to call a function with, and the future of their results."""
+    """A part of a batch: the items of a call, and the future of their results."""
 
     key: tuple[Callable[..., Sequence[Any]], tuple[Hashable, ...]]  # the function, its options
     items: Sequence[Any]
@@ -21,13 +21,13 @@ class Call(NamedTuple):
 
 
 class Batches:
-    """A queue of calls; calls of one function with equal options run as one.
+    """A queue of calls. Calls of the same function with equal options run as one batch.
 
-    While a batch runs, arriving calls are collected for the next one. So a single call is not
-    delayed, and batches grow with the load. Use it as an asynchronous context manager.
+    While a batch runs, the queue collects calls for the next batch. A single call is not delayed,
+    and batches grow with the load. Use the queue as an asynchronous context manager.
 
     Args:
-        largest: most items of a batch of several calls.
+        largest: most items in a batch of several calls.
         capacity: most items in the queue.
 
     Example:
@@ -83,7 +83,7 @@ class Batches:
                 await self._run(calls)
 
     def _next(self) -> list[Call]:
-        """Takes the oldest call off the queue, and those that fit into its batch."""
+        """Takes the oldest call off the queue, with all calls that fit into its batch."""
         batch: list[Call] = []
         others: list[Call] = []
         size = 0
@@ -116,4 +116,4 @@ class Batches:
                     call.results.set_exception(error)
         finally:
             for call in calls:
-                call.results.cancel()  # if the queue ends; changes nothing otherwise
+                call.results.cancel()  # has an effect only if the queue ends

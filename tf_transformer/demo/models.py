@@ -1,4 +1,4 @@
-"""The models of the demo: a run, a SavedModel, or a model on a server."""
+"""The models of the demo: a run, a SavedModel or a model on a server."""
 
 import functools
 import json
@@ -21,7 +21,7 @@ from tf_transformer.run.run import Run
 from tf_transformer.tasks import load_predictor
 
 CACHED_SEARCHES = 8  # each is a traced graph
-TIMEOUT = 60.0  # seconds for an answer of a server
+TIMEOUT = 60.0  # seconds to wait for an answer of a server
 Options = tuple[tuple[str, float], ...]
 """Names and values of controls that differ from their defaults."""
 
@@ -38,25 +38,28 @@ class Control(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VariableConfig(DecodeConfig):
-    """Options of which some are variables, which have no hash. It is equal to itself only."""
+    """Options with variables as values; an object is equal only to itself.
+
+    TensorFlow's variables have no hash.
+    """
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     def __post_init__(self) -> None:
-        """Checks nothing: the others are options of a run, and controls have ranges."""
+        """Checks nothing: the run's options have been checked, and controls have ranges."""
 
 
 class DemoModel(Protocol):
-    """Texts to predictions.
+    """The interface of a model of the demo, from texts to predictions.
 
     Attributes:
-        name: of the model, for the page.
-        controls: its options by name; {}: none.
+        name: the name of the model on the page.
+        controls: the controls of the search by name; {}: no controls.
         samples: inputs to try.
-        example: a text that the model takes, to trace its graphs with.
+        example: an input for the first call, which traces the graphs.
         can_align: whether `align` works.
-        translates: whether it is a translator.
+        translates: whether the model is a translator.
     """
 
     name: str
@@ -67,25 +70,30 @@ class DemoModel(Protocol):
     translates: bool
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
-        """The predictions for each text, best first, at least one.
+        """The predictions for each text, best first; at least one.
+
+        Args:
+            texts: the inputs.
+            options: names and values of controls.
 
         Raises:
             InputError: when the model cannot be reached.
         """
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
-        """For each (text, prediction) the attention of its words (rows) to those of the text.
+        """The attention weights between words for each pair of a text and a prediction.
 
-        See `join_pieces`; the end tokens are left out.
+        Rows are words of the prediction, and columns words of the text; see `join_pieces`. The end
+        tokens are left out.
         """
 
 
 class RunModel:
-    """A run of any task. Runs that search for texts have controls; translators align, too.
+    """A run of any task. Runs with a search have controls. Translators also align words.
 
     Args:
         run: the run.
-        dtype: of weights and computation, float32 or bfloat16.
+        dtype: dtype of weights and computation, float32 or bfloat16.
 
     Raises:
         InputError: when a file of the run is missing or broken.
@@ -105,6 +113,7 @@ class RunModel:
         self._searching = functools.lru_cache(CACHED_SEARCHES)(self._with_search)
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        """The predictions for each text; see `DemoModel`."""
         if not self.controls:
             return self._predictor.n_best(texts)
         values = {name: control.default for name, control in self.controls.items()} | dict(options)
@@ -115,6 +124,7 @@ class RunModel:
         return searching.n_best(texts)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+        """The attention weights between words; see `DemoModel`."""
         texts, predictions = zip(*pairs, strict=True)
         return [
             join_pieces(each.weights, each.target, each.source)[:-1, :-1].round(3).tolist()
@@ -122,10 +132,10 @@ class RunModel:
         ]
 
     def _with_search(self, beam_size: int, sampling: bool) -> TextPredictor:
-        """The predictor with as many hypotheses as its beam.
+        """The predictor that returns all hypotheses of its beam.
 
-        Length penalty and temperature are variables of its graphs, so that a new value needs no
-        new graph, which takes seconds to trace.
+        Length penalty and temperature are variables of its graphs. A new value thus needs no new
+        graph, which would take seconds to trace.
         """
         predictor = self._predictor
         options = {
@@ -140,7 +150,7 @@ class RunModel:
 
 
 def controls_of(config: DecodeConfig) -> dict[str, Control]:
-    """Controls with the values of a search as defaults; temperature 0: it does not sample."""
+    """The controls, with the options of a search as defaults. Temperature 0: no sampling."""
     beam, penalty = config.beam_size, config.length_penalty
     temperature = config.temperature if config.sampling else 0
     return {
@@ -156,10 +166,10 @@ class SavedModel:
     """An exported translator, with the search of the export.
 
     Args:
-        path: the folder of one version, served/x/1.
+        path: the folder of one version, like served/x/1.
 
     Raises:
-        InputError: when the folder has no such SavedModel.
+        InputError: for a folder without such a SavedModel.
     """
 
     example = "a"
@@ -173,10 +183,12 @@ class SavedModel:
         self._translator = SavedTranslator(path)
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        """The translations of each text; see `DemoModel`. There are no options."""
         return self._translator.n_best(texts)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
-        raise InputError("a SavedModel has no attention weights.")
+        """Raises an `InputError`: a SavedModel has no attention weights."""
+        raise InputError("a SavedModel has no attention weights. Give --run_dir.")
 
 
 class ServedModel:
@@ -184,15 +196,15 @@ class ServedModel:
 
     Args:
         server: host:port of the REST interface.
-        model: the model's name on the server.
+        model: the name of the model on the server.
 
     Raises:
-        InputError: when the server has no such model or does not answer.
+        InputError: when the server does not answer, or does not have the model.
     """
 
     example = "a"
     can_align = False
-    translates = False  # not known
+    translates = False  # unknown
 
     def __init__(self, server: str, model: str):
         self.name = f"{model} on {server}"
@@ -202,6 +214,7 @@ class ServedModel:
         self._answer(self._url)
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
+        """The predictions for each text; see `DemoModel`. There are no options."""
         content = {"signature_name": "n_best", "instances": [{"text": text} for text in texts]}
         rows = self._answer(f"{self._url}:predict", content).get("predictions")
         if not isinstance(rows, list) or len(rows) != len(texts):
@@ -211,7 +224,8 @@ class ServedModel:
         return list(map(_predictions, rows))
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
-        raise InputError("a server gives no attention weights.")
+        """Raises an `InputError`: a server gives no attention weights."""
+        raise InputError("a server gives no attention weights. Give --run_dir.")
 
     def _answer(self, url: str, content: Any = None) -> dict[str, Any]:
         body = None if content is None else json.dumps(content).encode("ascii")
@@ -224,14 +238,14 @@ class ServedModel:
             raise InputError(f"{url} answered {error.code}: {text}") from error
         except (OSError, ValueError) as error:
             raise InputError(
-                f"no answer from {url}: {error}. Check that the server runs and this is its REST "
-                "port."
+                f"no answer from {url}: {error}. Check that the server runs, and that this is its "
+                "REST port."
             ) from error
 
 
 def _predictions(row: dict[str, Any]) -> list[Prediction]:
-    """The predictions in an answer of the signature `n_best`, without those that fill it up."""
-    cut = row.pop("cut", False)  # exports of earlier versions do not tell
+    """The predictions in an answer of the signature `n_best`, without its empty places."""
+    cut = row.pop("cut", False)  # missing in exports of earlier versions
     at_limit = row.pop("truncated") and not cut
     scores = row.pop("scores")
     (texts,) = row.values()

@@ -1,4 +1,4 @@
-"""Compares a SavedModel, run as a server runs it, with the predictor that it was exported from."""
+"""Compares a SavedModel, run as a server runs it, with the predictor from which it was exported."""
 
 import json
 import pathlib
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.inference.predictor import Predictor
 
-# The SavedModel pads batches differently, which changes rounding. Scores change by less than this:
+# Largest difference of scores. The SavedModel pads batches differently, which changes rounding.
 SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
-# Rounding also decides near ties, which are frequent in sampling. Largest fraction of sentences
-# with different answers:
+# Largest fraction of sentences with different answers. Rounding also decides near ties, which are
+# frequent in sampling.
 MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5}
 MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0}
 
@@ -21,8 +21,8 @@ MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0}
 class Answer(NamedTuple):
     """The outputs of a signature for one sentence."""
 
-    texts: list[str]  # of each output of strings, the first string
-    scores: list[float]  # all numbers
+    texts: list[str]  # the first string of each output of strings
+    scores: list[float]  # all numbers of all outputs
 
     def agrees_with(self, other: "Answer", tolerance: float) -> bool:
         """Whether the texts are equal and the scores differ by at most the tolerance."""
@@ -34,7 +34,12 @@ class Answer(NamedTuple):
 
 
 def check(saved_model: pathlib.Path, predictor: Predictor, sentences: Sequence[str]) -> None:
-    """Runs all signatures of a SavedModel in a fresh process and compares their outputs.
+    """Runs all signatures of a SavedModel in a fresh process, and compares their outputs.
+
+    Args:
+        saved_model: the folder of the SavedModel.
+        predictor: the predictor from which it was exported.
+        sentences: the check sentences.
 
     Raises:
         RuntimeError: when the process fails, or too many answers differ.
@@ -51,10 +56,10 @@ def check(saved_model: pathlib.Path, predictor: Predictor, sentences: Sequence[s
 
 
 def answers(outputs: Mapping[str, Sequence[Any]]) -> list[Answer]:
-    """The outputs of a signature, sentence by sentence.
+    """The outputs of a signature by sentence.
 
-    Of several strings for a sentence only the first counts, because rounding may swap the others.
-    The fill value of scores, `NEG_INF`, is left out.
+    If a sentence has several strings, only the first counts, because rounding may swap later
+    strings. The score `NEG_INF` of an empty place is left out.
     """
     names = sorted(outputs)
     rows = zip(*(outputs[name] for name in names), strict=True)
@@ -86,11 +91,14 @@ def start_session(saved_model: pathlib.Path) -> subprocess.Popen:
 
 
 def ask(process: subprocess.Popen, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The outputs for each request.
+    """Sends requests to a process, and waits for its end.
 
     Args:
-        process: from `start_session`.
-        requests: in the format of TF Serving's REST interface.
+        process: the process from `start_session`.
+        requests: requests in the format of TF Serving's REST interface.
+
+    Returns:
+        the outputs for each request, by name.
 
     Raises:
         RuntimeError: when the process fails.
@@ -109,10 +117,18 @@ def compare(
     expected: Sequence[Answer],
     outputs: Sequence[Answer],
 ) -> None:
-    """Compares the answers of a signature with those of the predictor.
+    """Compares the answers of a signature with the answers of the predictor.
+
+    Args:
+        signature: name of the signature, for the error message.
+        predictor: the predictor; its dtype and search determine the tolerance.
+        sentences: the check sentences.
+        expected: the answers of the predictor.
+        outputs: the answers of the SavedModel.
 
     Raises:
-        RuntimeError: with the first difference, when more answers differ than rounding explains.
+        RuntimeError: when more answers differ than rounding explains. It shows the first
+            difference.
     """
     dtype = predictor.model.compute_dtype
     tolerance = SCORE_TOLERANCE[dtype]

@@ -1,4 +1,4 @@
-"""Compares a CTranslate2 folder with the translator that it was exported from."""
+"""Compares a CTranslate2 folder with the translator from which it was exported."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ from tf_transformer.files.writing import one_line
 from tf_transformer.inference.translator import Translator
 
 # Largest relative difference of a given translation's score. In float32 only the order of sums
-# differs; the other types round the weights.
+# differs. All further types round the weights.
 SCORE_TOLERANCE = {
     "float32": 1e-3,
     "float16": 0.05,
@@ -21,23 +21,23 @@ SCORE_TOLERANCE = {
     "int8": 0.3,
     "int8_float16": 0.3,
 }
-# Largest fraction of different translations: near ties may be decided differently, and a model
-# with little training has many of them.
+# Largest fraction of different translations. Both systems may decide near ties differently, and a
+# model with little training has many near ties.
 MAX_DIFFERENT = 0.5
 
 
 class Agreement(NamedTuple):
-    """The differences between a folder and the translator it was exported from."""
+    """The differences between a folder and the translator from which it was exported."""
 
-    sentences: int
+    sentences: int  # number of sentences
     different: int  # number of different translations
     score_difference: float  # largest relative difference between scores of the same translation
-    largest: str  # the sentence with that difference, for an error message
+    largest: str  # a message about the sentence with the largest difference
 
     def __str__(self) -> str:
         return (
-            f"{self.different} of {self.sentences} translations differ from the run's, "
-            f"scores of the same ones by at most {self.score_difference:.1e}"
+            f"{self.different} of {self.sentences} translations differ from the run, "
+            f"scores of the same translations by at most {self.score_difference:.1e}"
         )
 
 
@@ -47,7 +47,13 @@ def check(
     sentences: Sequence[str],
     quantization: Quantization,
 ) -> Agreement:
-    """Runs a folder in a fresh process and compares it with the translator.
+    """Runs a folder in a fresh process, and compares it with the translator.
+
+    Args:
+        folder: the folder of the CTranslate2 model.
+        translator: the translator from which it was exported.
+        sentences: the check sentences.
+        quantization: dtype of the stored weights, which determines the tolerance.
 
     Raises:
         RuntimeError: when scores of the same translations differ by more than the tolerance, or
@@ -65,7 +71,13 @@ def check(
 
 
 def compare(folder: pathlib.Path, translator: Translator, sentences: Sequence[str]) -> Agreement:
-    """Compares translations, and both systems' scores of the translator's translations."""
+    """Compares the translations of both, and both scores of the translator's translations.
+
+    Args:
+        folder: the folder of the CTranslate2 model.
+        translator: the translator from which it was exported.
+        sentences: the check sentences.
+    """
     expected_texts = [one_line(each.text) for each in translator(sentences)]
     found_texts = [one_line(row["translation"]) for row in run(folder, sentences)]
     expected = translator.score(sentences, expected_texts)
@@ -88,7 +100,15 @@ def compare(folder: pathlib.Path, translator: Translator, sentences: Sequence[st
 def run(
     folder: pathlib.Path, sentences: Sequence[str], translations: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The output of run_in_ctranslate2.py, in a process that does not import TensorFlow.
+    """Runs run_in_ctranslate2.py in a process that does not import TensorFlow.
+
+    Args:
+        folder: the folder of the CTranslate2 model.
+        sentences: the sources.
+        translations: translations to score; None: the program translates.
+
+    Returns:
+        the program's output for each sentence.
 
     Raises:
         RuntimeError: when the process fails.
@@ -109,5 +129,5 @@ def run(
 
 
 def as_lines(texts: Sequence[str]) -> bytes:
-    """One line per text, whatever its first and last characters are."""
+    """One line per text; a mark and line ends protect the first and last characters of texts."""
     return "".join(["\ufeff", *(text + "\r\n" for text in texts)]).encode("utf-8")

@@ -1,6 +1,7 @@
 """Measures whether an export is faster with XLA on this machine.
 
-Each form is timed in a process of its own, in which this module is the program.
+Each form of the export, with XLA and without, is timed in a new process. The program of this
+process is this module.
 """
 
 import json
@@ -23,16 +24,17 @@ LONGEST_TRIAL = 600  # seconds; XLA compiles a search for each size
 
 
 def is_faster_compiled(run: Run, dtype: DType) -> bool:
-    """Whether XLA's form of the export needs less time for the run's samples.
+    """Whether the export is faster with XLA for the samples of the run.
 
-    Prints both times: of `SINGLE_TEXTS` requests with a text each, then one with all samples.
+    Prints both times. A time is the sum over `SINGLE_TEXTS` requests with one text each, and one
+    request with all samples.
 
     Args:
-        run: with the options of the export.
-        dtype: of weights and computation.
+        run: the run, with the options of the export.
+        dtype: dtype of weights and computation.
 
     Raises:
-        InputError: when a form cannot be measured.
+        InputError: when a time cannot be measured.
     """
     texts = run.folder.load_samples()
     work = {
@@ -49,7 +51,7 @@ def is_faster_compiled(run: Run, dtype: DType) -> bool:
 
 
 def _measure(work: dict[str, Any]) -> float:
-    """The seconds that `seconds` finds in another process."""
+    """Calls `seconds` in a new process."""
     try:
         return run_program(__name__, work, LONGEST_TRIAL)
     except RuntimeError as error:
@@ -61,7 +63,15 @@ def _measure(work: dict[str, Any]) -> float:
 def seconds(
     run_dir: str, texts: list[str], dtype: DType, decode_options: dict[str, Any], jit_compile: bool
 ) -> float:
-    """Seconds of all requests, after each was made once."""
+    """Seconds of all requests, after a first call of each request.
+
+    Args:
+        run_dir: folder of the run.
+        texts: the samples.
+        dtype: dtype of weights and computation.
+        decode_options: options of the search and of the task.
+        jit_compile: whether XLA compiles the search.
+    """
     predictor: Any = load_predictor(Run.load(run_dir, **decode_options), dtype)
     graph = predictor.graph(jit_compile)
     function, _ = graph.endpoints()["serving_default"]

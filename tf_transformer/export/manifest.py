@@ -1,7 +1,7 @@
 """The requirements of a SavedModel: its ops, whether it needs XLA, the oldest server that runs it.
 
-Ops and their attributes are compared with `server_ops.tsv`; the tensor types that a server's
-kernels support are not.
+Ops and their attributes are compared with `server_ops.tsv`. The dtypes that a server's kernels
+support are not compared.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ from tensorflow.python.framework import op_def_registry
 from tf_transformer.export import server_ops
 from tf_transformer.export.server_ops import Op, ServerOps, Version
 
-COMPILED = "_XlaMustCompile"  # the attribute that tf.function(jit_compile=True) leaves
+COMPILED = "_XlaMustCompile"  # the attribute that tf.function(jit_compile=True) sets
 # Attributes that do not change results; a server may ignore them.
 WITHOUT_EFFECT = frozenset({"VarHandleOp.debug_name"})
 
@@ -28,11 +28,11 @@ class Manifest:
 
     Attributes:
         ops: names of all ops, sorted.
-        compiled_functions: functions that XLA must compile, sorted.
-        lowest_server: the oldest listed TF Serving that runs it, like "2.12".
-        decided_by: ops and attributes that older servers lack, sorted; empty if the oldest listed
-            server runs it.
-        problems: why no stock server runs it; empty if one does.
+        compiled_functions: names of functions that XLA must compile, sorted.
+        lowest_server: the oldest listed TF Serving that runs the model, like "2.12".
+        decided_by: ops and attributes that older servers lack, sorted. Empty if the oldest listed
+            server runs the model.
+        problems: reasons why no stock server runs the model; empty if a server runs it.
     """
 
     ops: tuple[str, ...]
@@ -43,15 +43,15 @@ class Manifest:
 
 
 def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
-    """Reads the manifest of a SavedModel and requires that a stock server runs it.
+    """Reads the manifest of a SavedModel, and checks that a stock server runs the model.
 
     Args:
-        saved_model: its folder.
-        jit_compile: whether functions may need XLA, which a server refuses unless it was started
-            with --xla_cpu_compilation_enabled=true.
+        saved_model: the folder of the SavedModel.
+        jit_compile: whether functions may need XLA. A server needs
+            --xla_cpu_compilation_enabled=true for them.
 
     Raises:
-        RuntimeError: when no stock server runs it; the message names ops and functions.
+        RuntimeError: when no stock server runs the model; the message names ops and functions.
     """
     manifest = read(saved_model)
     problems = list(manifest.problems)
@@ -59,8 +59,7 @@ def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
         problems.append(
             "XLA must compile "
             + ", ".join(manifest.compiled_functions)
-            + "; a server refuses this unless it was started with "
-            "--xla_cpu_compilation_enabled=true"
+            + "; only a server with --xla_cpu_compilation_enabled=true does this"
         )
     if problems:
         raise RuntimeError(f"no stock TF Serving runs {saved_model}: " + "; ".join(problems) + ".")
@@ -119,17 +118,16 @@ def _versions(meta: MetaGraphDef, listed: ServerOps) -> dict[str, Version]:
 
 
 def _listed_nodes(meta: MetaGraphDef, listed: ServerOps) -> Iterator[tuple[NodeDef, Op]]:
-    """Nodes whose op is in the list, each with that op."""
+    """The nodes with a listed op, each with its op."""
     return ((node, listed.ops[node.op]) for node in _nodes(meta) if node.op in listed.ops)
 
 
 def _attributes_in_use(node: NodeDef) -> list[str]:
-    """Attributes whose values differ from their defaults.
+    """The attributes whose values differ from their defaults.
 
-    A server logs an error for an attribute that it does not support and ignores it, which is
-    correct only for a default value. TensorFlow 2 does not save defaults; the values that are saved
-    are compared with the defaults of the installed TensorFlow. Names that start with an underscore
-    belong to the runtime, not to the op.
+    A server logs an error for an unsupported attribute and ignores it. This is correct only for a
+    default value. TensorFlow 2 does not save defaults, so saved values are compared with the
+    defaults of the installed TensorFlow. Names that start with an underscore belong to the runtime.
     """
     definition = op_def_registry.get(node.op)
     attributes = definition.attr if definition else ()
@@ -167,7 +165,7 @@ def _problems(meta: MetaGraphDef, listed: ServerOps) -> Iterator[str]:
 
 
 def _compiled(meta: MetaGraphDef) -> set[str]:
-    """Functions that XLA must compile: the function or a call of it has the attribute."""
+    """The functions that XLA must compile: the function, or a call of it, has the attribute."""
     named = {f.signature.name for f in _functions(meta) if _has_attribute(f)}
     calls = filter(_has_attribute, _all_nodes(meta))
     return named.union(*(_called(node, meta) for node in calls))
@@ -178,7 +176,7 @@ def _has_attribute(holder: NodeDef | FunctionDef) -> bool:
 
 
 def _called(node: NodeDef, meta: MetaGraphDef) -> set[str]:
-    """Functions that a node may call: its op or the values of its attributes."""
+    """The functions that a node may call: its op, or the values of its attributes."""
     called = {node.op} & {function.signature.name for function in _functions(meta)}
     for value in node.attr.values():
         called |= {f.name for f in (value.func, *value.list.func) if f.name}
@@ -186,11 +184,11 @@ def _called(node: NodeDef, meta: MetaGraphDef) -> set[str]:
 
 
 def _outside_xla(meta: MetaGraphDef) -> Iterator[NodeDef]:
-    """Nodes that run without XLA: reachable without passing through a compiled function."""
+    """The nodes that run without XLA: a path to them has no compiled function."""
     functions = {function.signature.name: function for function in _functions(meta)}
     called = set().union(*(_called(node, meta) for node in _all_nodes(meta)))
     pending = [list(meta.graph_def.node)]
-    # A function that no node calls may still be called by name, as signatures are.
+    # A function that no node calls may be called by name, like a signature.
     pending += [list(functions[name].node_def) for name in functions.keys() - called]
     visited = _compiled(meta)
     while pending:

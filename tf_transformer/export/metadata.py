@@ -1,4 +1,4 @@
-"""Metadata of a SavedModel, readable without loading it: assets.extra/metadata.json."""
+"""The metadata of a SavedModel in assets.extra/metadata.json, readable without the model."""
 
 import datetime
 import hashlib
@@ -22,7 +22,12 @@ PACKAGES = ("tensorflow", "keras", "tensorflow_text", "sentencepiece", "sacreble
 
 
 def write(saved_model: pathlib.Path, facts: Mapping[str, Any]) -> None:
-    """Writes the facts into a SavedModel; servers ignore that folder."""
+    """Writes facts into the folder assets.extra of a SavedModel, which servers ignore.
+
+    Args:
+        saved_model: the folder of the SavedModel.
+        facts: facts by section, as in `describe`.
+    """
     write_whole(saved_model / METADATA, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
 
 
@@ -31,10 +36,10 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
 
     Args:
         run: the run.
-        predictor: of the run, with the options of the export.
+        predictor: the predictor of the run, with the options of the export.
 
     Returns:
-        facts by section, as JSON can hold them, with those that the task adds.
+        facts by section, in JSON's types; the task adds facts.
     """
     config, task = run.config, tasks.for_run(run.config)
     model = predictor.model
@@ -61,7 +66,7 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
 
 
 def vocabularies(codec: Codec) -> dict[str, Any]:
-    """The hash and the size of the vocabulary, or those of each side by its name."""
+    """The hash and the size of the vocabulary; with two vocabularies, by the name of the side."""
     facts = {
         field: {
             "sha256": hashlib.sha256(tokenizer.model).hexdigest(),
@@ -73,7 +78,14 @@ def vocabularies(codec: Codec) -> dict[str, Any]:
 
 
 def version(package: str) -> str:
-    """The version that a package itself states; distributions of TensorFlow have several names."""
+    """The `__version__` of a package. Distributions of TensorFlow have several names.
+
+    Args:
+        package: name of the module.
+
+    Returns:
+        the version; "unknown" without one.
+    """
     try:
         return str(importlib.import_module(package).__version__)
     except (ImportError, AttributeError):
@@ -81,10 +93,14 @@ def version(package: str) -> str:
 
 
 def training(run: Run, metrics: Sequence[str]) -> dict[str, Any]:
-    """The checkpoints that the run's weights come from, and their last validation.
+    """The checkpoints of the run's weights, and their last validation.
 
-    A validation score is that of one checkpoint with greedy search, so it is usually lower than
-    the score of the export.
+    A validation score belongs to one checkpoint and greedy search. It is usually lower than the
+    score of the export.
+
+    Args:
+        run: the run.
+        metrics: names of the task's metrics.
     """
     updates = updates_of(run.folder, run.config.decode.average)
     rows = run.folder.load_metrics(updates[-1])
@@ -94,7 +110,7 @@ def training(run: Run, metrics: Sequence[str]) -> dict[str, Any]:
         "validation_loss": rows[-1]["val_loss"] if rows else None,
     }
     examples = run.config.train.valid_score_examples
-    for metric in metrics:  # runs of earlier versions have logged fewer
+    for metric in metrics:  # runs of earlier versions logged fewer metrics
         scored = next((row for row in reversed(rows) if f"val_{metric}" in row), None)
         facts |= {
             f"validation_{metric}": scored and scored[f"val_{metric}"],

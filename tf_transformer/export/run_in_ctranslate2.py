@@ -1,27 +1,27 @@
-"""Translates with a folder written by `python -m export --format ctranslate2`.
+"""Translates with a folder from `python -m export --format ctranslate2`.
 
     python export/run_in_ctranslate2.py FOLDER < sentences
     python export/run_in_ctranslate2.py FOLDER TRANSLATIONS < sentences
 
 The first form prints one JSON object per line read: {"translation": ..., "score": ...}. The second
-form scores the file TRANSLATIONS, line n of it as the translation of line n of the sentences, and
-prints {"score": ..., "log_probability": ...}. Imports only ctranslate2 and sentencepiece, so all of
-this runs without TensorFlow. Text is read as by the commands: the file text_lines.py is run by its
-path.
+form scores the file TRANSLATIONS; its line n is the translation of line n of the sentences. It
+prints {"score": ..., "log_probability": ...}. The program imports only ctranslate2 and
+sentencepiece, so it runs without TensorFlow. It reads text like the commands, because it runs the
+file text_lines.py by its path.
 
-CTranslate2's beam search equals this project's, with these differences:
+CTranslate2's beam search equals the search of this project, with these differences:
 
-- It divides the log-probability of a hypothesis by length^α, this project by
-  ((5 + length) / 6)^α; both count the end token. This program requests the whole beam, computes
-  this project's score of each hypothesis and returns the best. If more hypotheses end than the beam
-  holds, CTranslate2 has already dropped the worst of them by its own penalty. Direct callers of
-  `translate_batch` get CTranslate2's own choice, which is sometimes a longer translation.
-- With α = 0 it stops when its best hypothesis ends. A very small α prevents this.
-- It has one length limit per call, so only sentences of equal length share a call.
+- CTranslate2 divides the log-probability of a hypothesis by length^α. This project divides it by
+  ((5 + length) / 6)^α. Both lengths count the end token. This program requests the whole beam,
+  computes this project's score of each hypothesis and returns the best. If more hypotheses end than
+  the beam holds, CTranslate2 drops the worst by its own penalty. A direct call of
+  `translate_batch` returns CTranslate2's choice, which is sometimes a longer translation.
+- With α = 0, CTranslate2 stops when its best hypothesis ends. A very small α prevents this.
+- CTranslate2 has one length limit per call, so only sentences of equal length share a call.
 - `min_decoding_length` does not count the end token.
-- Where tokens are excluded, for example by a minimum length, it normalises the remaining
-  probabilities to a sum of 1, which raises scores. Therefore padding and the start token are not
-  excluded here: a trained model hardly ever predicts them, and decoding drops them.
+- If tokens are excluded, for example by a minimum length, CTranslate2 normalizes the remaining
+  probabilities to a sum of 1, which raises scores. This program therefore does not exclude padding
+  and the start token: a trained model hardly ever predicts them, and decoding drops them.
 """
 
 import collections
@@ -45,22 +45,22 @@ if TYPE_CHECKING:
 
 USAGE = "usage: python export/run_in_ctranslate2.py FOLDER [TRANSLATIONS] < SENTENCES"
 BATCH_SIZE = 32
-ROUNDING = 1e-3  # 100 · 0.53 must be 53, although it is a little less in float32
-NO_EARLY_EXIT = 1e-9  # an α that changes no score but is not 0
+ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
+NO_EARLY_EXIT = 1e-9  # an α above 0 that changes no score
 
 
 class Translation(NamedTuple):
-    """A translation and its score: log-probability over length penalty."""
+    """A translation and its score, the log-probability divided by the length penalty."""
 
     translation: str
     score: float
 
 
 class PairScore(NamedTuple):
-    """The score of a given translation: log-probability over length penalty, and without."""
+    """The score of a given translation."""
 
-    score: float
-    log_probability: float
+    score: float  # log-probability divided by the length penalty
+    log_probability: float  # nats
 
 
 class Model:
@@ -68,9 +68,9 @@ class Model:
 
     Args:
         folder: the exported folder.
-        compute_type: the type CTranslate2 computes in; default: that of the stored weights, if
-            the device supports it.
-        threads: threads per translation; 0: CTranslate2's choice.
+        compute_type: dtype of CTranslate2's computation. default: the dtype of the stored weights,
+            if the device supports it.
+        threads: number of threads per translation; 0: CTranslate2 chooses.
         device: cpu or cuda.
     """
 
@@ -93,7 +93,7 @@ class Model:
         return [row[0] for row in self.n_best(texts)]
 
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
-        """All translations of the beam, best first; of equal texts only the best is kept."""
+        """All translations of the beam for each text, best first, without repeated texts."""
         texts = self.as_list("texts", texts)
         sources = pieces(self.source, texts)
         result = [[Translation("", 0.0)] for _ in texts]
@@ -109,9 +109,16 @@ class Model:
         return result
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """The model's score of each of `translations` as a translation of its text.
+        """The model's score of a given translation of each text.
 
-        A pair of two empty texts has the score 0.
+        A pair of empty texts has score 0.
+
+        Args:
+            texts: the sources.
+            translations: one translation per source.
+
+        Raises:
+            ValueError: for unequal numbers of texts and translations.
         """
         texts = self.as_list("texts", texts)
         translations = self.as_list("translations", translations)
@@ -134,11 +141,15 @@ class Model:
         return [PairScore(total / penalty(length, alpha), total) for total, length in rows]
 
     def as_list(self, name: str, texts: Iterable[str]) -> list[str]:
-        """The texts.
+        """Checks texts, and makes a list of them.
+
+        Args:
+            name: the name of the texts in error messages.
+            texts: the texts.
 
         Raises:
-            ValueError: for one text, whose items would be its characters, for items that are not
-                text, and in a fork of the process that has loaded the model.
+            ValueError: for a single text, for items that are not text, and in a fork of the process
+                that has loaded the model.
         """
         if os.getpid() != self.process:
             raise ValueError("CTranslate2 cannot compute in a fork. Load the model in each worker.")
@@ -181,7 +192,12 @@ class Model:
     def rescore(
         self, hypotheses: Sequence[Sequence[str]], scores: Sequence[float]
     ) -> list[Translation]:
-        """The hypotheses of a beam with this project's scores, best first."""
+        """The translations of a beam with this project's scores, best first.
+
+        Args:
+            hypotheses: the tokens of each hypothesis, with the end token.
+            scores: CTranslate2's scores.
+        """
         alpha = self.search["length_penalty"]
         rescored = [
             Translation(
@@ -190,7 +206,7 @@ class Model:
             for tokens, score in zip(hypotheses, scores, strict=True)
         ]
         rescored.sort(key=lambda candidate: -candidate.score)
-        if not self.search.get("distinct", True):  # older folders do not have it
+        if not self.search.get("distinct", True):  # older folders do not have this option
             return rescored
         best: dict[str, Translation] = {}
         for candidate in rescored:
@@ -198,13 +214,13 @@ class Model:
         return list(best.values())
 
     def text(self, tokens: Sequence[str]) -> str:
-        """The text of tokens, without special ones like the end token."""
+        """The text of tokens, without special tokens like the end token."""
         kept = whole_characters(tokens)
         return self.target.decode([self.target.piece_to_id(token) for token in kept])
 
 
 def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """The SentencePiece models of sources and targets, or the one of both."""
+    """The SentencePiece models of sources and of targets; both are the same with one vocabulary."""
     names = ("tokenizer.source.model", "tokenizer.target.model")
     files = [folder / name for name in names]
     return files if files[0].is_file() else [folder / "tokenizer.model"] * 2
@@ -213,12 +229,12 @@ def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
 def pieces(
     tokenizer: "sentencepiece.SentencePieceProcessor", texts: Sequence[str]
 ) -> list[list[str]]:
-    """The pieces of texts, as `Tokenizer.encode_batch` of the project makes them."""
+    """The pieces of texts, as from the project's `Tokenizer.encode_batch`."""
     return tokenizer.encode(list(map(clean, texts)), out_type=str)
 
 
 def clean(text: str) -> str:
-    """The text without NUL; "" for white space, control and format characters alone."""
+    """The text without NUL; "" for a text of only white space, control and format characters."""
     blank = ("Zs", "Zl", "Zp", "Cc", "Cf")
     is_blank = all(unicodedata.category(character) in blank for character in text)
     return "" if is_blank else text.replace("\0", "")
@@ -230,7 +246,7 @@ def has_letters(text: str) -> bool:
 
 
 def whole_characters(tokens: Sequence[str]) -> Iterator[str]:
-    """The tokens without bytes that are no whole character of UTF-8."""
+    """The tokens without incomplete UTF-8: bytes that form no character are left out."""
     is_byte = re.compile("<0x[0-9A-F]{2}>").fullmatch
     for are_bytes, part in itertools.groupby(tokens, lambda token: bool(is_byte(token))):
         if are_bytes:
@@ -246,10 +262,15 @@ def penalty(length: int, alpha: float) -> float:
 
 
 def load(folder: str, device: str, **options: Any) -> "ctranslate2.Translator":
-    """Loads the model in a thread that ends, because its OpenMP threads end with it.
+    """Loads the model in a thread that ends, so that its OpenMP threads end, too.
 
-    OpenMP threads of the main thread would keep spinning while idle. They compete with TensorFlow
-    or any other program for the cores, which made both up to twenty times slower.
+    The OpenMP threads of the main thread would spin while idle. They would compete with TensorFlow
+    and all other programs for the cores, and make both up to twenty times slower.
+
+    Args:
+        folder: the exported folder.
+        device: cpu or cuda.
+        **options: further arguments of `ctranslate2.Translator`.
     """
     import ctranslate2
 
@@ -271,7 +292,12 @@ def load(folder: str, device: str, **options: Any) -> "ctranslate2.Translator":
 
 
 def main(folder: str, translations: str = "") -> None:
-    """Translates stdin, or scores a file of translations of stdin."""
+    """Translates the lines of stdin, or scores a file of their translations.
+
+    Args:
+        folder: the exported folder.
+        translations: the file of translations; "": the program translates.
+    """
     if not (pathlib.Path(folder) / "search.json").is_file():
         sys.exit(
             f"error: {folder} is not an exported folder. Make one: python -m export --format "

@@ -1,13 +1,14 @@
 """Runs a SavedModel as TF Serving does: python export/run_in_session.py served/x/1 < in.txt.
 
-Loads the model into a session, in a process that imports tensorflow, tensorflow_text and nothing
-of this project. Prints the outputs of `serving_default` as one JSON object per line of stdin.
+The program loads the model into a session. It imports tensorflow and tensorflow_text, and nothing
+from this project. For each line of stdin, it prints the outputs of `serving_default` as one JSON
+object.
 
 With --requests, each line of stdin is a request to any signature, in the format of TF Serving's
 REST interface: {"signature_name": "score", "inputs": {"source": ["one"], "target": ["eins"]}}.
 The answers have the form {"outputs": {...}}.
 
-Text is read as by the commands: the file text_lines.py is run by its path.
+The program reads text like the commands, because it runs the file text_lines.py by its path.
 """
 
 import json
@@ -34,10 +35,10 @@ class SavedModel:
     """A SavedModel in a session.
 
     Args:
-        path: its folder.
+        path: the folder of the SavedModel.
 
     Raises:
-        InputError: when the folder holds no SavedModel, or a file of it is broken or missing.
+        InputError: for a folder without a SavedModel, or with a broken or missing file.
     """
 
     def __init__(self, path: str):
@@ -53,18 +54,27 @@ class SavedModel:
                 loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], path)
         except (tf.errors.OpError, OSError, LookupError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())
-            raise InputError(f"the SavedModel {path} is broken: {reason:.300}.") from error
+            raise InputError(
+                f"the SavedModel {path} is broken: {reason:.300}. Export the run again."
+            ) from error
         self._signatures = loaded.signature_def
         self._process = os.getpid()
 
     def __call__(
         self, signature_name: str, inputs: Mapping[str, Sequence[str | bytes]]
     ) -> dict[str, np.ndarray]:
-        """The outputs of a signature, by name.
+        """Runs a signature.
+
+        Args:
+            signature_name: the name of the signature.
+            inputs: texts by the name of the input.
+
+        Returns:
+            the outputs by name, arrays (B, ...).
 
         Raises:
-            InputError: for an unknown signature, inputs that are not its inputs, or in a fork of
-                the process that has loaded the model.
+            InputError: for an unknown signature, for wrong inputs, and in a fork of the process
+                that has loaded the model.
         """
         if os.getpid() != self._process:
             raise InputError("TensorFlow cannot compute in a fork. Load the model in each worker.")
@@ -76,8 +86,8 @@ class SavedModel:
         signature = self._signatures[signature_name]
         if inputs.keys() != signature.inputs.keys():
             raise InputError(
-                f"the signature {signature_name} has the inputs {sorted(signature.inputs)}, got "
-                f"{sorted(inputs)}."
+                f"expected the inputs {sorted(signature.inputs)} of the signature "
+                f"{signature_name}, got {sorted(inputs)}."
             )
         fetches = {name: tensor.name for name, tensor in signature.outputs.items()}
         columns = {name: to_bytes(name, texts) for name, texts in inputs.items()}
@@ -93,8 +103,12 @@ class SavedModel:
 def to_bytes(name: str, texts: Sequence[str | bytes]) -> list[bytes]:
     """The texts of an input as UTF-8, with U+FFFD for a lone surrogate.
 
+    Args:
+        name: the name of the input, for error messages.
+        texts: the texts.
+
     Raises:
-        InputError: for one text, whose items would be its characters, and for other items.
+        InputError: for a single text, and for items that are not texts.
     """
     is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
     items: list[Any] = list(texts) if is_list else [None]
@@ -109,7 +123,7 @@ def to_bytes(name: str, texts: Sequence[str | bytes]) -> list[bytes]:
 
 
 def to_json(output: np.ndarray) -> list[Any]:
-    """An output as nested lists; bytes become strings, with broken UTF-8 replaced."""
+    """An output as nested lists. Bytes become strings, with U+FFFD for broken UTF-8."""
     if output.dtype != object:
         return output.tolist()
     texts = [text.decode("utf-8", "replace") for text in output.flat]
@@ -117,7 +131,15 @@ def to_json(output: np.ndarray) -> list[Any]:
 
 
 def answer_requests(model: SavedModel, lines: Sequence[bytes]) -> None:
-    """Prints the answer to each request."""
+    """Prints the answer to each request.
+
+    Args:
+        model: the model.
+        lines: requests in JSON.
+
+    Raises:
+        InputError: for a line that is not a request.
+    """
     for line in lines:
         try:
             request = json.loads(line)
@@ -142,12 +164,16 @@ def answer_lines(model: SavedModel, lines: Sequence[bytes]) -> None:
 
 
 def write_json(row: dict[str, Any]) -> None:
-    """Writes a line of JSON in UTF-8, whatever the encoding of the terminal is."""
+    """Writes a line of JSON in UTF-8, independent of the terminal's encoding."""
     sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
 def main(*words: str) -> None:
-    """Answers stdin: words are the command line's, after the program's name."""
+    """Answers the lines of stdin.
+
+    Args:
+        *words: the words of the command line after the program's name.
+    """
     if {"-h", "--help"} & set(words):
         print(f"{USAGE}\n\n{__doc__}")
         return

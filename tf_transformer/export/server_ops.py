@@ -1,8 +1,8 @@
-"""The ops that a stock TF Serving links, and the first server that links each: server_ops.tsv.
+"""The ops that a stock TF Serving links, with the first server that links each: server_ops.tsv.
 
     python -m tf_transformer.export.server_ops
 
-adds one server to the list: that of the installed TensorFlow and, if installed, tensorflow-text.
+adds a server to the list: the server of the installed TensorFlow and tensorflow-text (optional).
 To rebuild the list, delete the file and run this under each server's TensorFlow, oldest first.
 """
 
@@ -44,9 +44,9 @@ class Server(NamedTuple):
     """A server and the versions it is built from."""
 
     version: Version
-    tensorflow: str
+    tensorflow: str  # version of TensorFlow
     text: str  # version of tensorflow-text; a dash: same as the previous server
-    graph_def: int  # newest GraphDef version it reads
+    graph_def: int  # newest GraphDef version that the server reads
 
 
 class ServerOps(NamedTuple):
@@ -57,13 +57,13 @@ class ServerOps(NamedTuple):
 
 
 def parse_version(text: str) -> Version:
-    """2.20.1 to (2, 20)."""
+    """Reads a version: 2.20.1 becomes (2, 20)."""
     major, minor = text.split(".")[:2]
     return int(major), int(minor)
 
 
 def show_version(version: Version) -> str:
-    """(2, 20) to 2.20."""
+    """Writes a version: (2, 20) becomes 2.20."""
     return ".".join(map(str, version))
 
 
@@ -108,13 +108,13 @@ def write(listed: ServerOps, path: pathlib.Path = FILE) -> None:
 
 
 def add(listed: ServerOps, server: Server, linked: dict[str, tuple[str, list[str]]]) -> ServerOps:
-    """The list extended by a server that is newer than those in it.
+    """The list with a further server, newer than all servers in the list.
 
     Args:
-        listed: the list so far.
-        server: the server to add. If its text is a dash, it keeps the text ops of the list.
-        linked: the ops it links: name to (source, attributes). Listed ops that are not found are
-            removed, because the newest server would refuse them.
+        listed: the list.
+        server: the server to add. If its `text` is a dash, the list's text ops are kept.
+        linked: (source, attributes) of the ops that the server links, by name. A listed op that is
+            missing here is removed, because the newest server would refuse it.
     """
     same_text = server.text == "-"
     ops = {name: op for name, op in listed.ops.items() if same_text and op.source == TEXT}
@@ -128,13 +128,16 @@ def add(listed: ServerOps, server: Server, linked: dict[str, tuple[str, list[str
 def linked(
     ops: Iterable, text: Container[str], on_cpu: Container[str], tests: Container[str]
 ) -> dict[str, tuple[str, list[str]]]:
-    """Selects the ops that a server links: name to (source, attributes).
+    """Selects the ops that a server links.
 
     Args:
-        ops: OpDefs of all registered ops.
+        ops: the OpDefs of all registered ops.
         text: names of the ops that tensorflow-text registered.
         on_cpu: names of ops with a CPU kernel.
-        tests: names of ops that only TensorFlow's own tests use.
+        tests: names of ops that only TensorFlow's tests use.
+
+    Returns:
+        (source, attributes) of each op, by name.
     """
     return {
         op.name: (
@@ -178,14 +181,14 @@ def main() -> None:
     listed = read() if FILE.exists() else ServerOps([], {})
     if listed.servers and version <= listed.servers[-1].version:
         raise SystemExit(
-            f"{FILE} already has {show_version(version)} or newer; delete it to rebuild the list."
+            f"{FILE} already has {show_version(version)} or newer. Delete it to rebuild the list."
         )
     of_text = {op.name for op in ops} - without_text
     write(add(listed, server, linked(ops, of_text, on_cpu, _test_ops(tf))))
 
 
 def _test_ops(tf: Any) -> set[str]:
-    """The ops in the module that TensorFlow generates for its own tests."""
+    """The names of ops in the module that TensorFlow generates for its tests."""
     module = pathlib.Path(tf.__file__).parent / "python" / "framework" / "test_ops.py"
     return set(re.findall(r'_apply_op_helper\(\s*"([^"]+)"', module.read_text("utf-8")))
 

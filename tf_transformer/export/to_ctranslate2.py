@@ -6,14 +6,16 @@ CTranslate2 is an inference engine for CPUs and GPUs that does not need TensorFl
     tokenizer.model                                   the SentencePiece model
     search.json                                       search options, for run_in_ctranslate2.py
 
-A model with two vocabularies has the files source_vocabulary.json and target_vocabulary.json, and
-tokenizer.source.model and tokenizer.target.model, instead.
+A model with two vocabularies has two files for each: source_vocabulary.json and
+target_vocabulary.json, tokenizer.source.model and tokenizer.target.model.
 
-CTranslate2's layers compute the same functions as this project's, so the weights only change
-places. Three values replace CTranslate2's defaults: the size of a head, which need not be
-d_model / num_heads; the ε of layer norms; and the position encodings, stored as a table, because
-CTranslate2's own sinusoids put all sines first and start at position 1. `positions` is the length
-of the table.
+CTranslate2's layers compute the same functions as the layers of this project, so the weights only
+change places. Three values replace defaults of CTranslate2:
+
+- the size of a head, which may differ from d_model / num_heads;
+- the ε of layer norms;
+- the position encodings. They are stored as a table of length `positions`, because CTranslate2's
+  sinusoids put all sines first and start at position 1.
 """
 
 import importlib.util
@@ -54,8 +56,8 @@ SEARCH_OPTIONS = (
     *("avoid_unknown", "distinct"),
 )
 # Fields without an equal in CTranslate2's search, and the values that turn them off. CTranslate2's
-# coverage penalty uses one head of one layer, its repetition penalty divides logits where ours
-# multiplies log-probabilities, and its random numbers differ.
+# coverage penalty uses one head of one layer. Its repetition penalty divides logits, and ours
+# multiplies log-probabilities. Its random numbers differ.
 UNSUPPORTED = {"sampling": False, "coverage_penalty": 0.0, "repetition_penalty": 1.0}
 
 
@@ -64,12 +66,12 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
 
     Args:
         translator: the translator, with float32 weights.
-        folder: the folder to write; created if missing.
-        quantization: type of the stored weights. CTranslate2 computes in the same type if the
-            device supports it, else in the next larger one.
+        folder: the folder to write; made if missing.
+        quantization: dtype of the stored weights. CTranslate2 computes in the same dtype if the
+            device supports it, else in the next larger dtype.
 
     Raises:
-        InputError: when CTranslate2 lacks a feature of the model or its search, or the package is
+        InputError: when CTranslate2 lacks a feature of the model or the search, or the package is
             missing.
     """
     require_package()
@@ -106,39 +108,44 @@ def require_package() -> None:
 
 
 def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
-    """Raises an `InputError` that names a feature which CTranslate2 lacks, if there is one."""
+    """Raises an `InputError` for a feature that CTranslate2 lacks.
+
+    Args:
+        model: the configuration of the model.
+        decode: the options of the search.
+    """
     if model.architecture != "transformer":
         raise InputError(
-            f"CTranslate2 runs Transformers, not model.architecture={model.architecture}. "
+            f"CTranslate2 runs only Transformers, got model.architecture={model.architecture}. "
             "Use --format saved_model."
         )
     if model.attention != "full":
         raise InputError(
-            f"CTranslate2 has full attention only, not model.attention={model.attention}. "
+            f"CTranslate2 has only full attention, got model.attention={model.attention}. "
             "Use --format saved_model."
         )
     if any(stack.key_dim != stack.value_dim for stack in (model.encoder, model.decoder)):
         raise InputError(
-            "CTranslate2 needs one size for a head's keys and values, but this model has "
+            "CTranslate2 needs equal sizes of a head's keys and values, but this model has "
             f"model.key_dim {model.decoder.key_dim} and model.value_dim {model.decoder.value_dim}. "
             "Use --format saved_model, or train with equal sizes."
         )
     if model.position == "alibi":
         raise InputError(
-            "CTranslate2's encoders do not have model.position=alibi. Use --format saved_model, or "
-            "train with another model.position."
+            "CTranslate2's encoders do not support model.position=alibi. Use --format saved_model, "
+            "or train with another model.position."
         )
     for name, off in UNSUPPORTED.items():
         if getattr(decode, name) != off:
             raise InputError(
                 f"CTranslate2 does not support decode.{name}={getattr(decode, name)}. Use "
-                f"--format saved_model, or give --{name} {str(off).lower()} and set CTranslate2's "
-                "own options when you call it."
+                f"--format saved_model, or give --{name} {str(off).lower()} and set the options of "
+                "CTranslate2 in your calls."
             )
 
 
 def positions(translator: "Translator") -> int:
-    """Length of the position table: room for the longest source and its longest translation."""
+    """The length of the position table, for the longest source and its longest translation."""
     source = translator.max_source_length
     limit = translator.model.max_target_length(source)
     return max(source, int(max_target_lengths(source, translator.config, limit)))
@@ -157,12 +164,12 @@ def search_options(translator: "Translator") -> dict[str, Any]:
 
 
 def specification(model: Transformer, count: int, dtype: np.dtype) -> "TransformerSpec":
-    """A model's weights in CTranslate2's structure.
+    """The weights of a model in CTranslate2's structure.
 
     Args:
         model: the built Transformer.
         count: length of the position tables.
-        dtype: of the weights.
+        dtype: dtype of the weights.
     """
     from ctranslate2 import specs
 
@@ -178,7 +185,7 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
 
 
 def stack_options(config: ModelConfig) -> dict[str, Any]:
-    """The arguments of CTranslate2's structure of an encoder or decoder."""
+    """The arguments of CTranslate2's structure for an encoder or decoder."""
     from ctranslate2.specs import common_spec
 
     activations = {
@@ -203,21 +210,21 @@ def stack_options(config: ModelConfig) -> dict[str, Any]:
 
 
 class SpecWriter:
-    """Copies weights into a specification; each method fills the part of its name.
+    """Copies weights into a specification; each method fills the part that it is named after.
 
     Args:
-        dtype: of the weights.
+        dtype: dtype of the weights.
     """
 
     def __init__(self, dtype: np.dtype):
         self.dtype = dtype
 
     def array(self, weight: Any) -> np.ndarray:
-        """A weight as a contiguous array of the dtype."""
+        """A weight as a contiguous array of the writer's dtype."""
         return np.ascontiguousarray(keras.ops.convert_to_numpy(weight).astype(self.dtype))
 
     def encoder(self, spec: Any, model: Transformer, count: int) -> None:
-        """The source side with its embedding and positions."""
+        """Fills the encoder, with its embedding and positions."""
         spec.embeddings[0].weight = self.array(model.source_embedding.embeddings)
         self.positions(spec, model.source_position, count, model.config.encoder.d_model)
         for part, layer in zip(spec.layer, model.encoder.layers, strict=True):
@@ -227,7 +234,7 @@ class SpecWriter:
             self.norm(spec.layer_norm, model.encoder.final_norm)
 
     def decoder(self, spec: Any, model: Transformer, count: int) -> None:
-        """The target side, from its embedding to the logits."""
+        """Fills the decoder, from its embedding to the logits."""
         spec.embeddings.weight = self.array(model.target_embedding.embeddings)
         self.positions(spec, model.target_position, count, model.config.decoder.d_model)
         for part, layer in zip(spec.layer, model.decoder.layers, strict=True):
@@ -239,7 +246,7 @@ class SpecWriter:
         spec.projection.weight = self.array(model.output_embedding.embeddings)
 
     def positions(self, spec: Any, position: PositionEncoding, count: int, d_model: int) -> None:
-        """A table (count, d_model) that is added to embeddings, and tables of distances."""
+        """Fills the table (count, d_model) that is added to embeddings, and tables of distances."""
         if hasattr(spec, "position_encodings"):
             encodings = position.encodings(keras.ops.arange(count), d_model)
             none = np.zeros((count, d_model))
@@ -260,7 +267,7 @@ class SpecWriter:
     def attention(
         self, spec: Any, attention: MultiHeadAttention, norm: LayerNorm | RMSNorm
     ) -> None:
-        """Projections of the same input are concatenated, in CTranslate2 and here."""
+        """Fills an attention. Both systems concatenate the projections of one input."""
         inputs: Sequence[keras.layers.Dense]
         if attention.is_self_attention:
             inputs = [attention.projection]
@@ -272,7 +279,7 @@ class SpecWriter:
         self.norm(spec.layer_norm, norm)
 
     def feed_forward(self, spec: Any, layer: Any) -> None:
-        """The feed-forward network of an encoder or decoder layer."""
+        """Fills the feed-forward network of an encoder or decoder layer."""
         hidden = layer.feed_forward.hidden
         if isinstance(layer.feed_forward, GatedFeedForward):
             d_ff = layer.feed_forward.config.d_ff
@@ -284,13 +291,13 @@ class SpecWriter:
         self.norm(spec.layer_norm, layer.feed_forward_residual.norm)
 
     def linear(self, spec: Any, dense: keras.layers.Dense, outputs: slice = slice(None)) -> None:
-        """CTranslate2's matrices are (outputs, inputs)."""
+        """Fills a projection. CTranslate2's matrices have the shape (outputs, inputs)."""
         spec.weight = self.array(keras.ops.transpose(dense.kernel)[outputs])
         if dense.use_bias:
             spec.bias = self.array(dense.bias[outputs])
 
     def norm(self, spec: Any, norm: LayerNorm | RMSNorm) -> None:
-        """γ, and β if there is one; ε is set once for the whole model."""
+        """Fills γ, and β of a layer norm; ε is set once for the whole model."""
         spec.gamma = self.array(norm.gamma)
         if isinstance(norm, LayerNorm):
             spec.beta = self.array(norm.beta)

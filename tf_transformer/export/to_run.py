@@ -1,4 +1,4 @@
-"""A run's averaged weights in a small folder that every command takes as --run_dir."""
+"""Writes a run's averaged weights to a small folder, which each command takes as --run_dir."""
 
 import os
 from dataclasses import replace
@@ -14,22 +14,22 @@ from tf_transformer.run.run import Run
 
 
 def write(run: Run, to: str | os.PathLike, dtype: DType) -> str:
-    """Writes the configuration, codec, samples and one checkpoint, and reads it again.
+    """Writes the configuration, the codec, samples and one checkpoint, then reads the checkpoint.
 
-    Nothing else of the run is copied: its training cannot resume, but another one can start with
-    these weights (`train.init_from`).
+    The folder has no state of the training, which cannot resume there. A new training can start
+    with the weights (`train.init_from`).
 
     Args:
-        run: its configuration is stored; `DecodeConfig.average` names the weights.
+        run: the run; `DecodeConfig.average` selects the weights.
         to: the folder to write.
-        dtype: of the stored weights. They are computed with in float32.
+        dtype: dtype of the stored weights. The computation is in float32.
 
     Returns:
         a summary.
 
     Raises:
-        InputError: as `Run.model`.
-        RuntimeError: when the weights in the folder differ from those of the run.
+        InputError: when the run does not have these weights.
+        RuntimeError: when the weights in the folder differ from the weights of the run.
     """
     config, small = run.config, RunFolder(to)
     model = run.model(tasks.for_run(config).build_model)

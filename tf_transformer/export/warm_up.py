@@ -1,4 +1,4 @@
-"""Warm-up requests, stored in the model: TF Serving runs them before it reports the model ready."""
+"""Warm-up requests in the model. TF Serving runs them before it reports that the model is ready."""
 
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,38 +7,38 @@ import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-FILE = pathlib.PurePath("assets.extra", "tf_serving_warmup_requests")  # TF Serving's own name
-# Without XLA any shape serves: the first call allocates memory and optimises the graph.
+FILE = pathlib.PurePath("assets.extra", "tf_serving_warmup_requests")  # TF Serving's name
+# For exports without XLA. The first call allocates memory and optimizes the graph for all shapes.
 SHAPES = [(1, 16), (32, 32)]
 
 
 def batches(
     shapes: Iterable[tuple[int, int]], encode: Callable[[str], Sequence[int]]
 ) -> list[list[str]]:
-    """Texts that form batches of the given shapes.
+    """Texts that form batches of given shapes.
 
-    In each batch one sentence has the full length and the others are short, to save time.
+    To save time, only the first sentence of a batch has the full length.
 
     Args:
-        shapes: (B, S), S in tokens with the end token.
-        encode: the ids of a text, with the end token.
+        shapes: shapes (B, S); S counts tokens with the end token.
+        encode: function from a text to its ids with the end token.
     """
     return [[_sentence(length, encode), *["e"] * (rows - 1)] for rows, length in shapes]
 
 
 def _sentence(length: int, encode: Callable[[str], Sequence[int]]) -> str:
-    """As many words as fit into `length` tokens with the end token."""
+    """A sentence that fills `length` tokens, with the end token."""
     words = (length - 1) // (len(encode("e e")) - len(encode("e")))
     return " ".join(["e"] * max(1, words))
 
 
 def write(saved_model: pathlib.Path, requests: Iterable[Sequence[str]]) -> None:
-    """Writes requests for every signature into a SavedModel.
+    """Writes requests for each signature into a SavedModel.
 
     Args:
-        saved_model: its folder.
+        saved_model: the folder of the SavedModel.
         requests: lists of texts. A signature with several inputs, like `score`, gets the same
-            texts in each, and only the first two lists: it is not compiled for fixed sizes.
+            texts for each input. It gets only the first two lists, because it is not compiled.
     """
     signatures = signature_inputs(saved_model)
     (saved_model / FILE).parent.mkdir(exist_ok=True)
@@ -50,13 +50,13 @@ def write(saved_model: pathlib.Path, requests: Iterable[Sequence[str]]) -> None:
 
 
 def signature_inputs(saved_model: pathlib.Path) -> dict[str, list[str]]:
-    """The input names of each signature, read from the file without loading the model."""
+    """The input names of each signature, read from the file of the SavedModel."""
     content = (saved_model / "saved_model.pb").read_bytes()
     signatures = SavedModel.FromString(content).meta_graphs[0].signature_def
     return {
         name: sorted(signature.inputs)
         for name, signature in sorted(signatures.items())
-        if not name.startswith("__")  # an initialisation op
+        if not name.startswith("__")  # the signature of an initialization op
     }
 
 

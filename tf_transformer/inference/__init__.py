@@ -1,1 +1,1 @@
-"""Texts to predictions: search, predictors, and the same as a graph."""
+"""From texts to predictions: search, predictors and their graphs."""

@@ -1,4 +1,4 @@
-"""Attention weights with the tokens on both axes, as pieces and as words, and as JSON."""
+"""Attention weights with the tokens of both axes, by pieces, by words and as JSON."""
 
 import json
 from collections.abc import Container, Iterable, Sequence
@@ -10,7 +10,7 @@ from tf_transformer.text.special_ids import BLANK, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
 SPECIAL_IDS = range(UNK_ID + 1)
-DIGITS = 6  # of weights in JSON
+DIGITS = 6  # decimals of weights in JSON
 
 
 class Tokens(NamedTuple):
@@ -26,12 +26,12 @@ class Tokens(NamedTuple):
     ) -> "Tokens":
         """The tokens of a row of ids.
 
-        Blanks separate words, so word n of a text is `text.split(" ")[n]` if it has single blanks.
+        Spaces separate words. In a text with single spaces, word n is `text.split(" ")[n]`.
 
         Args:
-            ids: without padding.
-            tokenizer: of the ids.
-            symbols: ids that are words of their own, such as the end-of-sentence id.
+            ids: the ids, without padding.
+            tokenizer: the tokenizer of the ids.
+            symbols: ids that each form a word, such as the end-of-sentence id.
 
         Example:
             >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
@@ -59,17 +59,18 @@ class Tokens(NamedTuple):
 
 
 def join_pieces(weights: np.ndarray, queries: Tokens, keys: Tokens) -> np.ndarray:
-    """Weights of words: the mean over the pieces of a query, the sum over those of a key.
+    """Attention weights between words, from the weights between pieces.
 
-    Rows of words sum to 1 as rows of pieces do; a word without pieces has zeros.
+    Weights are averaged over the pieces of a query word and added over the pieces of a key word.
+    Each row sums to 1. A word without pieces has weights 0.
 
     Args:
-        weights: float array (..., T, S) of pieces.
+        weights: float array (..., T, S), the weights between pieces.
         queries: the tokens of the T rows.
         keys: the tokens of the S columns.
 
     Returns:
-        float array (..., words of queries, words of keys).
+        float array (..., query words, key words).
     """
     rows = np.eye(len(queries.words))[:, queries.word_of]  # (words, T)
     rows /= np.maximum(rows.sum(axis=1, keepdims=True), 1)
@@ -80,17 +81,17 @@ class AttentionMap(NamedTuple):
     """The weights of all layers and heads of one kind of attention."""
 
     kind: str  # encoder (self-attention), decoder (self-attention) or cross
-    queries: Tokens  # T; of a decoder: the tokens that are predicted
-    keys: Tokens  # S; of a decoder's self-attention: the tokens that are read, the start first
+    queries: Tokens  # T pieces; in a decoder, the tokens that it predicts
+    keys: Tokens  # S pieces; in a decoder's self-attention, the tokens that it reads, start first
     weights: np.ndarray  # float (layers, H, T, S), rows sum to 1
 
     def by_words(self) -> np.ndarray:
-        """The weights of words; see `join_pieces`."""
+        """The weights between words, (layers, H, query words, key words); see `join_pieces`."""
         return join_pieces(self.weights, self.queries, self.keys)
 
 
 class AttentionRecord(NamedTuple):
-    """A text, the output for it, and the attention with which a model computes the output."""
+    """A text, an output for it, and the model's attention when it computes the output."""
 
     text: str
     output: str
@@ -98,7 +99,7 @@ class AttentionRecord(NamedTuple):
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "AttentionRecord":
-        """The inverse of `to_json`."""
+        """Reads a record from the result of `to_json`."""
         maps = [
             AttentionMap(
                 each["kind"],
@@ -111,7 +112,7 @@ class AttentionRecord(NamedTuple):
         return cls(value["text"], value["output"], maps)
 
     def to_json(self, digits: int = DIGITS) -> dict[str, Any]:
-        """The record as dicts and lists, weights rounded to `digits` decimals."""
+        """The record as dicts and lists, with weights rounded to `digits` decimals."""
         maps = [
             {
                 "kind": each.kind,
@@ -125,10 +126,10 @@ class AttentionRecord(NamedTuple):
 
 
 def write_json(records: Sequence[AttentionRecord]) -> str:
-    """The text of a JSON file: a list of records."""
+    """The records as the text of a JSON file."""
     return json.dumps([record.to_json() for record in records], ensure_ascii=False) + "\n"
 
 
 def read_json(text: str) -> list[AttentionRecord]:
-    """The inverse of `write_json`."""
+    """Reads records from the text of a file by `write_json`."""
     return [AttentionRecord.from_json(value) for value in json.loads(text)]

@@ -1,4 +1,4 @@
-"""Texts in batches through a model: what predictors with and without a search share."""
+"""Predictions in batches: the base class of predictors with and without a search."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 
 class BatchAttention(NamedTuple):
-    """One kind of attention of a batch: `AttentionMap` before ids become tokens."""
+    """One kind of attention for a batch: an `AttentionMap` with ids in place of tokens."""
 
     kind: str
     queries: np.ndarray  # ids (B, T), 0 = padding
@@ -53,16 +53,16 @@ class BatchAttention(NamedTuple):
 class BatchPredictor(ABC):
     """A model and its codec.
 
-    A subclass has a `TextGraph`, which encodes and decodes, and plans batches of its rows.
+    A subclass has a `TextGraph`, which encodes and decodes, and divides rows into batches.
 
     Args:
         model: the built model.
-        codec: its tokenizers.
-        config: the sizes of batches, and how long texts may be.
+        codec: the codec of the model, with its tokenizers.
+        config: options for the sizes of batches and the length of texts.
 
     Attributes:
-        symbols: ids that are words of their own.
-        no_prefixes: why a prediction has no given start; "": it may have one.
+        symbols: ids that each form a word.
+        no_prefixes: error message for prefixes; "": predictions may have prefixes.
         own_options: further arguments of a subclass, by name.
     """
 
@@ -75,32 +75,32 @@ class BatchPredictor(ABC):
         self.model = model
         self.codec = codec
         self.config = config
-        # A learned position table has a last row; sinusoids have none.
+        # The table of learned positions is finite. Sinusoids have no limit.
         self.max_source_length = config.max_source_length
         if model.config.position == "learned":
             self.max_source_length = min(self.max_source_length, model.config.max_length)
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of all texts, if the model has one vocabulary.
+        """The tokenizer of a model with one vocabulary.
 
         Raises:
-            InputError: when it has two; see `codec`.
+            InputError: for a model with two vocabularies; use `codec`.
         """
         return self.codec[""]
 
     @own_settings()
     def with_dtype(self, dtype: str) -> Self:
-        """This predictor with weights and computation in another type.
+        """This predictor with another dtype of weights and computation.
 
-        In bfloat16 weights take half the memory, and a CPU that multiplies bfloat16 or a GPU
-        takes about half the time; softmax, normalisation and scores stay float32.
+        bfloat16 weights take half the memory. GPUs, and CPUs with bfloat16 products, need about
+        half the time. Softmax, normalization and scores stay float32.
 
         Args:
             dtype: float32 or bfloat16.
 
         Raises:
-            InputError: for another type.
+            InputError: for another dtype.
         """
         if dtype not in ("float32", "bfloat16"):
             raise InputError(f"dtype must be float32 or bfloat16, got {dtype}.")
@@ -113,7 +113,12 @@ class BatchPredictor(ABC):
         return self.like(model, self.config)
 
     def like(self, model: keras.Model, config: DecodeConfig) -> Self:
-        """A predictor of this kind, with another model of the same vocabulary or another search."""
+        """A predictor of this class with another model or other options of the search.
+
+        Args:
+            model: a built model with the same vocabulary.
+            config: options of the search.
+        """
         return type(self)(model, self.codec, config, **self.own_options)
 
     def __call__(
@@ -122,18 +127,18 @@ class BatchPredictor(ABC):
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
     ) -> list[Prediction]:
-        """The best prediction for each of `texts`, in their order.
+        """The best prediction for each text, in the order of the texts.
 
-        Texts of similar length are processed together; the order does not matter.
+        Texts of similar length are processed together, so texts may come in any order.
 
         Args:
-            texts: any strings; an empty or blank one gives an empty prediction.
-            prefixes: for each text the start of its prediction; "" for none. After a space a new
-                word follows.
-            progress: called after each batch.
+            texts: any strings. An empty text or only white space gives an empty prediction.
+            prefixes: for each text, the beginning of its prediction, or "". A prefix that ends in
+                a space is followed by a new word.
+            progress: function that is called after each batch.
 
         Raises:
-            InputError: for prefixes of predictions that have none.
+            InputError: for prefixes, if this predictor takes none.
         """
         return [n_best[0] for n_best in self.n_best(texts, prefixes, progress)]
 
@@ -143,13 +148,17 @@ class BatchPredictor(ABC):
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
     ) -> list[list[Prediction]]:
-        """As a call, but all `config.num_hypotheses` predictions for each text, best first.
+        """Up to `config.num_hypotheses` predictions for each text, best first; at least one.
 
-        Their texts differ if `config.distinct` is set. At least one, and fewer than
-        `config.num_hypotheses` when there are fewer.
+        With `config.distinct`, the predictions for a text are different texts.
+
+        Args:
+            texts: as in a call.
+            prefixes: as in a call.
+            progress: function that is called after each batch.
 
         Raises:
-            InputError: for prefixes of predictions that have none.
+            InputError: for prefixes, if this predictor takes none.
         """
         texts = as_texts(texts)
         if prefixes is not None:
@@ -167,19 +176,18 @@ class BatchPredictor(ABC):
     def score(
         self, texts: Sequence[str], predictions: Sequence[str], progress: Progress = no_progress
     ) -> list[PairScore]:
-        """The model's score of each of `predictions` for its text.
+        """The model's score of a given prediction for each text.
 
-        For a prediction that a search without constraints found, this is the search's own
-        score, if the tokenizer splits the text as the search did. A pair of two empty or blank
-        texts has the score 0.
+        For a prediction of a search without constraints, this equals the score of the search if
+        the tokenizer splits the prediction into the same pieces. A pair of empty texts has score 0.
 
         Args:
             texts: the inputs.
-            predictions: one per text.
-            progress: called after each batch.
+            predictions: one prediction per text.
+            progress: function that is called after each batch.
 
         Raises:
-            InputError: when the model has no score of a given prediction.
+            InputError: for a model that cannot score given predictions.
         """
         texts = as_texts(texts)
         return self._scores(texts, as_texts(predictions, "predictions", texts), progress)
@@ -192,13 +200,13 @@ class BatchPredictor(ABC):
 
     @own_settings()
     def attention(self, texts: Sequence[str], predictions: Sequence[str]) -> list[AttentionRecord]:
-        """The attention weights with which the model computes each of `predictions` for its text.
+        """The model's attention weights when it computes a given prediction for each text.
+
+        Self-attention with `model.attention` linear has no weights, so its maps are left out.
 
         Args:
             texts: the inputs.
-            predictions: one per text.
-
-        Self-attention with `model.attention` linear has no weights: such maps are left out.
+            predictions: one prediction per text.
         """
         texts = as_texts(texts)
         predictions = as_texts(predictions, "predictions", texts)
@@ -221,25 +229,30 @@ class BatchPredictor(ABC):
     def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
-        """Batches of texts: their indices, and the attention of each kind."""
+        """Batches of texts: the indices of the texts, and the attention of each kind."""
 
     def tokens(self, ids: Iterable[int], field: str) -> Tokens:
-        """The pieces and words of ids of a field."""
+        """The pieces and words of ids.
+
+        Args:
+            ids: a row of ids; padding is ignored.
+            field: name of the text in the codec, like source.
+        """
         return Tokens.of((i for i in ids if i != PAD_ID), self.codec[field], self.symbols)
 
     def _in_parallel(
         self, run: Callable[[Batch], Result], batches: Iterable[Batch]
     ) -> Iterator[tuple[Batch, Result]]:
-        """Each batch with its result, in order; several are computed at a time."""
+        """Each batch with its result, in order; computes several batches in parallel."""
         batches = list(batches)
         count = min(parallel_batches(self.config.parallel_batches), max(1, len(batches)))
         results = in_parallel(run, batches, count)
         return zip(batches, results, strict=True)
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Indices of rows that have a length, longest first.
+        """Batches of the indices of rows with a length above 0, longest first.
 
-        No row is shorter than half the longest of its batch.
+        Each row is at least half as long as the longest row of its batch.
         """
         batch: list[int] = []
         for i in sorted(
@@ -259,13 +272,13 @@ class BatchPredictor(ABC):
 
 
 def by_position(stack: Stack, attention: Sequence) -> list[tf.Tensor]:
-    """`StackOutput.attention` as (B, H, T, T) for each layer; none with linear attention."""
+    """`StackOutput.attention` as (B, H, T, T) per layer; linear attention has no weights."""
     pairs = zip(stack.layers, attention, strict=True)
     return [layer.self_attention.by_position(weights) for layer, weights in pairs if len(weights)]
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
-    """Rows of ids as one int32 array (B, L), padded at the end."""
+    """Rows of ids as an int32 array (B, L), padded at the end."""
     array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
     for target, row in zip(array, rows, strict=True):
         target[: len(row)] = row

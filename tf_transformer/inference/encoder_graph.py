@@ -1,4 +1,4 @@
-"""Texts to the outputs of an encoder, on tensors."""
+"""From texts to the outputs of an encoder, on tensors."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,11 +20,11 @@ class EncoderGraph(TextGraph):
 
     Args:
         model: the model.
-        outputs: from ids (B, S) to outputs (B, ...) by name.
-        codec: the model's tokenizer.
-        config: its `batch_size` and `batch_tokens` bound the micro-batches.
-        max_source_length: longest row in tokens with the end tokens; longer ones are cut.
-        inputs: names of the texts that make a row.
+        outputs: function from ids (B, S) to outputs (B, ...) by name.
+        codec: the codec of the model.
+        config: options; `batch_size` and `batch_tokens` limit the micro-batches.
+        max_source_length: longest row in tokens with the end tokens; longer rows are cut.
+        inputs: names of the texts in a row.
     """
 
     def __init__(
@@ -41,15 +41,28 @@ class EncoderGraph(TextGraph):
         self._inputs = list(inputs)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        """The signature `serving_default`; see `predict`."""
         return {"serving_default": (self.predict, self._inputs)}
 
     def encode(self, *texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Ids of rows of strings (B,), an end token after each, and whether each was cut (B,)."""
+        """Encodes rows of texts.
+
+        Args:
+            *texts: string tensors (B,), one for each text of a row.
+
+        Returns:
+            ids with an end token after each text, int32 (B, None); and whether each row was cut,
+            bool (B,).
+        """
         *first, last = (self.codec["text"].encode(clean(text)) for text in texts)
         return self.cut(tf.concat([*map(with_end, first), last], axis=1))
 
     def predict(self, *texts: tf.Tensor) -> Outputs:
-        """Strings (B,) to the outputs of each row, and whether it was cut."""
+        """Computes the outputs of each row, and `truncated`, whether the row was cut.
+
+        Args:
+            *texts: string tensors (B,), one for each text of a row.
+        """
         ids, cut = self.encode(*texts)
         specs = self.outputs.concrete.structured_outputs
 

@@ -1,4 +1,4 @@
-"""Outputs of an encoder for texts: the part that classifiers and masked language models share."""
+"""Outputs of an encoder for texts: the base class for classifiers and masked language models."""
 
 import os
 from abc import abstractmethod
@@ -28,15 +28,15 @@ from tf_transformer.text.graph_tokenizer import as_strings
 class EncoderPredictor(BatchPredictor):
     """A predictor without a search: one forward pass for each text.
 
-    A subclass has `outputs`, the predictions and scores that follow from them, and `signatures`.
+    A subclass defines `outputs`, predictions and scores from these outputs, and `signatures`.
 
     Args:
         model: the built model; it has an `encoder`.
-        codec: its tokenizer.
-        config: the sizes of batches, and how long texts may be.
+        codec: the codec of the model.
+        config: options for the sizes of batches and the length of texts.
 
     Attributes:
-        inputs: names of the texts of a row, in the signature of the SavedModel.
+        inputs: names of the texts of a row in the signature of the SavedModel.
     """
 
     inputs: tuple[str, ...] = ("text",)
@@ -49,12 +49,15 @@ class EncoderPredictor(BatchPredictor):
     def graph(self, jit_compile: bool = False) -> EncoderGraph:
         """The graph that `save` writes.
 
+        Args:
+            jit_compile: must be false; this model has no search that XLA could compile.
+
         Raises:
             InputError: with `jit_compile`.
         """
         if jit_compile:
             raise InputError(
-                "jit_compile compiles a search, and this model has none. Export it without."
+                "jit_compile compiles a search, and this model has none. Export without it."
             )
         return EncoderGraph(
             *(self.model, self.outputs, self.codec, self.config),
@@ -63,21 +66,36 @@ class EncoderPredictor(BatchPredictor):
 
     @abstractmethod
     def outputs(self, ids: tf.Tensor) -> Outputs:
-        """Ids (B, S) to outputs (B, ...) by name, those of the SavedModel."""
+        """Computes the outputs of the SavedModel.
+
+        Args:
+            ids: int32 tensor (B, S), padded at the end.
+
+        Returns:
+            tensors (B, ...) by name.
+        """
 
     def columns(self, texts: list[str]) -> list[list[str]]:
-        """The texts of rows, by the names in `inputs`."""
+        """The texts of rows as columns, one for each name in `inputs`."""
         return [texts]
 
     def encode(self, columns: Sequence[Sequence[str]]) -> tuple[list[np.ndarray], list[bool]]:
-        """Rows of ids, an end token after each text, and whether each row was cut."""
+        """Encodes rows of texts.
+
+        Args:
+            columns: a list of texts for each name in `inputs`.
+
+        Returns:
+            for each row its ids, int32 (S,), with an end token after each text; and whether the
+            row was cut.
+        """
         ids, cut = self._encode(*map(as_strings, columns))
         return ids.lists(), cut.numpy().tolist()
 
     def arrays(
         self, rows: Sequence[np.ndarray], progress: Progress = no_progress
     ) -> dict[str, np.ndarray]:
-        """The outputs for rows of ids, in their order."""
+        """The outputs for rows of ids, by name, in the order of the rows."""
         specs = self._graph.outputs.concrete.structured_outputs
         arrays = {
             name: np.zeros((len(rows), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
@@ -95,7 +113,10 @@ class EncoderPredictor(BatchPredictor):
     def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
-        """Batches of texts: their indices, and the encoder's attention; it reads no prediction."""
+        """Batches of texts: the indices of the texts, and the encoder's attention.
+
+        The encoder does not read the predictions.
+        """
         rows, _ = self.encode(self.columns(list(texts)))
         encoder = self.model.encoder
         for indices in self._batches(list(map(len, rows))):
@@ -104,11 +125,11 @@ class EncoderPredictor(BatchPredictor):
             yield indices, [BatchAttention("encoder", ids, ids, weights)]
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
-        """Writes a SavedModel that takes strings, tokenizer included; see `EncoderGraph`.
+        """Writes a SavedModel that takes strings and contains the tokenizer; see `EncoderGraph`.
 
         Args:
             path: the folder to make.
-            jit_compile: not possible; XLA pays for searches of many steps.
+            jit_compile: must be false; XLA is for searches.
 
         Raises:
             InputError: with `jit_compile`.

@@ -1,4 +1,4 @@
-"""Prompts to continuations, and texts to log-probabilities, on tensors."""
+"""Continuations of prompts, and log-probabilities of texts, on tensors."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
@@ -15,18 +15,18 @@ from tf_transformer.text.special_ids import BOS_ID
 
 
 class Windows(NamedTuple):
-    """Parts of texts that are scored at once, those of a text one after another."""
+    """Windows of texts; the windows of a text follow one another."""
 
     text: tf.Tensor  # int32 (W,): index of the text
     before: tf.Tensor  # int32 (W,): the id before the window
     ids: tf.RaggedTensor  # int32 (W, None)
-    scored_from: tf.Tensor  # int32 (W,): index of the first id that counts
+    scored_from: tf.Tensor  # int32 (W,): index of the first id whose score counts
 
 
 class GenerationGraph(SearchGraph):
     """A language model on string tensors; see `SearchGraph`.
 
-    Of a long prompt the last `max_source_length` tokens count. `score` has no longest text.
+    A long prompt is cut to its last `max_source_length` tokens. `score` takes texts of any length.
     """
 
     shortest_source: ClassVar[int] = 1
@@ -36,6 +36,7 @@ class GenerationGraph(SearchGraph):
         self.tokenizer = self.codec["text"]
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        """The signatures `serving_default`, `generate` (the same), `n_best` and `score`."""
         return {
             "serving_default": (self.predict, ["text"]),
             "generate": (self.predict, ["text"]),
@@ -44,12 +45,17 @@ class GenerationGraph(SearchGraph):
         }
 
     def cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """The last `max_source_length` ids with the end token, and whether ids were cut (B,)."""
+        """Cuts each row to its last `max_source_length` ids, with the end token.
+
+        Returns:
+            the rows, int32 (B, None); and whether each row was cut, bool (B,).
+        """
         room = self.max_source_length - 1
         starts = tf.maximum(ids.row_starts(), ids.row_limits() - room)
         return with_end(ids, starts, room), ids.row_lengths() > room
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
+        """Encodes the beginnings of continuations; see `SearchGraph.encode_prefix`."""
         if prefix is None:
             if not self.whole_search.word_starts:
                 return None
@@ -61,14 +67,19 @@ class GenerationGraph(SearchGraph):
         )
 
     def continuation(self, prompt: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-        """Texts (B,) as they follow prompts: a line begins with the space of its first word."""
+        """Adds the space before the first word to texts that follow prompts.
+
+        Args:
+            prompt: string tensor (B,).
+            text: string tensor (B,), the continuations.
+        """
         begins_word = self.tokenizer.ends_in_space(prompt)
         if self.tokenizer.line_starts:
             begins_word |= self.tokenizer.encode(prompt).row_lengths() == 0
         return tf.where(begins_word & tf.not_equal(text, ""), tf.strings.join([" ", text]), text)
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
-        """The strings (B, N) that follow the prompts (B,): whole texts without the prompts."""
+        """The continuations (B, N) of prompts (B,): the whole texts without the prompts."""
         batch, count = tf.unstack(tf.shape(hypotheses.lengths))
         prompts = tf.gather(self.tokenizer.encode(text), tf.repeat(tf.range(batch), count))
         texts = self.tokenizer.decode(tf.concat([prompts, self.text_ids(hypotheses)], axis=1))
@@ -81,32 +92,37 @@ class GenerationGraph(SearchGraph):
     def read_pairs(
         self, source: tf.Tensor, target: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        """Ids of prompts (B,) without an end and of their rests with one; none is cut."""
+        """Encodes prompts and their continuations, uncut.
+
+        Returns:
+            ids of the prompts, int32 (B, None), without an end token; ids of the continuations with
+            the end token; and False for each pair, bool (B,).
+        """
         prompt = clean(source)
         rests = self.tokenizer.encode_continuation(self.continuation(prompt, target))
         return self.tokenizer.encode(prompt), with_end(rests), tf.zeros(tf.shape(source), tf.bool)
 
     def windows_of_texts(self, text: tf.Tensor) -> tuple[Windows, tf.Tensor]:
-        """The windows of strings (B,), and the number of their tokens with the end (B,)."""
+        """The windows of strings (B,), and their numbers of tokens with the end token, (B,)."""
         ids = with_end(self.tokenizer.encode(clean(text)))
         lengths = lengths_of(ids)
         return self.windows(ids, tf.zeros_like(lengths)), lengths
 
     def windows_of_rests(self, prompt: tf.Tensor, rest: tf.Tensor) -> tuple[Windows, tf.Tensor]:
-        """The same of the rests (B,) of prompts (B,)."""
+        """The windows of continuations (B,) of prompts (B,), and their numbers of tokens, (B,)."""
         prompts, rests, _ = self.read_pairs(prompt, rest)
         windows = self.windows(tf.concat([prompts, rests], axis=1), lengths_of(prompts))
         return windows, lengths_of(rests)
 
     def windows(self, ids: tf.RaggedTensor, scored_from: tf.Tensor) -> Windows:
-        """Windows of `max_source_length` ids in which each id from an index on counts once.
+        """Divides texts into windows of `max_source_length` ids; each id is scored once.
 
-        Each is half a window after the one before, so that every id but the first ones is predicted
-        from at least half a window.
+        A window starts half a window after the previous window. Each id beyond the first window is
+        therefore predicted from at least half a window.
 
         Args:
             ids: int32 (B, None).
-            scored_from: int32 (B,).
+            scored_from: int32 (B,), index of the first scored id of each text.
         """
         size, stride = self.max_source_length, max(1, self.max_source_length // 2)
         lengths = lengths_of(ids)
@@ -128,11 +144,24 @@ class GenerationGraph(SearchGraph):
         return Windows(text, tf.where(number > 0, before, BOS_ID), of_windows, context)
 
     def score_windows(self, before: tf.Tensor, ids: tf.Tensor, scored_from: tf.Tensor) -> tf.Tensor:
-        """The log-probabilities of windows, ids (R, L), float64 (R,)."""
+        """The log-probabilities of windows in nats, float64 (R,).
+
+        Args:
+            before: int32 (R,), the id before each window.
+            ids: int32 (R, L), padded at the end.
+            scored_from: int32 (R,), index of the first id whose score counts.
+        """
         return log_probabilities(self.model, before, ids, scored_from)
 
     def score_text(self, text: tf.Tensor) -> Outputs:
-        """Strings (B,) to `log_probability`, float32 (B,), and `tokens`, int32 (B,)."""
+        """Scores texts.
+
+        Args:
+            text: string tensor (B,).
+
+        Returns:
+            `log_probability`, float32 (B,), in nats; and `tokens`, int32 (B,).
+        """
         windows, lengths = self.windows_of_texts(text)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Texts in, labels out: a tokenizer and a classifier in one."""
+"""Labels for texts: a tokenizer and a classifier in one object."""
 
 import functools
 import math
@@ -25,21 +25,22 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
 
 SMALLEST = 1e-38  # probability, so that every score is finite
-THRESHOLD = 0.5  # a label of several is predicted above this probability
+THRESHOLD = 0.5  # with several labels per text, a label is predicted above this probability
 _comparable = functools.lru_cache(1 << 16)(comparable)  # a file has few labels in many rows
 
 
 class LabelPredictor(EncoderPredictor):
-    """Classifies texts, or pairs of texts that a tab separates.
+    """Classifies texts, or pairs of texts with a tab between them.
 
-    The score of a label is its log-probability. With several labels per text, a prediction is the
-    labels with a probability above 0.5, joined by the separator; its score is the log-probability
-    of these labels and no others.
+    The score of a label is its log-probability. With several labels per text, the prediction joins
+    all labels with a probability above 0.5. Its score is the log-probability of exactly this set of
+    labels.
 
     Args:
         model: a built `Classifier`.
-        codec: its tokenizer.
-        config: the sizes of batches; `num_hypotheses` is the number of labels of an n-best list.
+        codec: the codec of the model.
+        config: options for the sizes of batches; `num_hypotheses` is the number of labels in an
+            n-best list.
 
     Example:
         >>> from tf_transformer.text.tokenizer import Tokenizer
@@ -50,14 +51,14 @@ class LabelPredictor(EncoderPredictor):
         (1, 2)
     """
 
-    no_prefixes = "a label has no prefix; leave out --prefixes."
+    no_prefixes = "a label has no prefix. Leave out --prefixes."
 
     def __init__(self, model: Classifier, codec: Codec, config: DecodeConfig):
         self.inputs = ("text", "text_pair")[: model.texts]
         super().__init__(model, codec, config)
 
     def columns(self, texts: list[str]) -> list[list[str]]:
-        """The texts, or the first and the second texts of pairs.
+        """The texts, or the first texts and the second texts of pairs.
 
         Raises:
             InputError: for a pair without a tab.
@@ -66,11 +67,18 @@ class LabelPredictor(EncoderPredictor):
             return [texts]
         for text in texts:
             if "\t" not in text:
-                raise InputError(f"expected two texts separated by a tab, got {text!r}.")
+                raise InputError(f"expected two texts with a tab between them, got {text!r}.")
         return _halves(texts)
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
-        """Ids (B, S) to `label` and `score` (B,) and `probabilities` (B, C)."""
+        """Classifies rows of ids.
+
+        Args:
+            ids: int32 tensor (B, S), padded at the end.
+
+        Returns:
+            `label`, string (B,); `score`, float32 (B,); `probabilities`, float32 (B, C).
+        """
         logits = self.model.logits(ids)
         names = tf.constant(self.model.labels)
         if not self.model.separator:
@@ -91,14 +99,19 @@ class LabelPredictor(EncoderPredictor):
         }
 
     def probabilities(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
-        """The probability of each label for each text, float32 (N, C)."""
+        """The probabilities of the labels for each text, float32 (N, C).
+
+        Args:
+            texts: N texts, or pairs with a tab between them.
+            progress: function that is called after each batch.
+        """
         rows, _ = self.encode(self.columns(as_texts(texts)))
         return self.arrays(rows, progress)["probabilities"]
 
     def _n_best(
         self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
-        """The likeliest labels; with several labels per text one item, the prediction."""
+        """The likeliest labels; with several labels per text, the prediction alone."""
         rows, cut = self.encode(self.columns(texts))
         arrays = self.arrays(rows, progress)
         if self.model.separator:
@@ -118,7 +131,7 @@ class LabelPredictor(EncoderPredictor):
     def _scores(
         self, texts: list[str], predictions: list[str], progress: Progress
     ) -> list[PairScore]:
-        """The log-probability of a given label, or of the given labels and no others."""
+        """The log-probability of a given label, or of exactly the given set of labels."""
         targets = np.array([self.target(label) for label in predictions]).reshape(len(texts), -1)
         rows, cut = self.encode(self.columns(texts))
         p = self.arrays(rows, progress)["probabilities"]
@@ -129,7 +142,10 @@ class LabelPredictor(EncoderPredictor):
         return [PairScore(total, total, is_cut) for total, is_cut in zip(totals, cut, strict=True)]
 
     def target(self, label: str) -> list[int]:
-        """1 for the given labels, 0 for the others.
+        """A vector with 1 for each given label and 0 for all further labels of the model.
+
+        Args:
+            label: a label, or several labels joined by the separator.
 
         Raises:
             InputError: for a label that the model does not have.
@@ -157,16 +173,16 @@ class LabelPredictor(EncoderPredictor):
 
 
 def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
-    """1 for the names that a label of a file holds, 0 for the others.
+    """A vector with 1 for each name in a label of a file, and 0 for all further names.
 
     Args:
-        label: a name, or several joined by the separator, in any order and Unicode form; spaces
-            around them do not count.
-        names: all labels.
-        separator: empty for exactly one name.
+        label: a name, or several names joined by the separator, in any order and Unicode form.
+            Spaces around a name are ignored.
+        names: the names of all labels.
+        separator: the separator; empty if a label is exactly one name.
 
     Raises:
-        InputError: for a name that is not among these.
+        InputError: for an unknown name.
     """
     labels_given = names_in(label, separator)
     known = list(map(_comparable, names))
@@ -179,13 +195,13 @@ def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
 
 
 def names_in(label: str, separator: str) -> list[str]:
-    """The names that a label of a file holds, as `comparable` texts."""
+    """The names in a label of a file, as `comparable` texts."""
     names = label.split(separator) if separator else [label]
     return list(filter(None, map(_comparable, names)))
 
 
 def _halves(texts: Sequence[str]) -> list[list[str]]:
-    """The parts of texts before and after their first tabs."""
+    """The parts before and after the first tab of each text."""
     pairs = [text.partition("\t") for text in texts]
     return [[first for first, _, _ in pairs], [second for _, _, second in pairs]]
 

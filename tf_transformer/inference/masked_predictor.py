@@ -1,4 +1,4 @@
-"""Texts in, restored texts out: a tokenizer and a masked language model in one."""
+"""Restored texts: a tokenizer and a masked language model in one object."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,29 +30,29 @@ from tf_transformer.text.special_ids import PAD_ID
 
 
 class Restored(NamedTuple):
-    """A text whose masked words a model has filled in."""
+    """A text with its masked words restored by a model."""
 
     text: str
-    log_probability: float  # of the masked ids, nats
-    correct: int  # masked ids whose own id was the likeliest
+    log_probability: float  # of the original ids at the masked places, nats
+    correct: int  # number of masked ids that were restored correctly
     masked: int  # number of masked ids
-    truncated: bool
+    truncated: bool  # whether the text was cut
 
 
 class MaskedPredictor(EncoderPredictor):
     """Masks the words that validation masks, and restores them.
 
-    Each masked id becomes the likeliest one at its place, whatever the others become. The score is
-    the log-probability of the ids of the text itself. An export gives a vector for each text: the
+    Each masked id becomes the likeliest id at its place, independently of the other masked ids. The
+    score is the log-probability of the original ids. An export gives a vector for each text: the
     mean of the encoder's states over all tokens, without masks.
 
     Args:
         model: a built `MaskedLanguageModel`.
-        codec: its tokenizer.
-        config: the sizes of batches, and how long texts may be.
+        codec: the codec of the model.
+        config: options for the sizes of batches and the length of texts.
     """
 
-    no_prefixes = "masked words are restored all at once; leave out --prefixes."
+    no_prefixes = "masked words are restored all at once. Leave out --prefixes."
 
     def __init__(self, model: MaskedLanguageModel, codec: Codec, config: DecodeConfig):
         super().__init__(model, codec, config)
@@ -60,11 +60,16 @@ class MaskedPredictor(EncoderPredictor):
         self._fill = Traced(own_settings()(self._restore), IDS, IDS)
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
-        """Ids (B, S) to `vector` (B, D)."""
+        """Computes `vector`, float32 (B, D), from ids, int32 (B, S)."""
         return {"vector": self.model.encoder.mean(ids)}
 
     def restore(self, texts: Sequence[str], progress: Progress = no_progress) -> list[Restored]:
-        """Each text with its masked words filled in."""
+        """Masks words of each text, and restores them.
+
+        Args:
+            texts: any strings.
+            progress: function that is called after each batch.
+        """
         texts = as_texts(texts)
         rows, cut = self.encode([texts])
         result = [Restored("", 0.0, 0, 0, False)] * len(rows)
@@ -86,17 +91,17 @@ class MaskedPredictor(EncoderPredictor):
     def _n_best(
         self, texts: list[str], prefixes: list[str] | None, progress: Progress
     ) -> list[list[Prediction]]:
-        """A list of one prediction for each text."""
+        """One prediction for each text."""
         restored = self.restore(texts, progress)
         return [[Prediction(x.text, x.log_probability, cut=x.truncated)] for x in restored]
 
     def _scores(
         self, texts: list[str], predictions: list[str], progress: Progress
     ) -> list[PairScore]:
-        """Not possible."""
+        """Raises an `InputError`: the model cannot score given predictions."""
         raise InputError(
-            "a masked language model has no score of another text; --scores_output has the scores "
-            "of the texts themselves."
+            "a masked language model cannot score another text. --scores_output writes the scores "
+            "of the input texts."
         )
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
@@ -108,7 +113,7 @@ class MaskedPredictor(EncoderPredictor):
         return {"serving_default": SignatureCase({"text": list(texts)}, outputs)}
 
     def _restore(self, ids: tf.Tensor, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Restored strings; log-probability, right and masked ids of each row (B,)."""
+        """Restored strings; log-probability, number of correct and of masked ids, each (B,)."""
         inputs, labels = self.model.masking(ids, words, training=False)
         log_p = ops.log_softmax(ops.cast(self.model(inputs), "float32"), axis=-1)  # (B, S, V)
         best = ops.argmax(log_p, axis=-1)

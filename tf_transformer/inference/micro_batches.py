@@ -1,6 +1,6 @@
-"""Micro-batches: a batch of any size, processed in parts that fit into memory or a compiled shape.
+"""Micro-batches: parts of a batch that fit into memory or into a compiled shape.
 
-A server receives batches of any shape: one sentence, or a thousand with one very long one.
+A server receives batches of any shape: one sentence, or a thousand sentences with a very long one.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,18 +19,18 @@ def run_in_micro_batches(
     max_rows: Callable[[tf.Tensor], tf.Tensor],
     results: Results,
 ) -> Results:
-    """Runs a function on one micro-batch after another, the longest rows first.
+    """Runs a function on one micro-batch after another, longest rows first.
 
     Args:
-        function: function(rows) -> tensors (R, ...) for the rows of the batch with the int32
-            indices `rows` (R,). R is at least 1.
+        function: function from indices `rows`, int32 (R,), R ≥ 1, to tensors (R, ...) with the
+            results for these rows of the batch.
         lengths: int32 tensor (B,); rows of length 0 are left out.
-        max_rows: from the length of a micro-batch's longest row, int32, to its largest number of
-            rows, at least 1.
-        results: tensors (B, ...) with the results of rows of length 0.
+        max_rows: function from the length of a micro-batch's longest row, int32, to the largest
+            number of rows, at least 1.
+        results: tensors (B, ...) with the results for rows of length 0.
 
     Returns:
-        `results` with the rows of all micro-batches in their places.
+        `results`, with the results of all micro-batches at the places of their rows.
     """
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     total = tf.math.count_nonzero(lengths, dtype=tf.int32)
@@ -49,7 +49,7 @@ def run_in_micro_batches(
 
 
 def compiled_shapes(max_length: int) -> list[tuple[int, int]]:
-    """All shapes (B, S) that the micro-batches of a compiled search are padded to.
+    """All shapes (B, S) of the micro-batches of a compiled search.
 
     Args:
         max_length: longest source in tokens with the end token.
@@ -63,13 +63,23 @@ def compiled_shapes(max_length: int) -> list[tuple[int, int]]:
 
 
 def max_compiled_rows(length: tf.Tensor, max_length: int) -> tf.Tensor:
-    """The largest number of rows of a compiled shape with room for `length` tokens."""
+    """The largest number of rows in a compiled shape for rows of `length` tokens, int32.
+
+    Args:
+        length: int32 scalar.
+        max_length: longest source in tokens with the end token.
+    """
     lengths = _length_buckets(max_length)
     return tf.gather([_max_rows(room) for room in lengths], _bucket(length, lengths))
 
 
 def pad_to_shape(source: tf.Tensor, max_length: int) -> tf.Tensor:
-    """Ids (B, S), at most as many as fit, padded to one of `compiled_shapes`."""
+    """Pads ids to one of `compiled_shapes`.
+
+    Args:
+        source: int32 tensor (B, S) that fits one of the shapes.
+        max_length: longest source in tokens with the end token.
+    """
     rows, columns = tf.unstack(tf.shape(source))
     lengths = _length_buckets(max_length)
     more_rows = tf.gather(BATCH_BUCKETS, _bucket(rows, BATCH_BUCKETS)) - rows
@@ -88,5 +98,5 @@ def _max_rows(length: int) -> int:
 
 
 def _bucket(size: tf.Tensor, sizes: Sequence[int]) -> tf.Tensor:
-    """The index of the smallest of rising `sizes` that is at least `size`."""
+    """The index of the first of `sizes` (in rising order) that is at least `size`."""
     return tf.searchsorted(sizes, size[None])[0]

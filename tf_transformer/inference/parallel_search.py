@@ -1,4 +1,4 @@
-"""A search that divides its batch into parts, which run at the same time."""
+"""A search that divides its batch into parts that run in parallel."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,23 +6,30 @@ import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
 
-SMALLEST_PART = 8  # sentences for which a part pays for a search of its own
+SMALLEST_PART = 8  # sentences; smaller parts do not pay for their own search
 
 SearchIds = Callable[[tf.Tensor], Hypotheses]
-"""Source ids (B, S) to their translations."""
+"""A function from source ids (B, S) to hypotheses."""
 
 
 class ParallelSearch:
-    """Searches the parts of a batch at the same time.
+    """Searches the parts of a batch in parallel.
 
-    Many operations of a step are too small to divide between threads, so two halves at a time take
-    less time than the whole batch. Each part has every n-th row: batches are sorted by length. The
-    graph has a copy of the search for each part, because TensorFlow runs the iterations of a loop
-    that reads variables one after another.
+    Many operations of a step are too small to divide between threads. Two halves in parallel are
+    therefore faster than the whole batch. Batches are sorted by length, so each part takes every
+    n-th row. The graph has a copy of the search for each part, because TensorFlow runs the
+    iterations of a loop that reads variables one after another.
 
     Args:
         search: the search of a part.
-        parts: the most parts. Small batches have fewer, of at least `SMALLEST_PART` rows.
+        parts: largest number of parts. A small batch has fewer parts, with at least
+            `SMALLEST_PART` rows each.
+
+    Call arguments:
+        source: int32 tensor (B, S), padded at the end.
+
+    Returns:
+        `Hypotheses` for the B rows.
     """
 
     def __init__(self, search: SearchIds, parts: int):
@@ -50,14 +57,14 @@ class ParallelSearch:
 
 
 def _nothing(like: Hypotheses) -> Hypotheses:
-    """The hypotheses of no sentences, (0, N, ...)."""
+    """Hypotheses for zero sentences, (0, N, ...)."""
     return Hypotheses(
         *(tf.zeros([size or 0 for size in [0, *field.shape[1:]]], field.dtype) for field in like)
     )
 
 
 def _joined(parts: Sequence[Hypotheses], order: tf.Tensor) -> Hypotheses:
-    """The hypotheses of all parts; row n is row `order[n]` of the parts one after another."""
+    """The hypotheses of all parts; row n is row `order[n]` of the concatenated parts."""
     longest = tf.reduce_max([tf.shape(part.ids)[2] for part in parts])
     padded = []
     for part in parts:

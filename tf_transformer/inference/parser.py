@@ -1,4 +1,4 @@
-"""Constituency parsing: sentences in, trees out."""
+"""Constituency parsing: from sentences to trees."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,16 +27,18 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 
 class ParserGraph(SearchGraph):
-    """A parser on string tensors: sentences to trees. Python alone scores given trees."""
+    """A parser on string tensors, from sentences to trees. Only Python code scores given trees."""
 
     def __init__(self, search: Search, codec: Codec, *options: Any):
         super().__init__(search, codec, *options)
         self._actions = Actions.of(codec["target"])
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Encodes sentences with normalized words; see `SearchGraph.encode`."""
         return super().encode(normalize(text))
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
+        """The trees (B, N) of hypotheses, in one line each, over the words of `text` (B,)."""
         rows, count = tf.unstack(tf.shape(hypotheses.lengths))
         words = tf.strings.split(normalize(text), " ").to_tensor("")
         trees = restore(
@@ -48,22 +50,23 @@ class ParserGraph(SearchGraph):
         return tf.where(exists, tf.reshape(trees, (rows, count)), "")
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        """The signatures `serving_default` and `n_best`."""
         endpoints = super().endpoints()
         del endpoints["score"]
         return endpoints
 
 
 class Parser(TextPredictor):
-    """Parses sentences in Penn style: spaces between words and punctuation.
+    """Parses sentences in Penn style, with spaces between words and punctuation.
 
-    Each tree is one line, over the words of its sentence. Brackets in words become -LRB- and so on;
-    words other than punctuation have the tag XX.
+    A prediction is a tree over the words of its sentence, in one line. Brackets in words become
+    -LRB- and so on. All words except punctuation have the tag XX.
 
     Args:
         model: the built model.
-        codec: its tokenizer, with the actions of trees.
-        config: how to search.
-        grammar: whether the search finds valid trees only; without it, output is repaired.
+        codec: the codec of the model, with the actions of trees.
+        config: options of the search.
+        grammar: search only among valid trees. If false, outputs that are not trees are repaired.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -74,7 +77,7 @@ class Parser(TextPredictor):
     """
 
     graph_type = ParserGraph
-    no_prefixes = "trees have no prefixes: leave out --prefixes."  # half a tree is none
+    no_prefixes = "trees have no prefixes. Leave out --prefixes."  # a part of a tree is no tree
     output = "tree"
     build_model = staticmethod(build_model)
     of_task = ("grammar",)
@@ -88,13 +91,14 @@ class Parser(TextPredictor):
         super().__init__(model, codec, config)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
+        """The search for a configuration, among valid trees if `grammar` is set."""
         grammar = TreeGrammar(self.actions) if self.own_options["grammar"] else None
         return Search(self.model, config, self.excluded_ids, static_shapes, grammar)
 
     def _pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
-        """Ids of sentences and of the actions of trees, which Python reads."""
+        """Ids of sentences, and ids of the actions of trees; Python code reads the trees."""
         sources, _, cut = super()._pairs(texts, [""] * len(texts))
         trees = [encode_tree(text, self.codec["target"], self.actions) for text in predictions]
         longest = self.max_source_length
@@ -102,15 +106,24 @@ class Parser(TextPredictor):
         return sources, targets, [a or len(b) > longest for a, b in zip(cut, trees, strict=True)]
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """The signatures `serving_default` and `n_best`; see `TextPredictor.signatures`."""
         cases = super().signatures(texts)
         return {name: case for name, case in cases.items() if name != "score"}
 
 
 def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:
-    """The ids of a tree's actions with the end-of-sentence id; that of "" alone.
+    """The ids of a tree's actions, with the end-of-sentence id. "" gives this id alone.
 
-    Actions of labels that the vocabulary does not have become the unknown id, as do words of which
-    normalization leaves nothing.
+    An action with a label outside the vocabulary becomes the unknown id. So does a word that
+    normalization deletes.
+
+    Args:
+        text: a tree in brackets, or "".
+        tokenizer: the tokenizer of the model.
+        actions: the actions of its vocabulary.
+
+    Raises:
+        InputError: for a text that is not a tree.
     """
     if not text.strip():
         return [EOS_ID]

@@ -1,4 +1,4 @@
-"""Predictions: texts for texts, and the interface of an object that makes them."""
+"""Predicted texts, and the interface of predictors."""
 
 import io
 import os
@@ -14,11 +14,11 @@ from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.codec import Codec
 
 Progress = Callable[[int, int], object]
-"""progress(inputs newly done, tokens predicted for them)."""
+"""A function of two numbers: inputs done since the last call, and tokens predicted for them."""
 
 
 class Prediction(NamedTuple):
-    """A predicted text and its score: log-probability over length penalty.
+    """A predicted text and its score, the log-probability divided by the length penalty.
 
     Example:
         >>> prediction = Prediction("eins", -0.5, at_limit=True)
@@ -33,27 +33,27 @@ class Prediction(NamedTuple):
 
     @property
     def truncated(self) -> bool:
-        """Whether the input was cut, or the best prediction for it has no end."""
+        """Whether the input was cut, or its best prediction has no end token."""
         return self.cut or self.at_limit
 
 
 class PairScore(NamedTuple):
     """The model's score of a given text."""
 
-    score: float  # log-probability over length penalty
+    score: float  # log-probability divided by the length penalty
     log_probability: float  # sum over the tokens of the text, nats
-    cut: bool = False  # whether one of the two texts was longer than `max_source_length`
+    cut: bool = False  # whether input or text was longer than `max_source_length`
 
 
 def predictions_of(
     texts: Iterable[bytes | str], scores: Iterable[float], cut: bool, at_limit: bool
 ) -> list[Prediction]:
-    """The predictions for one text, best first, without those that fill its row up.
+    """The predictions for one text, best first, without the empty places of the row.
 
     Args:
-        texts: of a row; "" where a search found no more.
-        scores: of these; `NEG_INF` where a search found no more.
-        cut: whether the text was cut.
+        texts: the texts of a row of predictions; "" at an empty place.
+        scores: the scores of the texts; `NEG_INF` at an empty place.
+        cut: whether the input was cut.
         at_limit: whether the best prediction reached its length limit.
     """
     return [
@@ -68,9 +68,10 @@ def _decoded(text: bytes | str) -> str:
 
 
 class SignatureCase(NamedTuple):
-    """Inputs of a SavedModel's signature, and the outputs that a predictor gives for them.
+    """Inputs for a signature of a SavedModel, and a predictor's outputs for them.
 
-    All are by name, with one item per text. Strings and numbers of `outputs` may be lists.
+    Inputs and outputs are lists by name, with one item per text. An item of an output may be a
+    list.
     """
 
     inputs: dict[str, list[str]]
@@ -80,20 +81,21 @@ class SignatureCase(NamedTuple):
 def as_texts(
     items: Iterable[str], name: str = "texts", as_many_as: Sequence[str] | None = None
 ) -> list[str]:
-    """A list of any iterable of texts: each predictor, and each of its methods, begins with it.
+    """Checks the texts that a predictor gets, and makes a list of them.
 
-    Items are taken in their order, whatever an index means to the iterable. Bytes, as tensors of
-    strings hold them, are read as UTF-8.
+    Items keep the order of the iteration. Bytes, such as the items of string tensors, are read as
+    UTF-8.
 
     Args:
-        items: a list, a NumPy array, a column of a table, a tensor, a generator, ...
-        name: what they are, for errors.
-        as_many_as: texts that need one item each.
+        items: a list, a NumPy array, a column of a table, a tensor, a generator, or another
+            ordered iterable.
+        name: the name of the items in error messages.
+        as_many_as: texts that each need one item.
 
     Raises:
-        InputError: for one text, whose items would be its characters; for a table, a mapping, a
-            set or an open file; for an item that is not a text, such as a missing value; for
-            another number of items; and in a fork of a process that has loaded a model.
+        InputError: for a single text; for a table, a mapping, a set or an open file; for an item
+            that is not a text, such as a missing value; for a wrong number of items; in a fork of
+            a process that has loaded a model.
 
     Example:
         >>> as_texts(text.lower() for text in ("One", "Two"))
@@ -112,7 +114,7 @@ def as_texts(
     is_other = isinstance(items, Mapping | Set | io.IOBase) or getattr(items, "ndim", 1) != 1
     if iterator is None or is_other:
         raise InputError(
-            f"expected a list of {name}, or another iterable with one text after the other, got "
+            f"expected a list of {name}, or another ordered iterable of texts, got "
             f"{type(items).__name__}."
         )
     texts = [_as_text(item, number, name) for number, item in enumerate(iterator, 1)]
@@ -126,12 +128,12 @@ def as_texts(
 
 def _as_text(item: Any, number: int, name: str) -> str:
     if isinstance(item, str):
-        return str(item)  # of a subclass of str, such as NumPy's
-    value = item.numpy() if hasattr(item, "numpy") else item  # of a scalar tensor
+        return str(item)  # item may be of a subclass of str, such as NumPy's
+    value = item.numpy() if hasattr(item, "numpy") else item  # a scalar tensor
     if not isinstance(value, bytes):
         raise InputError(
             f"item {number:,} of {name} must be a text, got {item!r:.80}. Replace missing values, "
-            'for example by "".'
+            'for example with "".'
         )
     try:
         return value.decode("utf-8")
@@ -140,15 +142,15 @@ def _as_text(item: Any, number: int, name: str) -> str:
 
 
 def no_progress(inputs: int, tokens: int) -> None:
-    """Reports nothing."""
+    """Ignores its arguments; the default of `progress`."""
 
 
 class Predictor(Protocol):
-    """A codec, a model and a search: `Translator` is one.
+    """A codec, a model and a search, such as `Translator`.
 
     Attributes:
         model: the built model.
-        codec: its tokenizers.
+        codec: the codec of the model, with its tokenizers.
         config: options of the search.
         max_source_length: longest input in tokens; longer inputs are cut.
     """
@@ -164,7 +166,7 @@ class Predictor(Protocol):
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
     ) -> list[Prediction]:
-        """The best prediction for each text; `prefixes` are how predictions start."""
+        """The best prediction for each text; it begins with its prefix."""
 
     def n_best(
         self,
@@ -172,18 +174,18 @@ class Predictor(Protocol):
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
     ) -> list[list[Prediction]]:
-        """`config.num_hypotheses` predictions for each text, best first, at least one."""
+        """Up to `config.num_hypotheses` predictions for each text, best first; at least one."""
 
     def score(
         self, texts: Sequence[str], predictions: Sequence[str], /, progress: Progress = no_progress
     ) -> list[PairScore]:
-        """The scores of given predictions."""
+        """The score of a given prediction for each text."""
 
     def with_dtype(self, dtype: str) -> "Predictor":
-        """The same predictor with weights and computation in float32 or bfloat16."""
+        """This predictor with weights and computation in float32 or bfloat16."""
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
-        """For each signature that `save` writes, a case made from `texts`."""
+        """For each signature that `save` writes, inputs made from `texts` and their outputs."""
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
-        """Writes a SavedModel that takes and gives strings."""
+        """Writes a SavedModel that takes and returns strings."""

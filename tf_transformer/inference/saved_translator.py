@@ -21,17 +21,17 @@ Translation = Prediction
 
 
 class SavedTranslator:
-    """Translates lists of strings with a SavedModel that `python -m export` wrote.
+    """Translates lists of strings with a SavedModel from `python -m export`.
 
-    The options of the search are those of the export; `metadata` lists them. Lists may have any
-    length: the model splits them into micro-batches.
+    The export fixes the options of the search; `metadata` lists them. Lists may have any length:
+    the model splits them into micro-batches.
 
     Args:
-        path: the folder of one version, served/x/1.
+        path: the folder of one version, like served/x/1.
 
     Raises:
-        InputError: when the folder has no SavedModel, a file of it is broken or missing, or a
-            signature is missing.
+        InputError: when the folder has no SavedModel, a file is broken or missing, or a signature
+            is missing.
 
     Example:
         >>> translator = SavedTranslator("served/demo/1")
@@ -47,15 +47,15 @@ class SavedTranslator:
         if not (self._path / "saved_model.pb").is_file():
             raise InputError(
                 f"{path} is not a SavedModel: it has no saved_model.pb. Give the folder of a "
-                "version, like served/x/1, that python -m export has written."
+                "version, like served/x/1, from python -m export."
             )
         try:
             self._model = tf.saved_model.load(literal(self._path))  # holds the variables
         except (tf.errors.OpError, OSError, LookupError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise InputError(
-                f"the SavedModel {path} is broken: {reason:.300}. Copy it again from where it is "
-                "whole, or export the run again."
+                f"the SavedModel {path} is broken: {reason:.300}. Copy it again, or export the run "
+                "again."
             ) from error
         if missing := set(SIGNATURES) - set(self._model.signatures):
             raise InputError(
@@ -65,26 +65,31 @@ class SavedTranslator:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Origin of the model and options of its search; empty if the export has no metadata."""
+        """The origin of the model and the options of its search; empty without metadata."""
         path = self._path / METADATA
         return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
-        """Translates `texts`; item n of the result is the translation of item n."""
+        """Translates texts; item n of the result is the translation of text n."""
         texts = as_texts(texts)
         outputs = self._call("serving_default", text=texts)
         best = outputs["translation"][:, None], outputs["score"][:, None]
         return [row[0] for row in map(predictions_of, *best, *_flags(outputs))]
 
     def n_best(self, texts: Sequence[str]) -> list[list[Prediction]]:
-        """The translations of each text that the search found, best first, at least one."""
+        """The translations of each text, best first; at least one."""
         texts = as_texts(texts)
         outputs = self._call("n_best", text=texts)
         n_best = outputs["translations"], outputs["scores"]
         return list(map(predictions_of, *n_best, *_flags(outputs)))
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """The model's score of each of `translations` as a translation of its text."""
+        """The model's score of a given translation of each text.
+
+        Args:
+            texts: the sources.
+            translations: one translation per source.
+        """
         texts = as_texts(texts)
         translations = as_texts(translations, "translations", texts)
         outputs = self._call("score", source=texts, target=translations)
@@ -98,9 +103,9 @@ class SavedTranslator:
 
 
 def _flags(outputs: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Whether texts were cut, and whether their translations reached the limit.
+    """Whether each text was cut, and whether its translation reached the length limit, bool (B,).
 
-    Exports of earlier versions do not tell which of both; texts that were cut have no `at_limit`.
+    Exports of earlier versions do not distinguish both. A cut text has no second flag.
     """
     truncated = outputs["truncated"]
     cut = outputs.get("cut", np.zeros_like(truncated))

@@ -26,15 +26,15 @@ from tf_transformer.machine.thresholds import INITIAL_CAPACITY_DIVISOR
 from tf_transformer.text.sequences import shift_right, token_counts
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
-ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32 and must become 53
-_WEYL = 0x9E3779B97F4A7C15  # odd, 2⁶⁴ over the golden ratio: the step of SplitMix64
+ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
+_WEYL = 0x9E3779B97F4A7C15  # the step of SplitMix64: 2⁶⁴ divided by the golden ratio, odd
 SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
 
 
 class Score(NamedTuple):
     """The score of a translation under a model."""
 
-    score: tf.Tensor  # float32 (B,): log-probability over length penalty
+    score: tf.Tensor  # float32 (B,): log-probability divided by the length penalty
     log_probability: tf.Tensor  # float32 (B,), nats
 
 
@@ -42,8 +42,8 @@ class ModelStep(Protocol):
     """A model's step function for a batch of sources (`decoding.StepFunction`).
 
     Attributes:
-        start: its first state.
-        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
+        start: the first state.
+        cache_schedule: the capacities of a static state; None: capacity for the whole search.
     """
 
     start: StepState
@@ -53,23 +53,23 @@ class ModelStep(Protocol):
         """The logits of the next tokens, and the new state."""
 
     def bonus(self, state: StepState) -> tf.Tensor:
-        """The coverage penalty (B, W) of hypotheses that end; for `coverage_penalty` only."""
+        """The coverage term (B, W) of finished hypotheses; only for `coverage_penalty`."""
 
 
 class SearchModel(Protocol):
-    """A model that can be searched: `Transformer` is one.
+    """The interface of a model for a search, such as `Transformer`.
 
     Attributes:
-        vocabulary_size: V.
+        vocabulary_size: number of target tokens, V.
     """
 
     vocabulary_size: int
 
     def max_target_length(self, source_length: int | tf.Tensor) -> int | tf.Tensor | None:
-        """The most tokens that can be predicted for sources of this length; None: any number.
+        """The largest number of target tokens for a length of the source; None: any number.
 
         Args:
-            source_length: int or int tensor, tokens with the end token, at least 1.
+            source_length: int or int tensor, number of tokens with the end token, at least 1.
         """
 
     def step_function(self, source: tf.Tensor, options: StepOptions) -> ModelStep:
@@ -83,27 +83,28 @@ class SearchModel(Protocol):
 
 @dataclass(frozen=True)
 class Search:
-    """The search for translations of ids that a `DecodeConfig` describes.
+    """The search for translations of ids, as a `DecodeConfig` describes it.
 
     Args:
         model: the built model.
         config: options of the search.
         excluded: ids that no translation contains, besides padding and start.
-        static_shapes: whether every tensor keeps its shape from step to step, as XLA needs it.
-        grammar: the tokens that may follow others, with the method `facts`, from sources (B, S) and
-            limits (B,) to the facts of each sentence; None: all may.
+        static_shapes: whether each tensor keeps its shape from step to step, as XLA requires.
+        grammar: rules for the tokens that may follow a token. Its method `facts` takes sources
+            (B, S) and limits (B,), and returns the facts of each sentence. None: no rules.
         word_starts: ids of the pieces that begin a word; see `Constraints.prefix`.
-        shortest_source: the fewest tokens of a source, with the end token, that has predictions: 2
-            where an empty text has an empty translation, 1 where an empty prompt is continued.
+        shortest_source: smallest number of source tokens, with the end token, that is searched. 2:
+            an empty text has an empty translation. 1: an empty prompt has continuations.
 
     Call arguments:
-        source: int32 tensor (B, S), each row ending with the end id, then padding. Rows of the
-            end id alone, or of padding, cost one step (see `shortest_source`).
+        source: int32 tensor (B, S), each row with the end id and then padding. A row shorter than
+            `shortest_source` takes one step.
         prefix: int32 tensor (B, P), the first ids of each translation, then padding; P may be 0.
-            The start id stands for any of `word_starts`. Cut where the model's positions end.
+            The start id stands for any of `word_starts`. Ids beyond the model's last position are
+            cut.
 
     Returns:
-        `Hypotheses`, `config.num_hypotheses` per sentence.
+        `Hypotheses`, with `config.num_hypotheses` per sentence.
     """
 
     model: SearchModel
@@ -122,7 +123,7 @@ class Search:
         limits = ops.where(lengths >= self.shortest_source, limits, 1)
         longest = model.max_target_length(1)  # for any source
         max_length = max_target_lengths(ops.shape(source)[1], config, longest)
-        if prefix is not None:  # the prefix and at least one token more
+        if prefix is not None:  # limits leave room for the prefix and one more token
             if longest is not None:
                 prefix = prefix[:, : longest - 1]
             limits = ops.maximum(limits, token_counts(prefix) + 1)
@@ -157,7 +158,7 @@ class Search:
         options: dict[str, Any] = {
             "alpha": config.length_penalty,
             "constraints": constraints,
-            # A graph with a known batch size cannot change it.
+            # A graph with a fixed batch size cannot remove finished sentences.
             "drop_finished": not self.static_shapes and source.shape[0] is None,
             "cache_schedule": step.cache_schedule,
         }
@@ -180,12 +181,12 @@ class Search:
 def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) -> Score:
     """Scores given translations.
 
-    A pair of two empty sentences, of the end token alone, has the score 0: the score of the empty
-    translation that `Translator` gives for an empty text.
+    A pair of empty sentences (the end token alone) has score 0. `Translator` gives the same score
+    for an empty text.
 
     Args:
-        model: from (source, target shifted right) to logits, like the Transformer.
-        source: int32 tensor (B, S), each row ending with the end id, then padding.
+        model: function from (source, target shifted right) to logits, like the Transformer.
+        source: int32 tensor (B, S), each row with the end id and then padding.
         target: int32 tensor (B, T), in the same form.
         alpha: exponent of the length penalty.
     """
@@ -200,10 +201,10 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) 
 
 @own_settings()
 def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
-    """Log-probabilities of rows of ids under a language model, each summed from an index on.
+    """The log-probability of each row of ids under a language model, summed from an index on.
 
     Args:
-        model: from ids (B, T) to logits of the next ids.
+        model: function from ids (B, T) to logits (B, T, V) of the next ids.
         before: int32 tensor (B,), the id before each row.
         ids: int32 tensor (B, T), padded at the end.
         start: int32 tensor (B,), the index of the first id that counts.
@@ -220,7 +221,10 @@ def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.T
 
 
 def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
-    """Options of a search that finds `num_hypotheses` distinct texts if its beam holds so many."""
+    """The options of a search that returns the whole beam if texts must be distinct.
+
+    Repeated texts are removed after the search, so the beam holds spare hypotheses.
+    """
     if config.distinct and config.num_hypotheses > 1 and not config.sampling:
         return replace(config, num_hypotheses=config.beam_size)
     return config
@@ -229,12 +233,15 @@ def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
 def max_target_lengths(
     lengths: int | tf.Tensor, config: DecodeConfig, limit: int | tf.Tensor | None = None
 ) -> tf.Tensor:
-    """Largest number of target tokens for sources of `lengths` tokens (section 6.1: 50 more).
+    """The largest number of target tokens for each source (section 6.1: source length + 50).
 
     Args:
-        lengths: int, or int tensor (B,).
+        lengths: int, or int tensor (B,), numbers of source tokens with the end token.
         config: options of the search.
-        limit: the model's own, `SearchModel.max_target_length`.
+        limit: the limit of the model, `SearchModel.max_target_length`; None: no limit.
+
+    Returns:
+        int, or int tensor (B,), with the end token.
     """
     most = lengths
     if config.max_length_ratio != 1:
@@ -263,10 +270,19 @@ def min_target_lengths(
 
 
 def random_numbers(source: tf.Tensor, rows: int, length: tf.Tensor, seed: int) -> tf.Tensor:
-    """Numbers (B, N, L), uniform in [0, 1), that depend on the seed and the ids of the sentence.
+    """Random numbers for sampling, a function of the seed and the ids of each sentence.
 
-    A sentence draws the same numbers in every batch, with any padding, and under XLA, where
-    TensorFlow's own generators draw others.
+    A sentence draws the same numbers in any batch, with any padding, and under XLA. TensorFlow's
+    generators draw different numbers under XLA.
+
+    Args:
+        source: int32 tensor (B, S), padded at the end.
+        rows: number of samples per sentence, N.
+        length: int32 scalar, largest number of steps, L.
+        seed: the seed.
+
+    Returns:
+        float32 tensor (B, N, L), uniform in [0, 1).
     """
     ids = tf.cast(source, tf.uint64)
     powers = tf.math.cumprod(tf.fill(tf.shape(ids)[1:], _unsigned(_WEYL)), exclusive=True)
@@ -279,7 +295,7 @@ def random_numbers(source: tf.Tensor, rows: int, length: tf.Tensor, seed: int) -
 
 
 def _mix(x: tf.Tensor) -> tf.Tensor:
-    """SplitMix64's bijection of uint64 (Steele et al. 2014): every bit changes every other."""
+    """SplitMix64's bijection of uint64 (Steele et al. 2014): each bit affects all bits."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         shifted = tf.bitwise.right_shift(x, _unsigned(shift))
         x = tf.bitwise.bitwise_xor(x, shifted) * _unsigned(factor)

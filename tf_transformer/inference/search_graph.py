@@ -1,4 +1,4 @@
-"""Texts to texts by a search, on tensors."""
+"""Predictions by a search, from texts to texts on tensors."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,51 +23,52 @@ from tf_transformer.text.special_ids import BOS_ID, EOS_ID
 
 
 class Inputs(NamedTuple):
-    """Texts as a search takes them."""
+    """The inputs of a search."""
 
-    text: tf.Tensor  # string (B,), valid UTF-8; blank ones are empty
+    text: tf.Tensor  # string (B,), valid UTF-8; only white space becomes ""
     ids: tf.RaggedTensor  # int32 (B, None), the end token last
     cut: tf.Tensor  # bool (B,): whether the text was longer than `max_source_length`
-    lengths: tf.Tensor  # int32 (B,): number of ids; 0 for texts that are not searched
-    copies: tf.Tensor  # string (B,): the predictions for these
-    prefix: tf.RaggedTensor | None  # int32 (B, None), as `Search` takes it
+    lengths: tf.Tensor  # int32 (B,): number of ids; 0 for a text without a search
+    copies: tf.Tensor  # string (B,): the prediction for a text without a search
+    prefix: tf.RaggedTensor | None  # int32 (B, None), for `Search`
 
 
 class Predictions(NamedTuple):
     """The predictions for texts, best first.
 
-    Where a search found fewer than N, the others are empty with the score `NEG_INF`.
+    If a search finds fewer than N predictions, the remaining places have the text "" and the score
+    `NEG_INF`.
     """
 
     texts: tf.Tensor  # string (B, N)
     scores: tf.Tensor  # float32 (B, N)
-    at_limit: tf.Tensor  # bool (B,): whether the best one has no end
-    tokens: tf.Tensor  # int32 (B,), of the best one, with the end token
+    at_limit: tf.Tensor  # bool (B,): whether the best prediction has no end token
+    tokens: tf.Tensor  # int32 (B,): tokens of the best prediction, with the end token
 
 
 class SearchGraph(TextGraph):
     """A codec, a search and a model on string tensors; see `TextGraph`.
 
-    `truncated` of a signature marks rows that were longer than `max_source_length`, which `cut`
-    marks, too, and rows whose best prediction reached its length limit.
-
-    Args:
-        search: the search on ids; its configuration also bounds the micro-batches.
-        codec: its tokenizers.
-        max_source_length: longest source, or given target, in tokens with the end token; longer
-            ones are cut.
-        jit_compile: whether XLA compiles the search of the signatures, for a few shapes that all
-            batches are padded to.
-        output: name of the predicted text in the signatures.
-        copies: whether a text without letters is its own prediction, with the score 0.
-
-    Attributes:
-        shortest_source: the fewest tokens of a text, with the end token, that is searched.
-        whole_search: the search of `config.num_hypotheses` and spare ones, also after prefixes.
-        search: `whole_search` without prefixes as one graph, for Python and the signatures.
+    The output `cut` of a signature marks rows that were longer than `max_source_length`. The output
+    `truncated` marks these rows, and rows whose best prediction reached its length limit.
 
     A subclass for another form of text overrides `encode`, `encode_target`, `encode_prefix`,
     `decode` and `endpoints`.
+
+    Args:
+        search: the search on ids; its configuration also limits the micro-batches.
+        codec: the codec of the model, with its tokenizers.
+        max_source_length: longest source, and longest given target, in tokens with the end token;
+            longer texts are cut.
+        jit_compile: whether XLA compiles the search of the signatures. All batches are padded to
+            one of a few shapes.
+        output: name of the predicted text in the signatures.
+        copies: whether a text without letters is its own prediction, with score 0.
+
+    Attributes:
+        shortest_source: smallest number of tokens of a text, with the end token, for a search.
+        whole_search: the search for all hypotheses, with spare hypotheses; takes prefixes.
+        search: `whole_search` without prefixes as one graph, for Python and the signatures.
     """
 
     shortest_source: ClassVar[int] = 2
@@ -86,19 +87,24 @@ class SearchGraph(TextGraph):
         self._copies = copies
         self._jit_compile = jit_compile
         if jit_compile:
-            # XLA's product with the untransposed matrix takes up to three times as long, and
-            # transposing it in each call takes as long as several steps. The export stores both.
+            # XLA's product with the untransposed matrix takes up to three times as long. To
+            # transpose it in each call takes as long as several steps. The export stores both.
             self._matrix = tf.Variable(transposed(self.model.output_embedding), trainable=False)
         self.whole_search = replace(search, config=with_spare_hypotheses(self.config))
         self.search = self._compiled(self.whole_search)
         self._all = self._best = self._in_parts(self.search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
-            # The best hypothesis alone is found earlier.
+            # A search for only the best hypothesis ends earlier.
             of_one = replace(search, config=replace(self.config, num_hypotheses=1))
             self._best = self._in_parts(self._compiled(of_one))
 
     def read(self, text: tf.Tensor, prefix: tf.Tensor | None = None) -> Inputs:
-        """Texts (B,), and the starts of their predictions (B,), as a search takes them."""
+        """Prepares texts for a search.
+
+        Args:
+            text: string tensor (B,).
+            prefix: string tensor (B,), the beginnings of the predictions; None: no prefixes.
+        """
         text = clean(text)
         ids, cut = self.encode(text)
         lengths = lengths_of(ids)
@@ -114,17 +120,27 @@ class SearchGraph(TextGraph):
         return Inputs(text, ids, cut, tf.where(searched, lengths, 0), copies, prefix_ids)
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Ids of clean strings (B,), the end token last, and whether each was cut (B,)."""
+        """Encodes clean strings (B,).
+
+        Returns:
+            ids with the end token last, int32 (B, None); and whether each text was cut, bool (B,).
+        """
         return self.cut(self.codec["source"].encode(text))
 
     def encode_target(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """The same of given predictions (B,)."""
+        """Encodes given predictions (B,), with the results of `encode`."""
         return self.cut(self.codec["target"].encode(clean(text)))
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
-        """The first ids of the predictions for strings (B,); None: there are none.
+        """Encodes the beginnings of predictions.
 
-        After a space the start id stands for any piece that begins a word.
+        Args:
+            text: string tensor (B,), the clean inputs.
+            prefix: string tensor (B,), or None.
+
+        Returns:
+            ids, int32 (B, None); None without prefixes. After a space, the start id stands for any
+            piece that begins a word.
         """
         if prefix is None:
             return None
@@ -132,7 +148,7 @@ class SearchGraph(TextGraph):
         return self.open_words(target.encode(clean(prefix)), target.ends_in_space(prefix))
 
     def open_words(self, ids: tf.RaggedTensor, opens: tf.Tensor) -> tf.RaggedTensor:
-        """Ids, and the start id after those where a word `opens` (B,)."""
+        """Adds the start id to each row of ids after which a new word `opens`, bool (B,)."""
         starts = tf.fill((tf.math.count_nonzero(opens),), BOS_ID)
         counts = tf.cast(opens, ids.row_splits.dtype)
         return tf.concat(
@@ -140,7 +156,7 @@ class SearchGraph(TextGraph):
         )
 
     def predictions(self, hypotheses: Hypotheses, text: tf.Tensor) -> Predictions:
-        """The texts of the hypotheses for strings (B,); equal ones once, if so configured."""
+        """The texts of hypotheses for strings (B,); with `config.distinct`, without repetitions."""
         texts, scores = self.decode(hypotheses, text), hypotheses.scores
         if self.config.distinct and scores.shape[1] != 1:
             texts, scores = _without_repeated(texts, scores)
@@ -151,28 +167,38 @@ class SearchGraph(TextGraph):
         return Predictions(texts[:, :count], scores[:, :count], at_limit, tokens)
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
-        """The strings (B, N) of hypotheses for the strings (B,)."""
+        """The texts (B, N) of hypotheses for the inputs `text` (B,)."""
         strings = self.codec["target"].decode(self.text_ids(hypotheses))
         return tf.reshape(strings, tf.shape(hypotheses.lengths))
 
     def text_ids(self, hypotheses: Hypotheses) -> tf.RaggedTensor:
-        """The ids of hypotheses that are text (B·N, None); see `GraphTokenizer.text_ids`."""
+        """The text ids of hypotheses, int32 (B·N, None); see `GraphTokenizer.text_ids`."""
         ids = tf.reshape(hypotheses.ids, (-1, tf.shape(hypotheses.ids)[2]))
         return self.codec["target"].text_ids(ids, tf.reshape(hypotheses.lengths, [-1]))
 
     def read_pairs(
         self, source: tf.Tensor, target: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        """Ids of strings (B,) and of predictions (B,), and whether one of a pair was cut (B,)."""
+        """Encodes pairs of an input and a prediction.
+
+        Args:
+            source: string tensor (B,).
+            target: string tensor (B,).
+
+        Returns:
+            ids of the inputs and ids of the predictions, int32 (B, None); and whether a text of
+            the pair was cut, bool (B,).
+        """
         sources, cut = self.encode(clean(source))
         targets, target_cut = self.encode_target(target)
         return sources, targets, tf.logical_or(cut, target_cut)
 
     def score_rows(self, source: tf.Tensor, target: tf.Tensor) -> Score:
-        """The scores of the pairs of ids (R, S) and (R, T)."""
+        """The scores of pairs of ids, int32 (R, S) and (R, T)."""
         return score_pairs(self.model, source, target, self.config.length_penalty)
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+        """The signatures `serving_default`, `n_best` and `score`."""
         return {
             "serving_default": (self.predict, ["text"]),
             "n_best": (self.n_best, ["text"]),
@@ -180,20 +206,41 @@ class SearchGraph(TextGraph):
         }
 
     def predict(self, text: tf.Tensor) -> Outputs:
-        """Strings (B,) to the predicted strings, `score`, float32, `cut` and `truncated`, bool."""
+        """The signature `serving_default`.
+
+        Args:
+            text: string tensor (B,).
+
+        Returns:
+            the predicted text, string (B,); `score`, float32 (B,); `cut` and `truncated`, bool
+            (B,).
+        """
         texts, scores, flags = self._predict(text, self._best, count=1)
         return {self._output: texts[:, 0], "score": scores[:, 0]} | flags
 
     def n_best(self, text: tf.Tensor) -> Outputs:
-        """Strings (B,) to predicted strings (B, N), `scores`, `cut` and `truncated`.
+        """The signature `n_best`; see `Predictions`.
 
-        See `Predictions`.
+        Args:
+            text: string tensor (B,).
+
+        Returns:
+            the predicted texts, string (B, N); `scores`, float32 (B, N); `cut` and `truncated`,
+            bool (B,).
         """
         texts, scores, flags = self._predict(text, self._all, self.config.num_hypotheses)
         return {f"{self._output}s": texts, "scores": scores} | flags
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> Outputs:
-        """Strings (B,) and predictions (B,) to `score` and `log_probability`, float32 (B,)."""
+        """The signature `score`.
+
+        Args:
+            source: string tensor (B,), the inputs.
+            target: string tensor (B,), the predictions.
+
+        Returns:
+            `score` and `log_probability`, float32 (B,); `truncated`, bool (B,).
+        """
         same = "expected as many targets as sources."
         tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
         sources, targets, cut = self.read_pairs(source, target)
@@ -209,7 +256,7 @@ class SearchGraph(TextGraph):
     def _predict(
         self, text: tf.Tensor, search: SearchIds, count: int
     ) -> tuple[tf.Tensor, tf.Tensor, Outputs]:
-        """Predictions and scores (B, N), and what was cut or reached its limit."""
+        """Predicted texts and scores (B, N), and the flags `cut` and `truncated` (B,)."""
         inputs = self.read(text)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -236,7 +283,7 @@ class SearchGraph(TextGraph):
         if inputs.prefix is None:
             return search(ids)
         prefix = rows_of(inputs.prefix, rows)
-        # Each call has other rows with a prefix; a compiled search or one in parts takes none.
+        # The rows with a prefix differ from call to call. Only the whole search takes prefixes.
         return tf.cond(
             tf.shape(prefix)[1] > 0,
             lambda: self.whole_search(ids, prefix),
@@ -244,12 +291,12 @@ class SearchGraph(TextGraph):
         )
 
     def _in_parts(self, search: SearchIds) -> SearchIds:
-        """The search of `parallel_batches` parts of a batch at a time."""
+        """The search that runs `parallel_batches` parts of a batch in parallel."""
         parts = self.config.parallel_batches
         return ParallelSearch(search, parts) if parts > 1 else search
 
     def _compiled(self, search: Search) -> SearchIds:
-        """The search as one graph, compiled by XLA for few shapes if `jit_compile` is set."""
+        """The search as one graph; with `jit_compile`, compiled by XLA for a few shapes."""
         if not self._jit_compile:
             return Traced(search, IDS)
 
@@ -267,7 +314,7 @@ class SearchGraph(TextGraph):
 
 
 def _without_repeated(texts: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The first of equal texts of each row (B, N); then "" and `NEG_INF` for the repeated ones."""
+    """Moves repeated texts of each row (B, N) to its end, as "" with the score `NEG_INF`."""
     place = tf.range(tf.shape(texts)[1])
     earlier = place[None, :] < place[:, None]  # (N, N)
     equal = tf.equal(texts[:, :, None], texts[:, None, :])  # (B, N, N)

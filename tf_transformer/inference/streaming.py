@@ -1,12 +1,12 @@
-"""Applies a function to the lines of files of any length; interrupted runs can be resumed.
+"""Applies a function to the lines of files of any length; an interrupted run can be resumed.
 
-Lines are read, processed and written in windows, so memory holds one window whatever the length of
-the file. Every output corresponds to the input line by line and in order. It is written as
-`<name>.partial` and gets its name when it is complete. A record beside it says which inputs and
-options it depends on, so that only the same work is resumed.
+Lines are read, processed and written in windows, so memory holds one window of a file of any
+length. Each output corresponds to the input line by line. An output is written as `<name>.partial`
+and gets its name when it is complete. A record beside it stores the inputs and options, so that
+only the same work is resumed.
 
-A window of stdin also ends when the next line does not arrive within `WAIT`, and on a terminal
-after each line, so that a person or a program gets an answer before the end of the input.
+A window of stdin also ends when the next line does not arrive within `WAIT`. On a terminal, each
+line is a window. A person or a program thus gets an answer before the end of the input.
 """
 
 import contextlib
@@ -32,21 +32,21 @@ WINDOW = 10_000
 WAIT = 0.2  # seconds
 
 Progress = Callable[[int, int], object]
-"""progress(sentences newly done, target tokens in them)."""
+"""A function of two numbers: sentences done since the last call, and their target tokens."""
 
 Step = Callable[..., Sequence[Any]]
-"""step(a window of lines of each input, ..., progress=) -> one result per line."""
+"""A function of a window of lines of each input, and `progress=`. It returns a result per line."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A file for results, and the lines to write for each.
+    """A file for results, and the lines that it gets for each result.
 
     Attributes:
-        path: a file; stdout when empty.
-        lines_of: lines_of(number, result) gives the lines for input line `number`, counted from
-            0: exactly one, or any number of lines that start with the number and a space when
-            `numbered`.
+        path: a file; empty: stdout.
+        lines_of: function of the number of an input line, from 0, and of its result. It returns
+            exactly one line. With `numbered`, it returns any number of lines that start with the
+            number and a space.
         numbered: see lines_of.
     """
 
@@ -56,22 +56,25 @@ class Output:
 
     @property
     def is_file(self) -> bool:
-        """Whether it gets its name when it is complete; a device or a pipe is written at once."""
+        """Whether the output is a file, which gets its name when it is complete.
+
+        Devices and pipes are written directly.
+        """
         return bool(self.path) and not is_stream(self.path)
 
     @property
     def partial(self) -> pathlib.Path:
-        """The path of a file until it is complete."""
+        """The path of the file until it is complete."""
         return pathlib.Path(os.path.realpath(self.path) + ".partial")
 
 
 class SentenceProgress:
-    """Shows sentences, target tokens per second and, if the total is known, time left on stderr.
+    """Shows the number of sentences, target tokens per second and the time left on stderr.
 
     Args:
-        total: number of sentences; None: unknown.
-        done: sentences done before.
-        shown: whether anything is shown.
+        total: number of sentences; None: unknown, and no time left is shown.
+        done: number of sentences done before.
+        shown: whether the progress is shown.
     """
 
     def __init__(self, total: int | None, done: int = 0, shown: bool = True):
@@ -91,19 +94,20 @@ class SentenceProgress:
         self._bar.advance(sentences, [f"{speed:,.0f} tokens/s"])
 
     def catch_up(self, done: int) -> None:
-        """Adds sentences that were not reported, such as blank lines, up to a total of `done`."""
+        """Adds unreported sentences, such as blank lines, up to a total of `done`."""
         self._bar.advance(done - self._bar.done)
 
 
 class Stream:
-    """Aligned inputs, a step, and outputs aligned with them.
+    """Applies a step to aligned inputs, and writes aligned outputs.
 
     Args:
-        inputs: files, plain or compressed, with equal numbers of lines; the first may be "", stdin.
-        outputs: the length of the first one determines where an interrupted run is resumed.
-        window: number of lines processed at once; on stdin the largest number.
-        resume: whether to continue existing partial outputs.
-        overwrite: whether outputs may replace existing files, when they are complete.
+        inputs: files, plain or compressed, with equal numbers of lines. The first may be "", which
+            is stdin.
+        outputs: the outputs. An interrupted run resumes after the last line of the first output.
+        window: number of lines in a window; on stdin the largest number.
+        resume: continue existing partial outputs.
+        overwrite: replace existing files when the outputs are complete.
 
     Raises:
         InputError: for missing inputs, existing outputs, or inputs of unequal length.
@@ -128,8 +132,7 @@ class Stream:
             raise InputError(f"the window must be positive, got {window} lines.")
         if resume and not self._is_resumable:
             raise InputError(
-                "only files can be resumed: --resume needs the --input and --output of the "
-                "interrupted run."
+                "--resume needs files: give the --input and the --output of the interrupted run."
             )
         self._refuse_to_overwrite()
         lines, identity = _count_and_hash(read_aligned(*filter(None, inputs)))  # checks the files
@@ -143,14 +146,14 @@ class Stream:
         return bool(self.inputs[0]) and self.outputs[0].is_file
 
     def depends_on(self, options: Mapping[str, Any], contents: Mapping[str, str]) -> None:
-        """States what the outputs depend on, besides the inputs.
+        """Records what the outputs depend on besides the inputs.
 
         Args:
-            options: by name.
-            contents: by name, something that differs for different contents.
+            options: values of options by name.
+            contents: hashes of contents, such as weights, by name.
 
         Raises:
-            InputError: when existing partial outputs depend on something else.
+            InputError: when existing partial outputs have other options or contents.
         """
         if self._record:
             self._record.options.update(options)
@@ -166,11 +169,11 @@ class Stream:
         return [path for path in partials if path.exists() and path.stat().st_size]
 
     def run(self, step: Step) -> None:
-        """Calls `step` for each window and writes its results.
+        """Calls `step` for each window, and writes the results.
 
         Raises:
-            InputError: when existing partial outputs depend on something else, or another process
-                writes them.
+            InputError: when existing partial outputs have other options or contents, or when
+                another process writes them.
         """
         if not self._record:
             self._write(step)
@@ -178,7 +181,7 @@ class Stream:
         self._require_same()
         self._record.begin()
         try:
-            self._refuse_to_overwrite()  # what another process has written before it ended
+            self._refuse_to_overwrite()  # files that another process wrote before it ended
             for output in self._files:
                 _cut(output, self.done)
             self._write(step)
@@ -202,14 +205,14 @@ class Stream:
             for window in windows:
                 self._process(window, step, handles, bar)
                 bar.catch_up(self.done)
-                del window  # before the next one is read
+                del window  # frees memory before the next window is read
         for output in reversed(self._files):
             publish(output.partial, output.path, self._overwrite)
 
     def _windows(
         self, rows: Iterator[tuple[str, ...]], continues: Callable[[], bool]
     ) -> Iterator[list[tuple[str, ...]]]:
-        """The rows in windows: full, or up to a row after which `continues` returns False."""
+        """The rows in windows; a window ends when it is full or `continues` returns False."""
         window = []
         for row in rows:
             window.append(row)
@@ -228,7 +231,7 @@ class Stream:
     ) -> None:
         """Processes a window.
 
-        The first output is written last: all others have at least its lines.
+        The first output is written last, so all further outputs have at least its lines.
         """
         results = step(*map(list, zip(*window, strict=True)), progress=bar.advance)
         for output, handle in reversed(list(zip(self.outputs, handles, strict=True))):
@@ -258,10 +261,10 @@ class Stream:
             raise InputError(f"{full[0]} exists, from an interrupted run. {advice}")
 
     def _lines_to_keep(self) -> int:
-        """Number of finished lines, in whole windows, which every output has.
+        """The number of finished lines in whole windows; each output must have them.
 
-        The interrupted window is processed again from its start, so that its batches, and the last
-        digits of its scores, equal those of an uninterrupted run.
+        The interrupted window is processed again from its start. Its batches, and so the last
+        digits of its scores, equal the batches and scores of an uninterrupted run.
         """
         partial = self.outputs[0].partial
         written = _complete_lines(partial)
@@ -277,9 +280,10 @@ class Stream:
 
 
 def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
-    """The lines of a file, or of stdin if `path` is empty, and whether the window continues.
+    """The lines of a file or of stdin (`path` is empty), and whether the window continues.
 
-    It does not on a terminal, nor when the next line does not arrive within `WAIT`.
+    A window ends after each line from a terminal, and when the next line does not arrive within
+    `WAIT`.
     """
     if path:
         return read_lines(path), lambda: True
@@ -305,7 +309,7 @@ def _opened(output: Output) -> Iterator[BinaryIO]:
 
 
 def _count_and_hash(rows: Iterable[tuple[bytes, ...]]) -> tuple[int, str]:
-    """The number of rows, and a hash of all of them."""
+    """The number of rows, and a hash of all rows."""
     count, content = 0, hashlib.sha256()
     for row in rows:
         count += 1
@@ -326,10 +330,10 @@ def _cut(output: Output, done: int) -> None:
 
 
 def _bytes_to_keep(output: Output, done: int) -> int:
-    """The size of the lines for the first `done` lines of the input.
+    """The size in bytes of the output's lines for the first `done` lines of the input.
 
     Raises:
-        InputError: when the output does not have all of them.
+        InputError: when the output has fewer lines.
     """
     size = count = 0
     if done:
@@ -342,7 +346,7 @@ def _bytes_to_keep(output: Output, done: int) -> int:
                 size, count = size + len(line), number + 1
     if count != done:
         raise InputError(
-            f"{output.partial} covers {count:,} lines of the input, the other outputs {done:,}. "
-            "Give the outputs of the interrupted run."
+            f"{output.partial} covers {count:,} lines of the input, but other outputs cover "
+            f"{done:,}. Give the outputs of the interrupted run."
         )
     return size

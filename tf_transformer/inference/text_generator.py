@@ -1,4 +1,4 @@
-"""Continues texts and scores them with a language model."""
+"""Continues and scores texts with a language model."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -33,9 +33,9 @@ from tf_transformer.text.special_ids import BOS_ID
 
 
 class TextScore(NamedTuple):
-    """The log-probability of a text, and the tokens that it is the sum over."""
+    """The log-probability of a text, and its number of tokens."""
 
-    log_probability: float  # nats
+    log_probability: float  # sum over the tokens, nats
     tokens: int  # with the end token
 
 
@@ -47,17 +47,17 @@ def build_language_model(config: Config, codec: Codec, dtype: str) -> LanguageMo
 
 
 class TextGenerator(TextPredictor):
-    """Continues texts; an empty text is a prompt, too.
+    """Continues prompts; an empty text is a prompt, too.
 
-    A prediction follows its prompt directly: it begins with a space where a new word begins, and
-    prompt + prediction is the text. After a prompt that ends in a space a new word follows. Of
-    prompts longer than `max_source_length` the last tokens count. The constraints of a
-    `DecodeConfig` apply to predictions: they may repeat the prompt.
+    The whole text is prompt + prediction: a prediction that begins with a new word begins with a
+    space. After a prompt that ends in a space, a new word follows. A prompt longer than
+    `max_source_length` is cut to its last tokens. The constraints of a `DecodeConfig` apply to
+    predictions only, which may repeat the prompt.
 
     Args:
         model: the built `LanguageModel`.
-        codec: its tokenizer.
-        config: how to search.
+        codec: the codec of the model.
+        config: options of the search.
 
     Raises:
         InputError: for `coverage_penalty`, or a piece that the vocabulary does not have.
@@ -85,10 +85,10 @@ class TextGenerator(TextPredictor):
         self._log_probabilities = Traced(self._graph.score_windows, row, IDS, row)
 
     def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
-        """The prompts and their prefixes.
+        """Encodes the prompts and their prefixes.
 
         Raises:
-            InputError: when a prompt with its prefix has more tokens than the model has positions.
+            InputError: when a prompt and its prefix have more tokens than the model has positions.
         """
         inputs = super()._read(texts, prefixes)
         most = self.model.position.max_length
@@ -97,15 +97,15 @@ class TextGenerator(TextPredictor):
             for text, ids, prefix in rows:
                 if len(ids) + np.count_nonzero(prefix != BOS_ID) > most:
                     raise InputError(
-                        f"the prompt {text!r} with its prefix has more than model.max_length "
-                        f"({most}) tokens. Shorten them."
+                        f"the prompt {text!r} and its prefix have more than model.max_length "
+                        f"({most}) tokens. Shorten one of them."
                     )
         return inputs
 
     def _scores(
         self, texts: list[str], predictions: list[str], progress: Progress
     ) -> list[PairScore]:
-        """The scores of given rests of prompts, up to the end; both may have any length."""
+        """The scores of given continuations, with the end token; texts may have any length."""
         both = map(as_strings, (texts, predictions))
         windows, lengths = self._windows_of_rests(*both)
         totals = self._score_windows(windows, len(texts), progress)
@@ -118,7 +118,7 @@ class TextGenerator(TextPredictor):
     def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
-        """Batches of prompts with their predictions: their indices, and the decoder's attention."""
+        """Batches of prompts with predictions: the indices, and the decoder's attention."""
         prompts, rests, _ = self._pairs(texts, predictions)
         longest = self.max_source_length
         rows = [[*pair[0], *pair[1]][-longest:] for pair in zip(prompts, rests, strict=True)]
@@ -131,15 +131,15 @@ class TextGenerator(TextPredictor):
     def score_texts(
         self, texts: Sequence[str], progress: Progress = no_progress
     ) -> list[TextScore]:
-        """The log-probability of each text with its end.
+        """The log-probability of each text with its end token.
 
-        A text of more than `max_source_length` tokens is scored in windows of this size, each half
-        a window after the one before, so that every token but the first ones is predicted from at
-        least half a window.
+        A text longer than `max_source_length` tokens is scored in windows of this size. A window
+        starts half a window after the previous window. Each token beyond the first window is
+        therefore predicted from at least half a window.
 
         Args:
-            texts: any strings; an empty one is the end token alone.
-            progress: called after each batch.
+            texts: any strings; an empty text is the end token alone.
+            progress: function that is called after each batch.
         """
         texts = as_texts(texts)
         windows, lengths = self._windows_of_texts(as_strings(texts))
@@ -147,7 +147,7 @@ class TextGenerator(TextPredictor):
         return list(map(TextScore, totals, lengths.numpy().tolist()))
 
     def _score_windows(self, windows: Windows, texts: int, progress: Progress) -> list[float]:
-        """The summed log-probability of the windows of each text."""
+        """The log-probability of each text, summed over its windows."""
         ids = windows.ids.lists()
         text, before, scored_from = (
             field.numpy() for field in (windows.text, windows.before, windows.scored_from)
@@ -168,6 +168,7 @@ class TextGenerator(TextPredictor):
         return totals.tolist()
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+        """The signatures of the SavedModel; `score` takes whole texts, as in `score_texts`."""
         cases = super().signatures(texts)
         scores = self.score_texts(texts)
         numbers: dict[str, list] = {

@@ -1,4 +1,4 @@
-"""Texts on tensors: what every predictor does with them, in Python and in a SavedModel."""
+"""Texts on tensors: the base class of the graphs that predictors use and SavedModels contain."""
 
 import os
 from abc import abstractmethod
@@ -15,22 +15,22 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 Outputs = dict[str, tf.Tensor]
-"""Outputs of a signature (B, ...) by name."""
+"""The outputs of a signature, tensors (B, ...) by name."""
 
 
 class TextGraph(tf.Module):
     """A codec and a model on string tensors.
 
-    A predictor in Python calls the same methods as the signatures of a SavedModel. It divides lists
-    into batches itself; a signature does so in the graph, for batches of any size. The outputs of
-    a row do not depend on other rows. A SavedModel contains core TensorFlow ops and
-    tensorflow-text's SentencePiece ops only.
+    A predictor in Python and the signatures of a SavedModel call the same methods. The predictor
+    divides lists into batches in Python. A signature takes a batch of any size, and divides it in
+    the graph. The outputs for a row are independent of all other rows. A SavedModel contains only
+    core TensorFlow ops and tensorflow-text's SentencePiece ops.
 
     Args:
         model: the model.
-        codec: its tokenizers.
-        config: its `batch_size` and `batch_tokens` bound the micro-batches.
-        max_source_length: longest text in tokens with the end token; longer ones are cut.
+        codec: the codec of the model, with its tokenizers.
+        config: options; `batch_size` and `batch_tokens` limit the micro-batches.
+        max_source_length: longest text in tokens with the end token; longer texts are cut.
     """
 
     def __init__(
@@ -48,30 +48,42 @@ class TextGraph(tf.Module):
 
     @abstractmethod
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
-        """The signatures of the SavedModel: their functions and the names of their inputs."""
+        """The signatures of the SavedModel: by name, the function and the names of its inputs."""
 
     def cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """At most `max_source_length` ids with the end token, and whether ids were cut (B,)."""
+        """Cuts each row to `max_source_length` ids, with the end token.
+
+        Args:
+            ids: int32 (B, None), without the end token.
+
+        Returns:
+            the rows, int32 (B, None); and whether each row was cut, bool (B,).
+        """
         room = self.max_source_length - 1
         return with_end(ids, ids.row_starts(), room), ids.row_lengths() > room
 
     def in_micro_batches(
         self, run: Callable[[tf.Tensor], Results], lengths: tf.Tensor, nothing: Results
     ) -> Results:
-        """`run_in_micro_batches` of bounded memory."""
+        """`run_in_micro_batches` with the limits of the configuration."""
         return run_in_micro_batches(run, lengths, self.max_rows, nothing)
 
     def max_rows(self, length: tf.Tensor) -> tf.Tensor:
-        """The largest number of rows of a micro-batch whose longest has `length` tokens."""
+        """The largest number of rows in a micro-batch whose longest row has `length` tokens."""
         return tf.clip_by_value(self.config.batch_tokens // length, 1, self.config.batch_size)
 
 
 @own_settings()
 def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
-    """Writes the graph with its signatures; variables are stored once."""
+    """Writes the graph with its signatures as a SavedModel; variables are stored once.
+
+    Args:
+        graph: the graph.
+        path: the folder to make.
+    """
     archive = keras.export.ExportArchive()
-    archive.track(graph)  # without this a session finds neither variables nor tokenizer
-    traced: dict[Callable[..., Outputs], Traced] = {}  # Keras traces what it gets twice
+    archive.track(graph)  # else a session finds neither variables nor tokenizer
+    traced: dict[Callable[..., Outputs], Traced] = {}  # Keras would trace each signature twice
     for signature, (function, inputs) in graph.endpoints().items():
         specs = [tf.TensorSpec((None,), tf.string, name=name) for name in inputs]
         endpoint = traced.setdefault(function, Traced(function, *specs))
@@ -82,14 +94,18 @@ def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
 def with_end(
     ids: tf.RaggedTensor, starts: tf.Tensor | None = None, longest: int | None = None
 ) -> tf.RaggedTensor:
-    """Rows of ids with the end token after each.
+    """Adds the end token to each row of ids.
 
-    Slices and `concat` of ragged tensors take many more operations.
+    Slices and `concat` of ragged tensors would take many more operations.
 
     Args:
         ids: int32 (B, None).
-        starts: int64 (B,), the places in `ids.flat_values` where rows start; None: their first ids.
-        longest: most ids of a row without the end; None: any number.
+        starts: int64 (B,), indices in `ids.flat_values` where the results start; None: the starts
+            of the rows.
+        longest: most ids of a row without the end token; None: no limit.
+
+    Returns:
+        int32 (B, None).
     """
     starts = ids.row_starts() if starts is None else starts
     lengths = ids.row_lengths()
@@ -108,5 +124,5 @@ def lengths_of(ids: tf.RaggedTensor) -> tf.Tensor:
 
 
 def rows_of(ids: tf.RaggedTensor, rows: tf.Tensor) -> tf.Tensor:
-    """Some rows (R, S), padded to the longest of them."""
+    """Some rows of ids, int32 (R, S), padded to the longest of these rows."""
     return tf.gather(ids, rows).to_tensor(PAD_ID)

@@ -1,4 +1,4 @@
-"""Texts in, texts out: a codec, a model and a search in one."""
+"""Predictions of texts: a codec, a model and a search in one object."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,21 +39,21 @@ from tf_transformer.text.special_ids import PAD_ID, UNK_ID
 
 
 class TextPredictor(BatchPredictor):
-    """Predicts a text for each text by a search; `Translator` is one.
+    """Predicts a text for each text by a search, like `Translator`.
 
-    Texts are encoded, searched and decoded by a `SearchGraph`, as in a SavedModel. A subclass may
-    override `search`, `graph`, and for other models `attention_batches`.
+    A `SearchGraph` encodes texts, searches and decodes, as in a SavedModel. A subclass may override
+    `search` and `graph`, and `attention_batches` for other models.
 
     Args:
         model: the built model.
-        codec: its tokenizers.
-        config: how to search.
+        codec: the codec of the model, with its tokenizers.
+        config: options of the search.
 
     Attributes:
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
-        copies: whether a text without letters is its own prediction, with the score 0.
-        of_task: options of the task that are arguments of this class, too.
+        copies: whether a text without letters is its own prediction, with score 0.
+        of_task: names of the task's options that are also arguments of this class.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -69,8 +69,8 @@ class TextPredictor(BatchPredictor):
         for name in ("top_k",) if config.sampling else ("beam_size",):
             if (value := getattr(config, name)) > codec.size("target"):
                 raise InputError(
-                    f"decode.{name} ({value:,}) must be at most the {codec.size('target'):,} "
-                    "tokens of the vocabulary."
+                    f"decode.{name} ({value:,}) must be at most {codec.size('target'):,}, the "
+                    "number of tokens in the vocabulary."
                 )
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
@@ -86,12 +86,18 @@ class TextPredictor(BatchPredictor):
         self._score = Traced(graph.score_rows, IDS, IDS)
 
     def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
-        """The search as a function from strings (R,), their ids and maybe prefixes."""
+        """The search as a function of strings (R,), their ids and optional prefixes."""
         return lambda text, *ids: self._graph.predictions(search(*ids), text)
 
     @staticmethod
     def build_model(config: Config, codec: Codec, dtype: str) -> Any:
-        """A new model of a run, with all its weights."""
+        """Builds a new model with all its weights.
+
+        Args:
+            config: the configuration of the run.
+            codec: the codec of the run.
+            dtype: dtype policy of the model.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -102,25 +108,30 @@ class TextPredictor(BatchPredictor):
         task_options: Mapping[str, Any] | None = None,
         **decode_options: Any,
     ) -> Self:
-        """Loads a run's codec and the weights that `DecodeConfig.average` names.
+        """Loads a run: its codec, and the weights that `DecodeConfig.average` selects.
 
         Args:
-            run_dir: the run's folder.
-            dtype: of weights and computation, float32 or bfloat16.
-            task_options: options of the run's task that replace the run's own; None keeps them.
-            **decode_options: fields of `DecodeConfig`, likewise.
+            run_dir: folder of the run.
+            dtype: dtype of weights and computation, float32 or bfloat16.
+            task_options: new values for options of the run's task, by name; None keeps a value.
+            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
 
         Raises:
-            InputError: when the folder is not a run's folder, or an option is out of range.
+            InputError: for a folder without a run, or an option out of range.
         """
         run = Run.load(run_dir, task_options, **decode_options)
-        task = run.config.task  # a task of a user may have other options
+        task = run.config.task  # a task outside the package may have other options
         own = {name: getattr(task, name) for name in cls.of_task if hasattr(task, name)}
         model = run.model(cls.build_model)
         return cls(model, run.codec, run.config.decode, **own).with_dtype(dtype)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
-        """The search that `config` describes."""
+        """The search for a configuration.
+
+        Args:
+            config: options of the search.
+            static_shapes: whether each tensor keeps its shape from step to step, for XLA.
+        """
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
             word_starts=self.codec["target"].word_starts,
@@ -128,7 +139,11 @@ class TextPredictor(BatchPredictor):
         )
 
     def graph(self, jit_compile: bool) -> SearchGraph:
-        """The graph that `save` writes."""
+        """The graph that `save` writes.
+
+        Args:
+            jit_compile: whether XLA compiles the search.
+        """
         search = self.search(self.config, static_shapes=jit_compile)
         return self.graph_type(
             search, self.codec, self.max_source_length, jit_compile, self.output, self.copies
@@ -169,14 +184,14 @@ class TextPredictor(BatchPredictor):
         return Predictions(*map(np.asarray, search(tf.constant(text), ids, *prefix)))
 
     def _require_memory(self, rows: int, length: int) -> None:
-        """Raises an `InputError` for a batch whose search needs more memory than there is.
+        """Raises an `InputError` for a batch whose search needs more memory than the machine has.
 
-        In a step, W tokens of a sentence attend to W · L cached ones, and each has V logits.
+        In a step, W tokens of a sentence attend to W · L cached tokens; each of them has V logits.
         """
         decoder, config = self.model.config.decoder, self.config
         width = config.num_hypotheses if config.sampling else config.beam_size
         longest = int(length * config.max_length_ratio) + config.max_extra_length
-        longest = min(longest, 2 * length + 50)  # caches grow, and most searches end by then
+        longest = min(longest, 2 * length + 50)  # caches grow; most searches end before this length
         cached = width * min(longest, config.max_length or longest)
         numbers = width * self.codec.size("target")
         if self.model.config.architecture == "transformer":
@@ -186,9 +201,9 @@ class TextPredictor(BatchPredictor):
         if needed > total:
             raise InputError(
                 f"a search with {width:,} hypotheses of up to {cached // width:,} tokens for "
-                f"{rows:,} texts needs about {needed / 2**30:,.0f} GiB, and there are "
-                f"{total / 2**30:,.0f}. Give a smaller decode.beam_size, decode.num_hypotheses, "
-                "decode.max_length or decode.batch_size."
+                f"{rows:,} texts needs about {needed / 2**30:,.0f} GiB, and this machine has "
+                f"{total / 2**30:,.0f} GiB. Give a smaller decode.beam_size, "
+                "decode.num_hypotheses, decode.max_length or decode.batch_size."
             )
 
     def _scores(
@@ -207,7 +222,7 @@ class TextPredictor(BatchPredictor):
     def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
-        """Batches of pairs: their indices, and the attention of each kind."""
+        """Batches of pairs: the indices of the pairs, and the attention of each kind."""
         for indices, source, target in self.pairs(texts, predictions):
             read = read_ids(target)
             run = self.model.run((source, read))
@@ -223,9 +238,9 @@ class TextPredictor(BatchPredictor):
             yield indices, kinds
 
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
-        """The signatures of the SavedModel, each with inputs made from `texts` and its outputs.
+        """The signatures of the SavedModel, with inputs made from `texts` and their outputs.
 
-        The score signature gets the best predictions as targets.
+        The signature `score` gets the best predictions as targets.
         """
         texts = as_texts(texts)
         n_best = self.n_best(texts)
@@ -255,15 +270,15 @@ class TextPredictor(BatchPredictor):
         }
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
-        """Writes a SavedModel that takes and gives strings, tokenizer and search included.
+        """Writes a SavedModel that takes and returns strings, with tokenizer and search.
 
-        Its signatures `serving_default`, `n_best` and `score` return the results of a call,
+        The signatures `serving_default`, `n_best` and `score` return the results of a call,
         `n_best` and `score` of this predictor; see `SearchGraph`.
 
         Args:
             path: the folder to make.
-            jit_compile: whether XLA compiles the search. This is faster for few sentences and
-                small models; a stock TF Serving needs --xla_cpu_compilation_enabled=true for it.
+            jit_compile: whether XLA compiles the search: faster for few sentences and small
+                models. A stock TF Serving then needs --xla_cpu_compilation_enabled=true.
         """
         require_threads()
         write_saved_model(self.graph(jit_compile=True) if jit_compile else self._graph, path)
@@ -271,14 +286,14 @@ class TextPredictor(BatchPredictor):
     def pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
-        """Batches of pairs of texts: their indices, source ids and target ids."""
+        """Batches of pairs of texts: indices of the pairs, source ids (B, S), target ids (B, T)."""
         sources, targets, _ = self._pairs(texts, predictions)
         return self._pair_batches(sources, targets)
 
     def _pairs(
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
-        """Ids of texts and of given predictions, and whether one of both was cut."""
+        """Ids of texts, ids of given predictions, and whether a text of each pair was cut."""
         *ids, cut = self._read_pairs(as_strings(texts), as_strings(predictions))
         sources, targets = (rows.lists() for rows in ids)
         return sources, targets, cut.numpy().tolist()
@@ -292,5 +307,5 @@ class TextPredictor(BatchPredictor):
 
 
 def read_ids(target: np.ndarray) -> np.ndarray:
-    """The ids (B, T) that a decoder reads to predict each of `target`, 0 at padding."""
+    """The ids (B, T) that a decoder reads to predict `target` (B, T); 0 at padding."""
     return np.where(target == PAD_ID, PAD_ID, shift_right(target))

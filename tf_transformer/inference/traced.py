@@ -1,4 +1,4 @@
-"""Functions of tensors as graphs, traced once each: by a predictor and for a SavedModel."""
+"""Functions of tensors as graphs, traced once for a predictor and its SavedModel."""
 
 import functools
 import itertools
@@ -15,10 +15,10 @@ STRINGS = tf.TensorSpec((None,), tf.string)
 
 
 class Rows(NamedTuple):
-    """Rows of ids one after another, as a `tf.RaggedTensor` has them."""
+    """Rows of ids in one tensor, one after another, like a `tf.RaggedTensor`."""
 
     values: tf.Tensor  # int32 (T,)
-    splits: tf.Tensor  # int64 (B + 1,): where rows start, and the end of the last one
+    splits: tf.Tensor  # int64 (B + 1,): the starts of the rows, and the end of the last row
 
     def lists(self) -> list[np.ndarray]:
         """The ids of each row."""
@@ -27,15 +27,15 @@ class Rows(NamedTuple):
 
 
 class Traced:
-    """A function as a graph, traced when it is first needed.
+    """A function as a graph, traced at its first use.
 
-    Other graphs call this graph instead of tracing the function again. A call takes a fraction of
-    the time of a `tf.function` that returns ragged tensors, which counts for a single sentence.
-    The graph has no gradients of its own: a SavedModel cannot hold them.
+    Other graphs call this graph and do not trace the function again. A `tf.function` that returns
+    ragged tensors takes several times as long per call, which matters for a single sentence. The
+    graph has no custom gradients, because a SavedModel cannot hold them.
 
     Args:
-        function: from tensors to tensors; ragged ones become `Rows`.
-        *inputs: the shapes and types of its arguments.
+        function: function from tensors to tensors. Ragged tensors in its result become `Rows`.
+        *inputs: shapes and dtypes of the arguments.
     """
 
     def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):

@@ -1,4 +1,4 @@
-"""Translations: strings in, strings out, and alignments of their words."""
+"""Translations of strings, and alignments of their words."""
 
 import os
 from collections.abc import Sequence
@@ -25,20 +25,20 @@ __all__ = ["Alignment", "SavedTranslator", "Translation", "Translator", "build_m
 
 
 class Alignment(NamedTuple):
-    """The attention to the source with which the decoder predicts each token of the target."""
+    """The decoder's attention to the source when it predicts each token of the target."""
 
     source: Tokens  # S pieces, the end token last
     target: Tokens  # T pieces, the end token last
-    weights: np.ndarray  # float32 (T, S) of pieces, rows sum to 1
+    weights: np.ndarray  # float32 (T, S) between pieces, rows sum to 1
 
     def links(self, unit: Unit = "words") -> list[Link]:
-        """(source, target) positions, those of the target in order.
+        """Links as pairs of a source position and a target position, in the order of the target.
 
-        Each piece of the target but the end is linked to the piece of the source that it attends to
-        most, and words are linked if any of their pieces are.
+        A link leads from each target piece to the source piece that it attends to most. The end
+        tokens have no links. Two words are linked if any of their pieces are linked.
 
         Args:
-            unit: whether the positions count words, those of `str.split()`, or pieces.
+            unit: words: positions count the words of `str.split()`. pieces: positions count pieces.
         """
         if len(self.source.pieces) < 2:
             return []
@@ -50,7 +50,13 @@ class Alignment(NamedTuple):
 
 
 def build_model(config: Config, codec: Codec, dtype: str) -> Transformer | RecurrentModel:
-    """A new model of `config.model.architecture` with all its weights."""
+    """Builds a new model of `config.model.architecture`, with all its weights.
+
+    Args:
+        config: the configuration of the run.
+        codec: the codec of the run, which determines the sizes of the vocabularies.
+        dtype: dtype policy of the model.
+    """
     make = Transformer if config.model.architecture == "transformer" else RecurrentModel
     source, target = map(codec.size, ("source", "target"))
     model = make(target, config.model, source_vocabulary_size=source, dtype=dtype)
@@ -63,10 +69,9 @@ class Translator(TextPredictor):
 
     Args:
         model: the built Transformer, or a model with the same interface.
-        codec: its tokenizers.
-        config: how to search.
-        copy_without_letters: whether a text without letters is its own translation, with the
-            score 0.
+        codec: the codec of the model, with its tokenizers.
+        config: options of the search.
+        copy_without_letters: whether a text without letters is its own translation, with score 0.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -102,10 +107,13 @@ class Translator(TextPredictor):
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:
-        """An exported translator: the SavedModel that `save` or `python -m export` wrote.
+        """Loads an exported translator, a SavedModel from `save` or `python -m export`.
+
+        Args:
+            path: the folder of one version, like served/x/1.
 
         Raises:
-            InputError: when the folder holds no such SavedModel.
+            InputError: for a folder without such a SavedModel.
         """
         return SavedTranslator(path)
 
@@ -113,15 +121,16 @@ class Translator(TextPredictor):
     def align(
         self, texts: Sequence[str], translations: Sequence[str], layer: int = -1
     ) -> list[Alignment]:
-        """The decoder's attention to each text, for each token of its translation.
+        """The decoder's attention to each text for each token of its translation.
 
         Args:
-            texts: sources.
+            texts: the sources.
             translations: one translation per source.
-            layer: the decoder layer whose cross-attention is taken, averaged over its heads.
+            layer: index of the decoder layer. The result is its cross-attention, averaged over
+                the heads.
 
         Raises:
-            InputError: when there is no such layer.
+            InputError: for a layer that the decoder does not have.
         """
         texts = as_texts(texts)
         translations = as_texts(translations, "translations", texts)
@@ -144,7 +153,7 @@ class Translator(TextPredictor):
         return result
 
     def _tokens_in_words(self, text: str, ids: np.ndarray, field: str) -> Tokens:
-        """The pieces of a text, which may be cut, with the words of `str.split()`."""
+        """The pieces of a text with the words of `str.split()`; the ids may be cut."""
         pieces = self.tokens(ids, field).pieces
         words = [*clean(text).split(), pieces[-1]]
         word_of = self.codec[field].word_of_pieces(text)[: len(pieces) - 1]

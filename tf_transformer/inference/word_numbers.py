@@ -1,4 +1,4 @@
-"""The words of a row of ids, for a model that masks whole words."""
+"""Word numbers of ids, for a model that masks whole words."""
 
 import re
 from collections.abc import Sequence
@@ -10,19 +10,20 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 
 class WordNumbers:
-    """Numbers the words of ids.
+    """Numbers the words in a row of ids.
 
-    A word begins after a blank, and where letters or digits and other signs meet: a full stop is a
-    word of its own. Text without blanks, such as Japanese, is one word from sign to sign.
+    A word begins after a space. A word also begins where letters or digits meet other characters,
+    so a full stop is a word. Text without spaces, such as Japanese, is one word between punctuation
+    characters.
 
     Args:
-        tokenizer: of the ids.
+        tokenizer: the tokenizer of the ids.
 
     Call arguments:
-        ids: one row of ids.
+        ids: a row of ids.
 
     Returns:
-        the number of the word that each id belongs to, from 1 on; 0 for special ids.
+        for each id, the number of its word, from 1; 0 for special ids.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a house, ein Haus"], vocabulary_size=300)
@@ -48,7 +49,7 @@ class WordNumbers:
 
 
 def _has_letters(piece: str) -> bool:
-    """Whether a piece has a letter or digit; bytes of a character beyond ASCII count as letters."""
+    """Whether a piece has a letter or digit. Bytes of characters beyond ASCII count as letters."""
     if byte := re.fullmatch("<0x(..)>", piece):
         value = int(byte[1], 16)
         return value >= 128 or chr(value).isalnum()

@@ -1,4 +1,4 @@
-"""Options of YAML files of earlier versions, as this version names them."""
+"""Reads the options of YAML files from earlier versions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from tf_transformer.config import TaskOptions
 from tf_transformer.errors import InputError
 from tf_transformer.registry import options_of
 
-# Options of one task that stood in groups of all tasks; each is now an option of the task.
+# Options of one task. Earlier versions had them in groups for all tasks.
 MOVED = {
     "data": ("linearization", "text_columns", "label_column", "label_separator", "labels"),
     "train": ("bleu_tokenize",),
@@ -16,10 +16,13 @@ MOVED = {
 
 
 def task_named(options: Any) -> str:
-    """The name of the task in the options of a file; "" when it names none.
+    """The name of the task in the options of a file; "" if the file names no task.
+
+    Args:
+        options: the content of the file.
 
     Raises:
-        InputError: when the name is not text.
+        InputError: for a name that is not text.
 
     Example:
         >>> task_named({"task": "parsing"}), task_named({"task": {"name": "parsing"}})
@@ -33,16 +36,16 @@ def task_named(options: Any) -> str:
 
 
 def present_options(options: Mapping[str, Any], task: str) -> dict[str, Any]:
-    """The options of a file, with those of the task in the group `task`, without its name.
+    """The options of a file; the options of the task are in the group `task`, without its name.
 
-    The options that another task had do not count.
+    Options that belong to other tasks are left out.
 
     Args:
-        options: of the file.
+        options: the options in the file, by group.
         task: the name of the task.
 
     Raises:
-        InputError: for a task that does not exist.
+        InputError: for an unknown task.
 
     Example:
         >>> present_options({"task": "parsing", "decode": {"beam_size": 2, "grammar": False}},
@@ -63,5 +66,9 @@ def present_options(options: Mapping[str, Any], task: str) -> dict[str, Any]:
 
 
 def own_options(options: type[TaskOptions]) -> list[str]:
-    """The names of a task's own options, without the name of the task."""
+    """The names of a task's options; `name` is left out.
+
+    Args:
+        options: the class of the options.
+    """
     return [name for name in options.__match_args__ if name != "name"]

@@ -1,4 +1,4 @@
-"""A run's folder: the names of its files, its configuration, samples and metrics."""
+"""The folder of a run: its file names, configuration, samples and metrics."""
 
 import contextlib
 import functools
@@ -20,33 +20,33 @@ from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.text.codec import FILE, codec_files
 
 _CUT_SHORT = (
-    "the file is cut short, because its last option, the name of the task, is missing. Copy it "
-    "again from where it is whole."
+    "the file is cut short: its last option, the name of the task, is missing. Copy the whole file "
+    "again."
 )
 _MARK = b"a training has started here and has no checkpoint yet: "
 
 
 class RunFolder:
-    """The files of a run; any of them may be missing.
+    """The files of a run; each may be missing.
 
     Args:
-        run_dir: the folder, which may be missing too.
+        run_dir: the folder; may be missing, too.
 
     Attributes:
         path: the folder.
-        config: the whole configuration, YAML.
-        tokenizer: the SentencePiece model; with two vocabularies, `Codec.save` has other names.
-        execution: how updates are executed, JSON.
-        checkpoints: weights of the newest validation intervals.
-        best: in it, the weights with the best validation score.
-        resume: in it, everything that training needs to resume.
-        metrics: a line of JSON per validation interval.
-        logs: the same metrics for TensorBoard.
-        samples: inputs of the validation set, one per line, to check an export with.
-        tokens: the tokenised text of a large corpus.
-        exports: SavedModels of the best weights, by update.
-        text: identities of the training and validation text, JSON.
-        lock: a training in this folder holds it.
+        config: the complete configuration, YAML.
+        tokenizer: the SentencePiece model. `Codec.save` has other names for two vocabularies.
+        execution: the execution of updates, JSON.
+        checkpoints: folder with the weights of the newest validation intervals.
+        best: folder in `checkpoints` with the weights of the best validation score.
+        resume: folder in `checkpoints` with everything that training needs to resume.
+        metrics: the metrics of each validation interval, one line of JSON.
+        logs: folder with the same metrics for TensorBoard.
+        samples: inputs from the validation text, one per line, for the check of an export.
+        tokens: folder with the tokenised text of a large corpus.
+        exports: folder with SavedModels of the best weights, named by update.
+        text: identities of the training text and the validation text, JSON.
+        lock: lock file of the training in this folder.
         starting: exists from the first file of a training to its first checkpoint.
 
     Example:
@@ -79,15 +79,15 @@ class RunFolder:
         return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
 
     def weights(self, average: int | str) -> pathlib.Path:
-        """The folder of the checkpoints that hold weights.
+        """The folder with the checkpoints for a choice of weights.
 
         Args:
-            average: as `DecodeConfig.average`, the weights.
+            average: the choice, as in `DecodeConfig.average`.
         """
         return {"best": self.best, "ema": self.resume}.get(str(average), self.checkpoints)
 
     def files(self) -> list[pathlib.Path]:
-        """All files under the names that a run has, whoever made them."""
+        """All files in the folder that have the name of a file of a run."""
         alone = [self.config, self.execution, self.metrics, self.samples, self.text]
         inside = [*self.checkpoints.rglob("*"), *self.logs.glob("events.out.tfevents*")]
         inside += [*self.tokens.rglob("*"), *self.exports.rglob("*")]
@@ -96,12 +96,15 @@ class RunFolder:
 
     @property
     def start_mark(self) -> str:
-        """A text that differs for each start of a training without a checkpoint; else empty."""
+        """The mark of a started training without a checkpoint; differs for each start.
+
+        Empty for any other folder.
+        """
         mark = self.starting.read_bytes() if self.starting.is_file() else b""
         return mark.decode("utf-8", "replace") if mark.startswith(_MARK) else ""
 
     def mark_start(self) -> None:
-        """Marks the folder as that of a training without a checkpoint, and clears it."""
+        """Marks the folder as a started training without a checkpoint, and clears it."""
         write_whole(self.starting, _MARK + secrets.token_bytes(8).hex().encode())
         self.clear(but=self.tokens)
 
@@ -112,15 +115,15 @@ class RunFolder:
                 path.unlink()
         for folder in (self.checkpoints, self.logs, self.tokens, self.exports):
             for path in sorted((folder, *folder.rglob("*")), reverse=True):
-                with contextlib.suppress(OSError):  # missing, or it holds something
+                with contextlib.suppress(OSError):  # missing or not empty
                     path.rmdir()
 
     def save_config(self, config: Config) -> None:
-        """Writes a configuration, in full."""
-        import yaml  # needed here and in `load_config` only: see test_run_folder.py
+        """Writes a complete configuration."""
+        import yaml  # imported only here and in `load_config`: see test_folder.py
 
         options = asdict(config)
-        name = options["task"].pop("name")  # comes last, as the mark of a whole file
+        name = options["task"].pop("name")  # comes last, and marks a whole file
         options["task"]["name"] = name
         write_whole(self.config, yaml.safe_dump(options, sort_keys=False))
 
@@ -130,12 +133,11 @@ class RunFolder:
         """Reads the configuration, and replaces options of the task and of the search.
 
         Args:
-            task_options: options of the run's task that replace the run's own; None keeps them.
-            **decode_options: fields of `DecodeConfig`, likewise.
+            task_options: new values for options of the run's task, by name; None keeps a value.
+            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
 
         Raises:
-            InputError: when there is none, it is cut short, or an option is unknown or has a bad
-                value.
+            InputError: for a file that is missing or cut short, an unknown option or a bad value.
         """
         config = self._load_config()
         task = replaced(config.task, task_options or {}, f"the task {config.task.name}")
@@ -152,7 +154,7 @@ class RunFolder:
             content = self.config.read_bytes()
             names_task = re.search(rb"^(task:.*[^:\s]|  name:)", content, re.MULTILINE)
             if b"\ntask:" in content and not names_task:
-                raise InputError(_CUT_SHORT)  # options of an unknown task follow
+                raise InputError(_CUT_SHORT)  # the options belong to an unknown task
             config = _parse(content)
             if not names_task:
                 raise InputError(_CUT_SHORT)
@@ -161,11 +163,11 @@ class RunFolder:
             raise InputError(f"{self.config}: {error}") from error
 
     def save_execution(self, execution: Mapping[str, Any]) -> None:
-        """Writes how updates are executed."""
+        """Writes the execution of updates, by fields of `Execution`."""
         write_whole(self.execution, json.dumps(execution))
 
     def load_execution(self) -> dict[str, Any] | None:
-        """Reads how updates are executed; None for a run of before that was chosen.
+        """Reads the execution of updates; None for a run without this file.
 
         Raises:
             InputError: when the file is broken.
@@ -176,8 +178,8 @@ class RunFolder:
             return dict(json.loads(self.execution.read_bytes()))
         except (ValueError, TypeError) as error:
             raise InputError(
-                f"{self.execution} is broken: {error}. Delete it: the training resumes, executed "
-                "in the first form that is possible."
+                f"{self.execution} is broken: {error}. Delete it; the training then resumes with "
+                "the first possible execution."
             ) from error
 
     def save_text(self, identities: Mapping[str, str]) -> None:
@@ -189,14 +191,14 @@ class RunFolder:
         return json.loads(self.text.read_text("utf-8")) if self.text.is_file() else None
 
     def save_samples(self, texts: Sequence[str]) -> None:
-        """Writes texts, one per line."""
+        """Writes sample texts, one per line."""
         write_whole(self.samples, "".join(one_line(text) + "\n" for text in texts))
 
     def load_samples(self) -> list[str]:
-        """Reads the samples.
+        """Reads the sample texts.
 
         Raises:
-            InputError: when they are missing or broken.
+            InputError: when the file is missing or broken.
         """
         try:
             return self.samples.read_text("utf-8").split("\n")[:-1]
@@ -207,10 +209,10 @@ class RunFolder:
             ) from error
 
     def load_metrics(self, last_update: float = math.inf) -> list[dict[str, Any]]:
-        """The metrics of the validation intervals that ended with this update or before."""
+        """Reads the metrics of the validation intervals up to an update."""
         rows = []
         for line in self.metrics.read_bytes().splitlines() if self.metrics.exists() else []:
-            # A line that a kill cut short is no JSON, or has no step.
+            # A line that an interruption cut short is no JSON, or has no step.
             with contextlib.suppress(ValueError, TypeError, LookupError):
                 row = json.loads(line)
                 if row["step"] <= last_update:
@@ -220,7 +222,7 @@ class RunFolder:
 
 @functools.lru_cache(maxsize=4)
 def _parse(content: bytes) -> Config:
-    """The configuration in a file; commands need it several times.
+    """The configuration in the content of a file; cached, because commands need it several times.
 
     Raises:
         InputError: for an unknown key or a bad value.
@@ -232,7 +234,7 @@ def _parse(content: bytes) -> Config:
     parser.add_class_arguments(Config, skip={"task"})
     parser.set_defaults(DERIVED)
     try:
-        # By the rules that `save_config` writes by: jsonargparse's own differ for text like 1e3.
+        # YAML's rules, as in `save_config`. jsonargparse's rules differ for text like 1e3.
         options = yaml.safe_load(content.decode("utf-8"))
         if not isinstance(options, dict):
             raise InputError(f"expected options like 'train: {{steps: 100}}', got {options!r}.")
@@ -248,11 +250,11 @@ def _parse(content: bytes) -> Config:
 
 
 def require_groups(options: Mapping[str, Any], of: Callable) -> None:
-    """Raises an `InputError` for a value in place of a group, which jsonargparse lets through.
+    """Raises an `InputError` for a value in place of a group, which jsonargparse accepts.
 
     Args:
-        options: as jsonargparse has parsed them.
-        of: their function, or dataclass; a group is an argument that is a dataclass itself.
+        options: the options from jsonargparse.
+        of: the function or dataclass of the options. Each of its dataclass arguments is a group.
     """
     for name, hint in get_type_hints(of).items():
         if is_dataclass(hint) and name in options and not hasattr(options[name], "as_dict"):

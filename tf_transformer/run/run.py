@@ -1,4 +1,4 @@
-"""A run: its folder, its configuration, and what is read by them."""
+"""A run: its folder, its configuration, and the codec and weights in the folder."""
 
 import functools
 import hashlib
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     import keras
 
 BuildModel = Callable[[Config, Codec, str], "keras.Model"]
-"""build_model(config, codec, dtype) -> a model with all its weights"""
+"""A function from (config, codec, dtype) to a model with all its weights."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run, made once from a user's path and passed on.
+    """A run, made once from a path and passed on.
 
-    Nothing but the configuration is read before it is needed. TensorFlow is imported by `model`.
+    At first only the configuration is read; codec and weights are read when they are needed. Only
+    `model` imports TensorFlow.
 
     Attributes:
-        folder: the names of its files.
-        config: its configuration, with the options that a command replaces.
+        folder: the folder of the run, with the names of its files.
+        config: the configuration of the run, with the options that a command replaces.
 
     Example:
         >>> run = Run.load("runs/demo", beam_size=8)
@@ -49,65 +50,65 @@ class Run:
         task_options: Mapping[str, Any] | None = None,
         **decode_options: Any,
     ) -> "Run":
-        """An existing run.
+        """Loads an existing run.
 
         Args:
-            run_dir: the run's folder.
-            task_options: options of the run's task that replace the run's own; None keeps them.
-            **decode_options: fields of `DecodeConfig`, likewise.
+            run_dir: folder of the run.
+            task_options: new values for options of the run's task, by name; None keeps a value.
+            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
 
         Raises:
-            InputError: when the folder is not a run's folder, or an option is out of range.
+            InputError: for a folder without a run, or an option out of range.
         """
         folder = RunFolder(run_dir)
         return cls(folder, folder.load_config(task_options, **decode_options))
 
     @classmethod
     def at(cls, run_dir: str | os.PathLike, config: Config) -> "Run":
-        """A run to train, in a folder that may be new, or hold the same run.
+        """Makes a run for training, in a new folder or in the folder of the same run.
 
         Args:
-            run_dir: the run's folder.
-            config: of the training.
+            run_dir: folder of the run.
+            config: the configuration of the training.
 
         Raises:
-            InputError: when the folder is no path.
+            InputError: when `run_dir` is not a path.
         """
         return cls(RunFolder(run_dir), config)
 
     @functools.cached_property
     def codec(self) -> Codec:
-        """The tokenizer of the run, or one for each side.
+        """The codec of the run, with one tokenizer or a tokenizer for each side.
 
         Raises:
-            InputError: when one is missing or broken.
+            InputError: when a tokenizer is missing or broken.
         """
         return Codec.load(self.folder.path)
 
     @functools.cached_property
     def origin(self) -> "Run | None":
-        """The run whose weights this one starts with: `train.init_from`; None without it.
+        """The run in `train.init_from`, whose weights this run starts with; None without it.
 
         Raises:
-            InputError: when that is not a run's folder, or has no codec.
+            InputError: when `train.init_from` is not the folder of a run, or has no codec.
         """
         if not self.config.train.init_from:
             return None
         try:
             run = Run.load(self.config.train.init_from)
-            run.codec  # noqa: B018  is read now, before the text of the training
+            run.codec  # noqa: B018  reads the codec now, before the text of the training
         except InputError as error:
             raise InputError(f"train.init_from must be a run's folder: {error}") from error
         return run
 
     def model(self, build_model: BuildModel) -> "keras.Model":
-        """A new model in float32, with the weights that `DecodeConfig.average` names.
+        """Builds a model in float32 with the weights that `DecodeConfig.average` selects.
 
         Args:
-            build_model: makes the model.
+            build_model: function that builds the model.
 
         Raises:
-            InputError: when the run does not hold these weights; see `load_weights`.
+            InputError: when the run does not have these weights; see `load_weights`.
         """
         from tf_transformer.machine.keras_settings import own_settings
         from tf_transformer.machine.threads import require_threads
@@ -120,9 +121,9 @@ class Run:
         return model
 
     def identities(self) -> dict[str, str]:
-        """What a prediction depends on besides its search, for comparisons.
+        """Hashes of everything that a prediction depends on besides the search.
 
-        The index of a checkpoint has checksums of all its weights.
+        The hash of a checkpoint comes from its index, which has checksums of all weights.
         """
         config, folder = self.config, self.folder.weights(self.config.decode.average)
         weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]

@@ -1,4 +1,4 @@
-"""Weights of a run: read from its checkpoints and averaged (paper section 6.1)."""
+"""Reads weights from the checkpoints of a run, and averages them (paper section 6.1)."""
 
 import contextlib
 import os
@@ -19,29 +19,29 @@ Average = int | Literal["best", "ema"]
 
 
 def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int:
-    """Gives a built model weights from a run's checkpoints.
+    """Gives a built model weights from the checkpoints of a run.
 
     Args:
         folder: the run's folder.
         model: the built model.
-        average: a number of the newest checkpoints to average, fewer when the run holds fewer,
-            with a line on stderr; best: the checkpoint with the best score; ema: the moving average
-            of all updates.
+        average: number of the newest checkpoints to average. If the run has fewer, all are
+            averaged, and a line on stderr says so. best: the checkpoint with the best score. ema:
+            the moving average of all updates.
 
     Returns:
-        how many checkpoints were read.
+        the number of checkpoints that were read.
 
     Raises:
-        InputError: when the run does not hold these weights, or a checkpoint is broken, has a
-            number that is not finite, or belongs to another model.
+        InputError: when the run does not have these weights; when a checkpoint is broken, has
+            weights that are not finite, or belongs to another model.
     """
     paths = _paths(folder, average)
     if average == "ema":
         return _load_moving_average(folder, paths[0], model)
     if isinstance(average, int) and len(paths) < average:
         print(
-            f"average {average}: the weights of {len(paths)} checkpoints are averaged, because "
-            f"{folder.path} holds no more",
+            f"average {average}: averages {len(paths)} checkpoint(s), because {folder.path} has "
+            "no more",
             file=sys.stderr,
         )
     _assign_means(model.weights, paths, "weights")
@@ -56,8 +56,8 @@ def save_weights(
     Args:
         folder: the run's folder.
         variables: all weights of the model.
-        dtype: of the stored weights.
-        update: its number.
+        dtype: dtype of the stored weights.
+        update: the number of updates, for the name of the checkpoint.
     """
     stored = [tf.Variable(tf.cast(value, dtype)) for value in tensors(variables)]
     folder.checkpoints.mkdir(parents=True, exist_ok=True)
@@ -67,10 +67,14 @@ def save_weights(
 
 
 def updates_of(folder: RunFolder, average: Average) -> list[int]:
-    """The updates after which the weights of `load_weights` were saved, in rising order.
+    """The numbers of updates of the checkpoints that `load_weights` reads, in rising order.
+
+    Args:
+        folder: the run's folder.
+        average: as in `load_weights`.
 
     Raises:
-        InputError: as `load_weights`.
+        InputError: when the run does not have these weights.
     """
     return [update_of(path) for path in _paths(folder, average)]
 
@@ -81,15 +85,15 @@ def update_of(checkpoint: str) -> int:
 
 
 def tensors(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
-    """The variables as TensorFlow's own, in one list.
+    """The TensorFlow variables of Keras variables, in one list.
 
-    Given a Keras model itself, `tf.train.Checkpoint` omits layers in lists.
+    `tf.train.Checkpoint` of a Keras model omits layers in lists.
     """
     return [variable.value for variable in variables]
 
 
 def checkpoints_in(folder: str | os.PathLike) -> list[str]:
-    """The checkpoints that TensorFlow's list in a folder names, oldest first; [] without a list.
+    """The paths of checkpoints in TensorFlow's list in a folder, oldest first; [] without a list.
 
     Raises:
         InputError: when the list is broken.
@@ -100,45 +104,45 @@ def checkpoints_in(folder: str | os.PathLike) -> list[str]:
     with broken_as_input_error(path):
         if state := tf.train.get_checkpoint_state(literal(folder)):
             return list(state.all_model_checkpoint_paths)
-        raise ValueError("it is no list of checkpoints")
+        raise ValueError("it is not a list of checkpoints")
 
 
 @contextlib.contextmanager
 def broken_as_input_error(path: str | os.PathLike) -> Iterator[None]:
-    """Turns the errors of reading a checkpoint, which are of many types, into an `InputError`."""
+    """Turns the errors of reading a checkpoint, which have many types, into an `InputError`."""
     try:
         yield
     except InputError:
         raise
     except (
         *(tf.errors.OpError, OSError, LookupError, ValueError, RuntimeError),
-        AssertionError,  # TensorFlow's, for weights that are not in the checkpoint
+        AssertionError,  # from TensorFlow, for weights that the checkpoint does not have
     ) as error:
         reason = " ".join(str(error).split())
         raise InputError(
-            f"the checkpoint {path} is broken or of another model: {reason:.300}. Copy it again "
-            "from where it is whole. Or take other weights of the run: --average 1, best or ema; "
-            "a new training can start with them: --train.init_from."
+            f"the checkpoint {path} is broken or of another model: {reason:.300}. Copy the whole "
+            "checkpoint again, or take other weights of the run: --average 1, best or ema. A new "
+            "training can start with these weights: --train.init_from."
         ) from error
 
 
 def require_finite(values: np.ndarray, path: str | os.PathLike) -> None:
-    """Raises an `InputError` that names the checkpoint for NaN or infinity in its weights."""
+    """Raises an `InputError` for weights with NaN or infinity; it names their checkpoint."""
     if not np.isfinite(values).all():
         raise InputError(
             f"the checkpoint {path} has weights that are not finite (NaN or infinity), so its "
-            "predictions would mean nothing. Take other weights of the run: --average 1, best or "
-            "ema; or train again."
+            "predictions would mean nothing. Take other weights of the run (--average 1, best or "
+            "ema), or train again."
         )
 
 
 def _paths(folder: RunFolder, average: Average) -> list[str]:
-    """The checkpoints that `average` names, oldest first."""
+    """The paths of the checkpoints that `average` selects, oldest first."""
     place = folder.weights(average)
     paths = checkpoints_in(place)
     if not paths:
         raise InputError(
-            f"{place} holds no checkpoint; train first: python train.py --run_dir {folder.path}"
+            f"{place} holds no checkpoint. Train first: python train.py --run_dir {folder.path}"
         )
     return paths[-(average if isinstance(average, int) else 1) :]
 
@@ -156,7 +160,7 @@ def _load_moving_average(folder: RunFolder, latest: str, model: keras.Model) -> 
 
 
 def _assign_means(variables: Sequence[keras.Variable], paths: Sequence[str], name: str) -> None:
-    """Gives variables their means over checkpoints, which hold them as a list of this name."""
+    """Gives variables their means over checkpoints, which store them as a list `name`."""
     readers = {path: _reader(path, variables, name) for path in paths}
     for i, variable in enumerate(variables):
         mean = np.zeros(variable.shape, np.float64)
@@ -169,7 +173,7 @@ def _assign_means(variables: Sequence[keras.Variable], paths: Sequence[str], nam
 
 
 def _reader(path: str, variables: Sequence[keras.Variable], name: str) -> Any:
-    """A checkpoint, after a comparison of the shapes in it with those of the variables."""
+    """Opens a checkpoint, and checks that it has the shapes of the variables."""
     with broken_as_input_error(path):
         reader = tf.train.load_checkpoint(path)
         stored = reader.get_variable_to_shape_map()
@@ -177,13 +181,14 @@ def _reader(path: str, variables: Sequence[keras.Variable], name: str) -> Any:
         expected = {_key(name, i): list(x.shape) for i, x in enumerate(variables)}
         if shapes != expected:
             raise ValueError(
-                f"it has {len(shapes)} weights, the model of the configuration has {len(expected)}"
+                f"it has {len(shapes)} weights, but the model of the configuration has "
+                f"{len(expected)}"
                 if len(shapes) != len(expected)
-                else "its weights have other shapes than those of the configuration"
+                else "the shapes of its weights differ from the model of the configuration"
             )
     return reader
 
 
 def _key(name: str, i: int) -> str:
-    """The name of an item of a list in a checkpoint."""
+    """The key of item `i` of a list in a checkpoint."""
     return f"{name}/{i}/.ATTRIBUTES/VARIABLE_VALUE"

@@ -22,13 +22,13 @@ register = register_task
 
 
 def get(name: str) -> Task:
-    """The task of this name, with its default options.
+    """The task with a name, with its default options.
 
     Args:
-        name: a registered name, or "module:attribute" of a task that is not registered.
+        name: a registered name, or "module:attribute" of any other task.
 
     Raises:
-        InputError: for an unknown name, or a module or attribute that does not exist.
+        InputError: for an unknown name, module or attribute.
 
     Example:
         >>> get("translation").fields
@@ -38,23 +38,23 @@ def get(name: str) -> Task:
 
 
 def for_run(config: Config) -> Task:
-    """The task of a configuration, with its options.
+    """The task of a configuration, with the options in the configuration.
 
     Raises:
-        InputError: as `get`, and for options that cannot be used here.
+        InputError: for an unknown task, or options that cannot be used on this machine.
     """
     return get(config.task.name).with_options(config.task)
 
 
 def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
-    """A run's model, ready to predict with the search of its configuration.
+    """Loads the model of a run as a predictor, with the search of the run's configuration.
 
     Args:
         run: the run.
-        dtype: of weights and computation, float32 or bfloat16.
+        dtype: dtype of weights and computation, float32 or bfloat16.
 
     Raises:
-        InputError: when a file of the run is missing or broken, or the task does not exist.
+        InputError: for a missing or broken file of the run, or an unknown task.
 
     Example:
         >>> predict = load_predictor(Run.load("runs/demo", beam_size=2))

@@ -1,4 +1,4 @@
-"""Classification of texts or of pairs of texts, with one or several labels."""
+"""Classification of texts or pairs of texts, with one or several labels."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,13 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class LabelScore:
-    """A score of labels, which comes with the others.
+    """A score of labels. `score` computes all scores of labels at once.
 
     Attributes:
         name: f1_macro, f1_micro or accuracy.
-        separator: of the labels of a text; empty: each text has exactly one.
-        labels: all labels that a decision is made for; empty: the labels of the texts.
+        separator: text between the labels of an example; empty: each example has exactly one
+            label.
+        labels: all labels for which a model decides; empty: the labels in the texts.
     """
 
     name: str
@@ -48,11 +49,19 @@ class LabelScore:
     ) -> dict[str, Any]:
         """Scores the labels of texts.
 
+        Args:
+            inputs: not used.
+            predictions: the predicted label of each text.
+            references: one list with the right label of each text.
+
         Returns:
-            accuracy: share of right labels; with several per text, of right decisions, one for each
-            text and label. f1_macro: mean of the F1 of labels that a prediction or a reference has;
-            f1_micro: F1 of all decisions. Both are 1 where neither has any. examples: the number of
-            texts.
+            accuracy: share of right labels, 0 to 1. With several labels per text: share of right
+            decisions, one for each text and label. f1_macro: mean F1 over the labels that a
+            prediction or a reference has. f1_micro: F1 of all decisions. Both F1 are 1 if no text
+            has a label. examples: the number of texts.
+
+        Raises:
+            InputError: for no texts, or unequal numbers of predictions and references.
         """
         labels, names = [*predictions, *references[0]], self.labels
         if not names:
@@ -61,14 +70,14 @@ class LabelScore:
 
 
 class Classification(Task):
-    """Learns the label of a text, or of a pair of texts, from the rows of a table.
+    """Learns the label of a text or of a pair of texts, from the rows of a table.
 
     Attributes:
-        fields: the text, or two texts with a tab between them; its label as in the file; the
-            label as numbers.
-        labels: the numbers, see `label_losses` and `decision_losses`.
-        metrics: means of F1 over the labels and over all decisions, accuracy; 0 to 1.
-        model_labels: the labels of the model that is tested; none for given outputs.
+        fields: the text, or two texts with a tab between them; the label as in the file; the label
+            as numbers.
+        labels: the numbers; see `label_losses` and `decision_losses`.
+        metrics: mean F1 over the labels, F1 of all decisions, and accuracy; 0 to 1.
+        model_labels: the labels of the tested model; empty for given outputs.
     """
 
     Options = ClassificationOptions
@@ -78,6 +87,7 @@ class Classification(Task):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
+        """Mean F1 over the labels, F1 of all decisions, and accuracy."""
         names, separator = ("f1_macro", "f1_micro", "accuracy"), self.options.label_separator
         return tuple(LabelScore(name, separator, self.model_labels) for name in names)
 
@@ -85,15 +95,15 @@ class Classification(Task):
         """Fills `task.labels` with the labels of the training file, in alphabetical order.
 
         Raises:
-            InputError: when there is no training file, or it has fewer than two labels;
-                for `train.consistency`.
+            InputError: without a training file; for fewer than two labels; for
+                `train.consistency`.
         """
         require_cross_entropy(config.train)
         file, options = config.data.train_file, _options(config)
         if not file:
             raise InputError(
-                "give data.train_file, a file of tab-separated columns; task.text_columns and "
-                "task.label_column name the columns of texts and of labels."
+                "give data.train_file, a file of tab-separated columns. task.text_columns and "
+                "task.label_column name the columns with texts and labels."
             )
         if options.labels:
             if len({*map(comparable, options.labels)}) < len(options.labels):
@@ -105,8 +115,8 @@ class Classification(Task):
             names.update(names_in(label, options.label_separator))
         if len(names) < 2:
             raise InputError(
-                f"{path} has {len(names)} label in column {options.label_column!r}; "
-                "expected at least two different labels."
+                f"{path} has {len(names)} label in column {options.label_column!r}. "
+                "Expected at least two different labels."
             )
         return replace(config, task=replace(options, labels=tuple(sorted(names))))
 
@@ -119,7 +129,7 @@ class Classification(Task):
         return Splits(*train.hold_out(data.held_out, config.train.seed))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """The rows of `reference`, with the columns of the training file."""
+        """The rows of `reference`, a file with the columns of the training file."""
         if source or not reference:
             raise InputError(
                 "give --reference, a file with the columns of the training file, and no --source."
@@ -127,17 +137,21 @@ class Classification(Task):
         return self.test_set(_rows(reference, _options(config)).read())
 
     def test_set(self, examples: Examples) -> TestSet:
+        """The texts of examples, and their labels."""
         return TestSet(examples["text"], examples["label"])
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
-        """Learned from the texts alone."""
+        """A codec that is learned from the texts, without the labels."""
         lines = (text for example in stream for text in example[0].split("\t"))
         return Codec(Tokenizer.train(lines, **config.data.tokenizer_options))
 
     def encode(
         self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
-        """Numbers of labels, and ids; each text of a pair ends with the end-of-sentence id."""
+        """The numbers of labels, and the ids of texts.
+
+        Each text of a pair ends with the end-of-sentence id.
+        """
         columns = zip(*(text.split("\t") for text in texts["text"]), strict=True)
         parts = zip(*map(codec["text"].encode_batch, columns), strict=True)
         return {
@@ -146,6 +160,7 @@ class Classification(Task):
         }
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new `Classifier` with the labels of the configuration."""
         options = _options(config)
         model = Classifier(
             *(codec.size("text"), options.labels, config.model, options.label_separator),
@@ -162,12 +177,13 @@ class Classification(Task):
         loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
-        """Cross-entropy of the label, or of the decisions for each label."""
+        """Cross-entropy of the label; with several labels, of the decisions for each label."""
         losses = decision_losses if model.separator else label_losses
         logits = model.logits(batch["text"], training=training)
         return losses(batch["labels"], logits, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> LabelPredictor:
+        """The predictor of labels; see `Task.predictor`."""
         return LabelPredictor(model, codec, decode)
 
     def evaluate(
@@ -186,6 +202,7 @@ class Classification(Task):
         return {"classification": labels | {"texts": len(options.text_columns)}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """Accuracy and both F1, as one line of text."""
         return (
             "{examples:,} examples: accuracy {accuracy:.3f}, F1 {f1_macro:.3f} (macro), "
             "{f1_micro:.3f} (micro)"
@@ -208,7 +225,9 @@ def _rows(path: str, options: ClassificationOptions) -> ExampleStream:
             if not text.strip():
                 raise InputError(f"column {column!r} has no text. Fill it, or remove the line.")
         if not comparable(label) and not options.label_separator:
-            raise InputError(f"column {options.label_column!r} has no label.")
+            raise InputError(
+                f"column {options.label_column!r} has no label. Fill it, or remove the line."
+            )
         targets = targets_of(label, options.labels, options.label_separator)
         if options.label_separator:
             numbers = " ".join(str(target + 1) for target in targets)
@@ -227,8 +246,8 @@ def _scores(
 ) -> dict[str, Any]:
     if not predictions or len(predictions) != len(references):
         raise InputError(
-            "expected at least one prediction and a reference for each, got "
-            f"{len(predictions)} and {len(references)}."
+            "expected at least one prediction and a reference for each prediction, got "
+            f"{len(predictions)} predictions and {len(references)} references."
         )
     predicted, right = (
         np.array([targets_of(label, names, separator) for label in labels], bool)

@@ -1,4 +1,4 @@
-"""COMET (Rei et al. 2022): a neural metric of translations that reads the source, too."""
+"""COMET (Rei et al. 2022), a neural metric of translations that also reads the source."""
 
 import functools
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from tf_transformer.text.normalization import is_blank
 
 @dataclass(frozen=True)
 class Comet:
-    """The mean COMET score of translations; about 0 to 1.
+    """The mean COMET score of translations, about 0 to 1.
 
-    Needs the extra `comet`. The model is downloaded at its first use, about 2 GB. A translation
-    with several references is scored with its first one.
+    It needs the extra `comet`. The first use downloads the model, about 2 GB. A translation with
+    several references is scored with its first reference.
 
     Attributes:
         model: name of the model on Hugging Face.
-        batch_size: translations at a time.
+        batch_size: number of translations in a batch.
         gpus: number of GPUs; 0: the CPU.
     """
 
@@ -33,14 +33,22 @@ class Comet:
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """`comet`, and `comet_model`, which belongs beside it.
+        """Scores translations.
+
+        Args:
+            inputs: the sources.
+            predictions: the translations.
+            references: lists of references, one reference per translation in each.
+
+        Returns:
+            `comet`, the score, and `comet_model`, the name of the model.
 
         Raises:
             InputError: without the extra, without sources, or for a line without a reference.
         """
         if len(inputs) != len(predictions) or not predictions:
             raise InputError(
-                "COMET reads a source for each translation, and at least one; it got "
+                "COMET needs at least one translation, and a source for each; got "
                 f"{len(inputs)} sources and {len(predictions)} translations. Give --source."
             )
         rows = zip(inputs, predictions, map(_first, zip(*references, strict=True)), strict=True)
@@ -56,7 +64,10 @@ def _first(references: Sequence[str]) -> str:
     for reference in references:
         if not is_blank(reference):
             return reference
-    raise InputError("COMET needs a reference for each translation, but a line has none.")
+    raise InputError(
+        "COMET needs a reference for each translation, but a line has none. Fill the line in a "
+        "file of references."
+    )
 
 
 @functools.cache  # validation scores many times

@@ -1,4 +1,4 @@
-"""Language modelling: lines of text, a decoder-only model, perplexity."""
+"""Language modelling: learns from lines of text with a decoder-only model, tests perplexity."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,12 +28,12 @@ _CHARACTERS = 1000  # SentencePiece learns from lines of at most 4,192 bytes
 
 
 class LanguageModeling(Task):
-    """Predicts each token of a line from those before it. Each line is a text of its own.
+    """Predicts each token of a line from the tokens before it. Each line is a separate text.
 
     Attributes:
         fields: the line.
-        labels: all its tokens, with the end token.
-        metrics: none: the validation loss chooses the best weights.
+        labels: all tokens of the line, with the end token.
+        metrics: empty; the validation loss chooses the best weights.
     """
 
     Options = LanguageModelingOptions
@@ -41,7 +41,7 @@ class LanguageModeling(Task):
     labels: str = "text"
 
     def complete(self, config: Config) -> Config:
-        """Contexts are at most as long as in training, and validation is the loss alone."""
+        """Limits contexts to the length in training, and validation to the loss."""
         longest = min(config.decode.max_source_length, config.data.max_length)
         return replace(
             config,
@@ -53,30 +53,33 @@ class LanguageModeling(Task):
         """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
         if not (config.data.train_file or config.data.corpora):
             raise InputError(
-                "a language model learns from one text: give data.train_file, and data.valid_file "
-                "if there is a text for validation."
+                "a language model learns from lines of text. Give data.train_file, and "
+                "data.valid_file if you have a text for validation."
             )
         return Splits(*load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """A file with all its lines."""
+        """All lines of the file `reference`."""
         if source or not reference:
-            raise InputError("give --reference, the text to test on; there is no --source.")
+            raise InputError("give --reference, the text for the test, and no --source.")
         (texts,) = read_texts(reference)
         return TestSet(texts, texts)
 
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        """All texts of a corpus in any format."""
         (texts,) = read_test(corpus, self.fields, config.data)
         return TestSet(texts, texts)
 
     def test_set(self, examples: Examples) -> TestSet:
+        """The texts of examples, as inputs and as references."""
         return TestSet(examples["text"], examples["text"])
 
     def attended(self, examples: TestSet) -> TestSet:
+        """Empty prompts, and the texts as their continuations."""
         return TestSet([""] * len(examples.inputs), examples.references)
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
-        """Learned from all text: long lines are divided, because SentencePiece skips them."""
+        """A codec that is learned from all text; divides long lines, which SentencePiece skips."""
 
         def parts() -> Iterator[str]:
             for (line,) in stream:
@@ -88,14 +91,14 @@ class LanguageModeling(Task):
     def encode(
         self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
-        """The ids of lines, each ending with the end id, and the id that comes before them."""
+        """The ids of lines, each with the end id at its end, and the id before each line."""
         rows = codec.encode_batch("text", texts["text"])
         return {"before": [[BOS_ID]] * len(rows), "text": rows}
 
     def encode_examples(
         self, texts: Mapping[str, Sequence[str]], codec: Codec, max_length: int
     ) -> dict[str, list[list[int]]]:
-        """`encode`, with longer lines in windows one after another: every token is learned once."""
+        """The ids of lines; divides longer lines into windows, so each token is learned once."""
         windows = [
             ([row[start - 1] if start else BOS_ID], row[start : start + max_length])
             for row in self.encode(texts, codec)["text"]
@@ -105,6 +108,7 @@ class LanguageModeling(Task):
         return {"before": before, "text": rows}
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new `LanguageModel`."""
         return build_language_model(config, codec, dtype)
 
     def losses(
@@ -114,21 +118,22 @@ class LanguageModeling(Task):
         loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
-        """Cross-entropy of every token, given those before it."""
+        """Cross-entropy of each token, given the tokens before it."""
         labels = batch["text"]
         inputs = ops.concatenate([batch["before"], labels[:, :-1]], axis=1)
         return loss.losses(model, inputs, labels, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> TextGenerator:
+        """The text generator; see `Task.predictor`."""
         return TextGenerator(model, codec, decode)
 
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
     ) -> Evaluation:
-        """Perplexities of the lines that are not blank, as the model reads them.
+        """Perplexities of all lines with text.
 
-        The tokenizer normalises text: most tokenizers fold runs of spaces, for example. Words and
-        bytes are those of the normalised text, which the model scores. The predictions are the
+        The tokenizer normalizes text; for example, most tokenizers fold runs of spaces. Words and
+        bytes are counted in the normalized text, which the model scores. The predictions are the
         log-probability and the number of tokens of each line.
         """
         predictor = cast(TextGenerator, predictor)
@@ -141,6 +146,7 @@ class LanguageModeling(Task):
         return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """Perplexities, as one line of text."""
         return (
             "{lines:,} lines, {tokens:,} tokens: perplexity {perplexity:.2f} per token, "
             "{word_perplexity:.2f} per word, {bits_per_byte:.3f} bits per byte"
@@ -151,16 +157,16 @@ LANGUAGE_MODELING = LanguageModeling()
 
 
 def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str, Any]:
-    """exp(-ln p / N) of texts, with N the number of tokens, of words or of bytes.
+    """The perplexity exp(-ln p / N) of texts, where N counts tokens, words or bytes.
 
-    The end of a line is a token, and counts as a word and as a byte: its newline.
+    The end of a line is a token. It also counts as a word, and as a byte (the newline).
 
     Args:
-        texts: lines that are not blank, as the tokenizer normalises them.
-        scores: theirs; others with 0 tokens do not count.
+        texts: lines with text, normalized by the tokenizer.
+        scores: the scores of the texts; a score with 0 tokens is a blank line.
 
     Raises:
-        InputError: when there is no text.
+        InputError: without a text.
 
     Example:
         >>> found = perplexities(["a bc"], [TextScore(-6.0 * math.log(2.0), 4)])
@@ -187,5 +193,9 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
 
 
 def perplexity(nats: float) -> float:
-    """The perplexity of nats per unit, at most the largest float: JSON has no infinity."""
+    """exp(nats), the perplexity, at most the largest float, because JSON has no infinity.
+
+    Args:
+        nats: mean negative log-probability per unit.
+    """
     return math.exp(min(nats, 709.0))

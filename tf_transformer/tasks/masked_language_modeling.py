@@ -1,4 +1,4 @@
-"""Masked language modelling: restore masked words of plain text (Devlin et al. 2019)."""
+"""Masked language modelling: restores masked words of plain text (Devlin et al. 2019)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -30,10 +30,11 @@ class MaskedLanguageModeling(Task):
 
     Attributes:
         fields: a line of text.
-        labels: its ids. The loss is over the masked ones, while an update divides by the number of
-            all, which is known before they are masked: gradients are about 0.15 of those of the
-            mean. Adam does not depend on their scale; `train.clip_norm` does.
-        metrics: share of masked ids whose own id was the likeliest, 0 to 1.
+        labels: the ids of the line. The loss sums over masked ids, but an update divides by the
+            number of all ids, which is known before ids are masked. Gradients are therefore about
+            0.15 of the gradients of the mean. Adam is independent of this scale;
+            `train.clip_norm` depends on it.
+        metrics: share of masked ids that are restored correctly, 0 to 1.
     """
 
     Options = MaskedLanguageModelingOptions
@@ -42,6 +43,11 @@ class MaskedLanguageModeling(Task):
     metrics: tuple[Metric, ...] = (OfModel("masked_accuracy"),)
 
     def complete(self, config: Config) -> Config:
+        """The configuration, unchanged.
+
+        Raises:
+            InputError: for `train.consistency`.
+        """
         require_cross_entropy(config.train)
         return config
 
@@ -52,27 +58,32 @@ class MaskedLanguageModeling(Task):
         return Splits(*load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """The lines of `reference`, which are masked and restored."""
+        """The lines of the file `reference`, which are masked and restored."""
         if source or not reference:
-            raise InputError("give --reference, a text file, and no --source: words are masked.")
+            raise InputError(
+                "give --reference, a text file, and no --source: words of the text are masked."
+            )
         (lines,) = read_texts(reference)
         return TestSet(lines, lines)
 
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        """All texts of a corpus in any format."""
         (texts,) = read_test(corpus, self.fields, config.data)
         return TestSet(texts, texts)
 
     def test_set(self, examples: Examples) -> TestSet:
+        """The texts of examples, as inputs and as references."""
         return TestSet(examples["text"], examples["text"])
 
     def encode(
         self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
-        """The ids of each text and the number of each id's word."""
+        """The ids of each text, and the word number of each id."""
         rows = codec.encode_batch("text", texts["text"])
         return {"words": list(map(WordNumbers(codec["text"]), rows)), "text": rows}
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new `MaskedLanguageModel`."""
         model = MaskedLanguageModel(codec.size("text"), config.model, dtype=dtype)
         model.build()
         return model
@@ -84,7 +95,7 @@ class MaskedLanguageModeling(Task):
         loss: CrossEntropy,
         training: bool,
     ) -> TokenLosses:
-        """Cross-entropy of the masked ids; every call in training masks anew."""
+        """Cross-entropy of the masked ids. In training, each call draws new masks."""
         inputs, labels = model.masking(batch["text"], batch["words"], training=training)
         states = model.states(inputs, training=training)
         if training:
@@ -93,6 +104,7 @@ class MaskedLanguageModeling(Task):
         return token_losses(labels, rows, matrix, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> MaskedPredictor:
+        """The predictor that restores masked words; see `Task.predictor`."""
         return MaskedPredictor(model, codec, decode)
 
     def evaluate(
@@ -100,10 +112,15 @@ class MaskedLanguageModeling(Task):
     ) -> Evaluation:
         """Restores masked words.
 
+        Args:
+            predictor: a `MaskedPredictor`.
+            test: the test set.
+            progress: function that is called after each batch.
+
         Returns:
-            the restored texts; masked_perplexity: exp of the mean negative log-probability of
-            masked ids; masked_accuracy: share of them whose own id was the likeliest, 0 to 1;
-            masked: their number; sentences: the number of texts.
+            the restored texts, and scores. masked_perplexity: exp of the mean negative
+            log-probability of masked ids. masked_accuracy: share of masked ids that are restored
+            correctly, 0 to 1. masked: number of masked ids. sentences: number of texts.
 
         Raises:
             InputError: when no word is masked.
@@ -112,7 +129,7 @@ class MaskedLanguageModeling(Task):
         restored = predictor.restore(test.inputs, progress)
         masked = sum(x.masked for x in restored)
         if not masked:
-            raise InputError(f"no word of {len(restored)} lines is masked; give more text.")
+            raise InputError(f"no word of {len(restored)} lines is masked. Give more text.")
         scores: dict[str, Any] = {
             "masked_perplexity": perplexity(-sum(x.log_probability for x in restored) / masked),
             "masked_accuracy": sum(x.correct for x in restored) / masked,
@@ -122,10 +139,11 @@ class MaskedLanguageModeling(Task):
         return Evaluation([x.text for x in restored], scores)
 
     def default_metric(self, references: Sequence[str]) -> str:
-        """The validation loss, which is over all validation texts."""
+        """The validation loss, because it counts all validation texts."""
         return "loss"
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """Perplexity and accuracy of masked ids, as one line of text."""
         return (
             "{sentences:,} sentences, {masked:,} masked ids: perplexity {masked_perplexity:.2f}, "
             "accuracy {masked_accuracy:.3f}"

@@ -1,7 +1,7 @@
-"""Metrics: what a task's predictions are scored by, and which weights are best.
+"""Metrics, which score the predictions of a task and choose the best weights.
 
-A metric is one object in one file; `tasks/comet.py` is an example. A name makes it known to
-`train.metric` and to `evaluate.py --metric`:
+A metric is one object in one file; `tasks/comet.py` is an example. A registered metric has a name
+for `train.metric` and `evaluate.py --metric`:
 
     metrics.register("length_ratio", "my_metrics:LENGTH_RATIO")
 """
@@ -14,46 +14,50 @@ from tf_transformer.errors import InputError
 from tf_transformer.registry import Registry
 
 References = Sequence[Sequence[str]]
-"""lists of references; each list has one for every prediction"""
+"""Lists of references; each list has one reference per prediction."""
 
 
 class Metric(Protocol):
-    """Scores predictions.
+    """The interface of a metric.
 
     Attributes:
-        name: of the score by which the best weights can be chosen; `score` gives it.
+        name: name of the score that can choose the best weights; a key in the result of `score`.
         lower_is_better: whether the best weights have the lowest score.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the score."""
 
     @property
-    def lower_is_better(self) -> bool: ...
+    def lower_is_better(self) -> bool:
+        """Whether the best weights have the lowest score."""
 
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """The score and what else belongs to it, by name, as JSON can hold them.
+        """Scores predictions.
 
         Args:
-            inputs: a text for each prediction; none where given outputs are scored without them.
-            predictions: texts.
-            references: lists of references; each list has one for every prediction. Most tests
+            inputs: the input of each prediction; empty for given outputs without inputs.
+            predictions: the predicted texts.
+            references: lists of references, one reference per prediction in each. Most test sets
                 have one list.
 
+        Returns:
+            the score by its name, with further facts by name, in JSON's types.
+
         Raises:
-            InputError: when there is nothing to score, the numbers of texts differ, or the metric
-                needs inputs and has none.
+            InputError: for no predictions, unequal numbers of texts, or missing inputs.
         """
 
 
 @dataclass(frozen=True)
 class OfModel:
-    """A metric that only the test of a model gives, because it needs probabilities.
+    """A metric that needs the probabilities of a model; given outputs have no such score.
 
     Attributes:
-        name: of the score.
+        name: name of the score.
         lower_is_better: whether the best weights have the lowest score.
     """
 
@@ -63,7 +67,7 @@ class OfModel:
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """Raises an `InputError`: texts have no probabilities."""
+        """Raises an `InputError`, because texts have no probabilities."""
         raise InputError(
             f"{self.name} needs the probabilities of a model, which given outputs do not have. "
             "Give --run_dir and --reference, without --hypotheses."
@@ -72,21 +76,21 @@ class OfModel:
 
 LOSS = OfModel("loss", lower_is_better=True)
 OF_VALIDATION = (LOSS, OfModel("perplexity", lower_is_better=True))
-"""metrics that every validation gives, without predictions"""
+"""The metrics that each validation computes, without predictions."""
 
 METRICS = Registry("metric", {"comet": "tf_transformer.tasks.comet:COMET"})
 register = METRICS.register
 
 
 def find(name: str, own: Iterable[Metric]) -> Metric:
-    """The metric of this name.
+    """The metric with a name.
 
     Args:
-        name: of one of a task's metrics, a registered one, or "module:attribute".
-        own: the metrics that the task has.
+        name: a metric of the task, a registered metric, or "module:attribute".
+        own: the metrics of the task.
 
     Raises:
-        InputError: for a metric that does not exist.
+        InputError: for an unknown metric.
 
     Example:
         >>> find("loss", OF_VALIDATION).lower_is_better
@@ -107,7 +111,13 @@ def score_all(
     predictions: Sequence[str],
     references: References,
 ) -> dict[str, Any]:
-    """The scores of several metrics; one that came with an earlier one is not computed again.
+    """The scores of several metrics. A score in the result of an earlier metric is not repeated.
+
+    Args:
+        metrics: the metrics.
+        inputs: as in `Metric.score`.
+        predictions: as in `Metric.score`.
+        references: as in `Metric.score`.
 
     Raises:
         InputError: as `Metric.score`.
@@ -120,5 +130,10 @@ def score_all(
 
 
 def gain(metric: Metric, score: float) -> float:
-    """A number that is higher where the score is better, and whose gain is the score."""
+    """A number that is higher for a better score; the gain of a gain is the score.
+
+    Args:
+        metric: the metric.
+        score: the score.
+    """
     return -score if metric.lower_is_better else score

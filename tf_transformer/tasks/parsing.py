@@ -1,4 +1,4 @@
-"""English constituency parsing: sentences, trees, labelled bracket F1 (paper section 6.1)."""
+"""English constituency parsing, with labelled bracket F1 (paper section 6.1)."""
 
 import re
 from collections import Counter
@@ -29,12 +29,12 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.tokenizer import Tokenizer
 
-_LABEL = re.compile(r"\((\S+) (?=\()")  # in a tree as one line
+_LABEL = re.compile(r"\((\S+) (?=\()")  # finds labels in a tree as one line
 
 
 @dataclass(frozen=True)
 class BracketScore:
-    """A score of labelled brackets, which comes with the others; see `score_trees`.
+    """A score of labelled brackets. `score` computes all these scores at once: see `score_trees`.
 
     Attributes:
         name: f1, precision, recall or complete_match.
@@ -46,6 +46,7 @@ class BracketScore:
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
+        """The scores of trees against the first list of references; see `score_trees`."""
         return dict(score_trees(predictions, references[0]))
 
 
@@ -54,7 +55,7 @@ class Parsing(Task):
 
     Attributes:
         fields: the words of a sentence, and its cleaned tree as one line.
-        labels: the actions of the tree are predicted.
+        labels: the tree, whose actions the model predicts.
         metrics: scores of labelled brackets, 0 to 100.
     """
 
@@ -66,11 +67,12 @@ class Parsing(Task):
     )
 
     def load_splits(self, config: Config) -> Splits:
-        """Trees of bracket files; see `tree_files` for the files that an option names."""
+        """The trees of bracket files; see `tree_files` for the files of an option."""
         data = in_folder(config.data)
         if not data.train_file:
             raise InputError(
-                "parsing learns from trees: give data.train_file, bracket files or folders of them."
+                "parsing learns from trees. Give data.train_file: bracket files, or folders of "
+                "bracket files."
             )
         train = stream_trees(data.train_file)
         if data.valid_file:
@@ -78,22 +80,24 @@ class Parsing(Task):
         return Splits(*train.hold_out(data.held_out, config.train.seed))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """The sentences of reference trees, and these trees."""
+        """The trees of `reference`, and their sentences."""
         if source or not reference:
             raise InputError(
-                "give --reference, bracket files; the sentences are taken from them, without "
-                "--source."
+                "give --reference, bracket files, and no --source: the trees contain the sentences."
             )
         return self.test_set(stream_trees(reference).read())
 
     def test_set(self, examples: Examples) -> TestSet:
+        """The sentences of examples, and their trees."""
         return TestSet(examples["sentence"], examples["tree"])
 
     def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
-        """Trees of two bracket files; a file with a line per reference may have empty ones.
+        """The trees of two bracket files.
+
+        If `hypotheses` has one line per reference, a line may be empty.
 
         Raises:
-            InputError: for a file that holds something else than trees.
+            InputError: for a file with content that is not a tree.
         """
         references = stream_trees(reference).read()["tree"]
         (lines,) = read_texts(hypotheses)
@@ -105,7 +109,7 @@ class Parsing(Task):
         return lines, [references]
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
-        """Pieces of the sentences' words, and one piece for each action."""
+        """A codec with pieces of words, and a piece for each action of trees."""
         tokenizer = Tokenizer.train(
             (sentence for sentence, _ in stream),
             symbols=symbols(_labels(stream), _linearization(config)),
@@ -114,26 +118,30 @@ class Parsing(Task):
         return Codec(tokenizer)
 
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
-        """The labels of the training trees and the linearization must be those of that run."""
+        """The codec of `train.init_from`, if it has the linearization and all labels of the trees.
+
+        Raises:
+            InputError: for another linearization, or labels that the codec does not have.
+        """
         tokenizer = super().reuse_codec(codec, stream, config)["tree"]
         given, expected = linearization_of(tokenizer), _linearization(config)
         if given != expected:
             raise InputError(
-                f"the run of train.init_from has task.linearization {given}, this one {expected}: "
-                f"add --task.linearization {given}."
+                f"the run of train.init_from has task.linearization {given}, but this run has "
+                f"{expected}. Add --task.linearization {given}."
             )
         labels = sorted(_labels(stream) - set(Actions.of(tokenizer).labels))
         if labels:
             raise InputError(
-                "the run of train.init_from has never seen these labels of the training trees: "
-                f"{' '.join(labels)}. Remove those trees, or train without train.init_from."
+                "the run of train.init_from does not know these labels of the training trees: "
+                f"{' '.join(labels)}. Remove the trees, or train without train.init_from."
             )
         return codec
 
     def encode(
         self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
-        """Sentences as pieces, trees as actions; both end with the end-of-sentence id."""
+        """The pieces of sentences and the actions of trees, with the end-of-sentence id."""
         actions = Actions.of(codec["tree"])
         return {
             "sentence": codec.encode_batch("sentence", texts["sentence"]),
@@ -141,6 +149,7 @@ class Parsing(Task):
         }
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new model of `config.model.architecture`."""
         return build_model(config, codec, dtype)
 
     def losses(
@@ -155,6 +164,7 @@ class Parsing(Task):
         return loss.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Parser:
+        """The parser; see `Task.predictor`."""
         return Parser(model, codec, decode, self.options.grammar)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
@@ -162,6 +172,7 @@ class Parsing(Task):
         return {"parsing": {"linearization": _linearization(config)}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """The scores of labelled brackets, as one line of text."""
         return (
             "{sentences:,} sentences: F1 {f1:.2f}, precision {precision:.2f}, recall {recall:.2f}, "
             "complete match {complete_match:.1f}%; {errors} with other words, {skipped} without "
@@ -177,12 +188,16 @@ def _linearization(config: Config) -> str:
 
 
 def _labels(stream: ExampleStream) -> set[str]:
-    """The labels of all brackets."""
+    """The labels of all brackets in the trees."""
     return {label for _, tree in stream for label in _LABEL.findall(tree)}
 
 
 def stream_trees(paths: str) -> ExampleStream:
-    """The sentences and trees of `tree_files(paths)`."""
+    """The sentences and trees of bracket files.
+
+    Args:
+        paths: as in `tree_files`.
+    """
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
         for tree, _ in read_trees(paths):

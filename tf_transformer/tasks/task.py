@@ -1,7 +1,7 @@
-"""The base class of tasks: all that training, evaluation and prediction need of one.
+"""The base class of tasks, which training, evaluation and prediction use.
 
-A task defines the examples, how their texts become ids, the model, its loss, and how predictions
-are made and scored. `tasks/translation.py` is one; `tests/tasks/reversal.py` is a small one.
+A task defines the examples, the ids of their texts, the model, its loss, the predictions and their
+scores. `tests/tasks/reversal.py` is a small task; `tasks/translation.py` is the task of the paper.
 """
 
 import copy
@@ -42,13 +42,13 @@ class _TestTexts(NamedTuple):
 
 
 class TestSet(_TestTexts):
-    """Inputs of predictions, and the references that predictions are scored against.
+    """The inputs of predictions, and the references for their scores.
 
     Attributes:
-        inputs: texts.
-        references: one for each.
-        more_references: lists like `references`, for inputs with several. Not an item of the tuple,
-            which has two.
+        inputs: the texts.
+        references: one reference per input.
+        more_references: further lists like `references`, for inputs with several references. The
+            tuple has two items; this list is only an attribute.
     """
 
     more_references: Sequence[list[str]] = ()
@@ -68,24 +68,24 @@ class Evaluation(NamedTuple):
     """The outcome of a test."""
 
     predictions: list[str]  # one per input
-    scores: dict[str, float | str]  # by name, as JSON can hold them
+    scores: dict[str, float | str]  # by name, in JSON's types
 
 
 class Task(ABC):
     """The purpose of a model: its data, loss, predictions and scores.
 
     Attributes:
-        Options: the class of the task's own options, a subclass of `TaskOptions`.
-        options: their values: those of `for_run`, else the defaults.
-        fields: names of an example's texts, like ("source", "target").
-        labels: the name, among those that `encode` gives, of the ids that the model learns to
-            predict. `losses` counts these ids, without padding.
-        metrics: the scores of every test; one of them can choose the best weights.
-        metrics_on_request: further ones, which are computed only when they are asked for.
-        requested: the metrics that are asked for, see `with_metrics`.
-        only_text: whether all ids of a batch, whose names are the fields, are pieces of text, which
-            BPE-dropout may divide.
-        separable: whether each field may have a vocabulary of its own.
+        Options: the class of the task's options, a subclass of `TaskOptions`.
+        options: the values of the options, set by `for_run`; else the defaults.
+        fields: names of the texts of an example, like ("source", "target").
+        labels: name of the ids that the model learns to predict, a name in the result of `encode`.
+            `losses` counts these ids, without padding.
+        metrics: the metrics of each test; one of them can choose the best weights.
+        metrics_on_request: further metrics, which are computed only on request.
+        requested: the requested metrics; see `with_metrics`.
+        only_text: whether all ids of a batch are pieces of text, with the fields as names.
+            BPE-dropout may divide such pieces.
+        separable: whether each field may have its own vocabulary.
     """
 
     Options: type[TaskOptions] = TaskOptions
@@ -97,51 +97,61 @@ class Task(ABC):
 
     @functools.cached_property
     def options(self) -> Any:
+        """The values of the task's options."""
         return self.Options()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of each test; by default none."""
         return ()
 
     @property
     def metrics_on_request(self) -> tuple[Metric, ...]:
+        """Further metrics, computed only on request; by default none."""
         return ()
 
     def with_options(self, options: TaskOptions) -> Self:
-        """This task with options.
+        """This task with other options.
 
         Args:
-            options: of the class `Options`.
+            options: an object of the class `Options`.
 
         Raises:
-            InputError: for options that cannot be used here.
+            InputError: for options that cannot be used on this machine.
         """
         task = copy.copy(self)
         task.options = options
         return task
 
     def with_metrics(self, *names: str) -> Self:
-        """This task with metrics that are asked for by name, see `metric`.
+        """This task with requested metrics.
+
+        Args:
+            *names: names of metrics, as in `metric`.
 
         Raises:
-            InputError: for a metric that does not exist.
+            InputError: for an unknown metric.
         """
         task = copy.copy(self)
         task.requested = tuple(map(self.metric, names))
         return task
 
     def metric(self, name: str) -> Metric:
-        """The metric of this name: one of the task, of validation, or a registered one.
+        """The metric with a name.
+
+        Args:
+            name: a metric of the task or of validation, a registered metric, or
+                "module:attribute".
 
         Raises:
-            InputError: for a metric that does not exist.
+            InputError: for an unknown metric.
         """
         return find(name, [*self.metrics, *self.metrics_on_request, *OF_VALIDATION])
 
     def complete(self, config: Config) -> Config:
-        """The configuration with the options that follow from the data.
+        """The configuration with options that the data determines; by default unchanged.
 
-        Training saves it as the run's configuration. By default nothing follows.
+        Training saves the result as the run's configuration.
 
         Raises:
             InputError: for data that cannot be read.
@@ -158,31 +168,43 @@ class Task(ABC):
 
     @abstractmethod
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """A test set from files, or the run's own one when the files are "".
+        """A test set from files.
+
+        Args:
+            config: the configuration of the run.
+            source: file of inputs.
+            reference: file of references. If both files are "", the test set of the run's corpus.
 
         Raises:
             InputError: for files that cannot be read or do not belong together.
         """
 
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
-        """A test set from a corpus in any format, with all its examples.
+        """A test set from all examples of a corpus in any format.
 
         Raises:
-            InputError: for a corpus that cannot be read; by default, because a task has its own
-                form of files.
+            InputError: for a corpus that cannot be read. The default raises it, because a task has
+                its own form of files.
         """
         raise InputError("--corpus is for translation and language models. Give --reference.")
 
     @abstractmethod
     def test_set(self, examples: Examples) -> TestSet:
-        """The inputs and references that examples hold."""
+        """The inputs and references of examples."""
 
     def attended(self, examples: TestSet) -> TestSet:
-        """Texts and outputs whose attention training shows; by default inputs and references."""
+        """Texts and outputs for pictures of attention in training.
+
+        By default these are the inputs and the references.
+        """
         return examples
 
     def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
-        """Given outputs, and lists of their references; by default one list, line by line.
+        """Reads given outputs, and lists of their references; by default one list.
+
+        Args:
+            hypotheses: file of outputs.
+            reference: file of references; line n belongs to line n of the outputs.
 
         Raises:
             InputError: for files that cannot be read or do not belong together.
@@ -193,18 +215,23 @@ class Task(ABC):
     def compare(
         self, predictions: Sequence[str], references: References, baseline: Sequence[str]
     ) -> dict[str, Any]:
-        """Scores of another system's outputs beside given ones; by default not possible.
+        """Compares predictions with the outputs of another system.
+
+        Args:
+            predictions: the predictions.
+            references: lists of references.
+            baseline: the outputs of the other system.
 
         Raises:
-            InputError: for a task without such scores.
+            InputError: for a task without such a comparison, which is the default.
         """
-        raise InputError("--baseline compares translations; this task has none.")
+        raise InputError("--baseline compares translations; this task has none. Leave it out.")
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
         """A new codec, learned from the training examples.
 
-        By default a tokenizer learns from all their texts, or with `data.vocabularies` separate
-        one from the texts of each field.
+        By default, one tokenizer learns from all texts. With `data.vocabularies` separate, each
+        field has a tokenizer that learns from the texts of this field.
         """
         options = config.data.tokenizer_options
         if config.data.vocabularies == "shared":
@@ -219,13 +246,13 @@ class Task(ABC):
         """The codec of `train.init_from`, if it fits this training.
 
         Raises:
-            InputError: when it does not fit; by default, when `data.vocabularies` differs.
+            InputError: for a codec that does not fit; by default, another `data.vocabularies`.
         """
         kind = "shared" if codec.is_shared else "separate"
         if kind != config.data.vocabularies:
             raise InputError(
-                f"the run of train.init_from has data.vocabularies {kind}, this one "
-                f"{config.data.vocabularies}: its weights belong to its vocabularies. Give "
+                f"the run of train.init_from has data.vocabularies {kind}, but this run has "
+                f"{config.data.vocabularies}. The weights belong to the vocabularies, so give "
                 f"--data.vocabularies {kind}, or another train.init_from."
             )
         return codec
@@ -237,12 +264,12 @@ class Task(ABC):
         """The ids of examples.
 
         Args:
-            texts: by field, the texts of N examples.
-            codec: of the run.
+            texts: the texts of N examples, by field.
+            codec: the codec of the run.
 
         Returns:
-            N rows of ids for each name of a batch. The order of the names counts: batches are
-            formed by the lengths of the last one first.
+            N rows of ids for each name of a batch. The order of names matters: examples are sorted
+            by the lengths of the last name first.
         """
 
     def encode_examples(
@@ -250,14 +277,25 @@ class Task(ABC):
     ) -> dict[str, list[list[int]]]:
         """The rows of ids that training reads; by default `encode`.
 
-        A task may divide long examples into rows of at most `max_length` ids; examples with a row
-        of more are skipped.
+        A task may divide long examples into rows of at most `max_length` ids. Training skips an
+        example with a longer row.
+
+        Args:
+            texts: the texts of examples, by field.
+            codec: the codec of the run.
+            max_length: longest row in ids.
         """
         return self.encode(texts, codec)
 
     @abstractmethod
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
-        """A new model with all its weights; `dtype` may be a policy like mixed_bfloat16."""
+        """Builds a new model with all its weights.
+
+        Args:
+            config: the configuration of the run.
+            codec: the codec of the run.
+            dtype: a dtype, or a dtype policy like mixed_bfloat16.
+        """
 
     @abstractmethod
     def losses(
@@ -272,23 +310,29 @@ class Task(ABC):
         Args:
             model: the model.
             batch: int32 tensors (B, L) by name, padded with 0 at the end.
-            loss: gives the losses of labels from a model and its inputs.
-            training: whether dropout is on.
+            loss: computes the losses of labels from a model and its inputs.
+            training: whether dropout is active.
         """
 
     @abstractmethod
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Predictor:
-        """Makes predictions with a model, also while it is being trained."""
+        """The predictor for a model, also during training.
+
+        Args:
+            model: the model; each prediction uses its present weights.
+            codec: the codec of the run.
+            decode: options of the search.
+        """
 
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
     ) -> Evaluation:
-        """Tests a predictor; by default with the scores of its predictions.
+        """Tests a predictor; by default, scores its predictions.
 
         Args:
-            predictor: of this task.
+            predictor: a predictor of this task.
             test: the test set.
-            progress: called after each batch.
+            progress: function that is called after each batch.
 
         Raises:
             InputError: as `score`.
@@ -300,36 +344,41 @@ class Task(ABC):
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """The scores of `metrics` and of `requested` by name, as JSON can hold them.
+        """The scores of `metrics` and `requested` by name, in JSON's types; see `Metric.score`.
 
-        Floats are logged in training, too. See `Metric.score`.
+        Training logs the scores that are floats.
+
+        Args:
+            inputs: the input of each prediction; may be empty for given outputs.
+            predictions: the predicted texts.
+            references: lists of references.
 
         Raises:
-            InputError: when there is nothing to score, the numbers of texts differ, or the task
-                has no metric of given outputs.
+            InputError: for no predictions, unequal numbers of texts, or a task without metrics of
+                given outputs.
         """
         scored = (*self.metrics, *self.requested)
         if not scored:
             raise InputError(
-                "this task is tested by the probabilities of a model, not by its predictions. Give "
-                "--run_dir and --reference, without --hypotheses."
+                "a test of this task needs the probabilities of a model. Give --run_dir and "
+                "--reference, without --hypotheses."
             )
         return score_all(scored, inputs, predictions, references)
 
     def default_metric(self, references: Sequence[str]) -> str:
-        """The metric that chooses the best weights when `train.metric` is empty.
+        """The name of the metric that chooses the best weights when `train.metric` is empty.
 
-        By default the first of `metrics`, or the loss of validation.
+        By default this is the first of `metrics`, or the validation loss without metrics.
 
         Args:
-            references: of the validation examples that are scored.
+            references: references of the validation examples that are scored.
         """
         return (*self.metrics, LOSS)[0].name
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
-        """Facts by section for the metadata of exports, as JSON can hold them; by default none."""
+        """Facts by section for the metadata of exports, in JSON's types; by default none."""
         return {}
 
     @abstractmethod
     def describe(self, scores: Mapping[str, Any]) -> str:
-        """The scores in a line for people."""
+        """The scores as one line of text for people."""

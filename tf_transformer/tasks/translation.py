@@ -1,4 +1,4 @@
-"""Translation: pairs of sentences, the Transformer, BLEU."""
+"""Translation: learns from pairs of sentences, tests BLEU."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,11 +26,11 @@ from tf_transformer.text.sequences import shift_right
 
 
 class Translation(Task):
-    """Translates sentences: the task of the paper.
+    """Translates sentences, the task of the paper.
 
     Attributes:
         fields: source and target sentence.
-        labels: the target is predicted.
+        labels: the target, which the model predicts.
         metrics: BLEU and chrF, 0 to 100; percentage of exact matches.
         metrics_on_request: the translation edit rate, which takes seconds.
     """
@@ -43,45 +43,52 @@ class Translation(Task):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
+        """BLEU, chrF and the percentage of exact matches."""
         return Bleu(self.options), ChrF(self.options), ExactMatch(self.options)
 
     @property
     def metrics_on_request(self) -> tuple[Metric, ...]:
+        """The translation edit rate."""
         return (Ter(self.options),)
 
     def complete(self, config: Config) -> Config:
-        """With the languages of a TFDS corpus; all corpora must go in one direction."""
+        """The configuration with the languages of a TFDS corpus.
+
+        Raises:
+            InputError: for a corpus that cannot be loaded, or corpora with opposite directions.
+        """
         return replace(config, data=corpora.with_languages(config.data))
 
     def load_splits(self, config: Config) -> Splits:
         """The pairs of the corpora; see `DataConfig`."""
         if config.data.train_file:
             raise InputError(
-                "translation learns from pairs: give data.train_source and data.train_target, or "
-                "data.corpora, instead of data.train_file."
+                "translation learns from pairs. In place of data.train_file, give "
+                "data.train_source and data.train_target, or data.corpora."
             )
         return Splits(*corpora.load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """Files with all their lines, or the test pairs of the generated corpus.
+        """All lines of the files, or the test pairs of the generated corpus.
 
-        `reference` may name several files, with commas between them.
+        `reference` may name several files, with commas between the paths.
         """
         if source and reference:
             texts, references, *more = read_texts(source, *split_paths(reference))
             return TestSet(texts, references, more)
         if source or reference or not corpora.is_generated(config.data):
             raise InputError(
-                "give --source and --reference, the test set and its translation; or --corpus."
+                "give --source and --reference, the test set and its translation, or --corpus."
             )
         return self.test_set(generated_splits(config.data)[2])
 
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
+        """All pairs of a corpus in any format."""
         source, target = corpora.read_test(corpus, self.fields, config.data)
         return TestSet(source, target)
 
     def test_set(self, examples: Examples) -> TestSet:
-        """The pairs with a target: a translation without a reference has no score."""
+        """The pairs with a target, because a translation without a reference has no score."""
         pairs = zip(examples["source"], examples["target"], strict=True)
         rows = [pair for pair in pairs if not is_blank(pair[1])]
         return TestSet([source for source, _ in rows], [target for _, target in rows])
@@ -89,10 +96,11 @@ class Translation(Task):
     def encode(
         self, texts: Mapping[str, Sequence[str]], codec: Codec
     ) -> dict[str, list[list[int]]]:
-        """Both sides of every pair end with the end-of-sentence id."""
+        """The ids of both sides of each pair, with the end-of-sentence id at the end."""
         return {field: codec.encode_batch(field, texts[field]) for field in self.fields}
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        """Builds a new model of `config.model.architecture`."""
         return build_model(config, codec, dtype)
 
     def losses(
@@ -107,13 +115,14 @@ class Translation(Task):
         return loss.losses(model, (source, shift_right(target)), target, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
+        """The translator; see `Task.predictor`."""
         return Translator(model, codec, decode, self.options.copy_without_letters)
 
     def with_options(self, options: TaskOptions) -> Self:
-        """This task with options.
+        """This task with other options.
 
         Raises:
-            InputError: for a tokenizer that cannot be used here.
+            InputError: for a tokenizer of BLEU that cannot be used on this machine.
         """
         bleu = Bleu(cast(TranslationOptions, options))
         if bleu.options.bleu_tokenize != "13a":  # which needs no package and no download
@@ -121,20 +130,23 @@ class Translation(Task):
         return super().with_options(options)
 
     def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
-        """Translations, and lists of references from files with commas between their names."""
+        """Reads translations, and a list of references from each file in `reference`.
+
+        `reference` has commas between the paths.
+        """
         outputs, *references = read_texts(hypotheses, *split_paths(reference))
         return outputs, references
 
     def compare(
         self, predictions: Sequence[str], references: References, baseline: Sequence[str]
     ) -> dict[str, Any]:
-        """The BLEU of a baseline, and whether the difference is significant."""
+        """The BLEU of a baseline, and the test of the difference; see `Bleu.compare`."""
         return Bleu(self.options).compare(predictions, references, baseline)
 
     def default_metric(self, references: Sequence[str]) -> str:
-        """BLEU, or chrF when most references have fewer than four words: BLEU is 0 for these.
+        """bleu, or chrf when most references have fewer than four words and so BLEU 0.
 
-        A tokenizer for text without spaces finds the words.
+        For text without spaces, the tokenizer of BLEU finds the words.
 
         Example:
             >>> TRANSLATION.default_metric(["einundzwanzig", "zwölfte Juni"])
@@ -146,12 +158,13 @@ class Translation(Task):
         return "chrf" if 2 * short > len(references) else "bleu"
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
-        """The languages, and the recipe of BLEU."""
+        """The languages, and the signature of BLEU."""
         bleu = Bleu(cast(TranslationOptions, config.task))
         signature = bleu.score([], ["."], [["."]])["signature"]
         return {"languages": languages(config.data), "training": {"bleu_signature": signature}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
+        """Exact matches, chrF and BLEU with its signature, as one line of text."""
         return (
             "{sentences:,} sentences: exact match {exact_match:.1f}%, chrF {chrf:.2f}, "
             "BLEU {bleu:.2f} ({signature})"
@@ -162,5 +175,5 @@ TRANSLATION = Translation()
 
 
 def languages(data: DataConfig) -> dict[str, str | None]:
-    """The languages of source and target, or None if the configuration does not name them."""
+    """The languages of source and target; None if the configuration does not name a language."""
     return dict(zip(("source", "target"), corpora.languages(data), strict=True))

@@ -1,6 +1,6 @@
-"""Metrics of translations by sacreBLEU: BLEU, chrF and TER; and exact matches.
+"""Metrics of translations: sacreBLEU's BLEU, chrF and TER, and exact matches.
 
-A difference between two systems is tested by paired bootstrap resampling (Koehn 2004).
+Paired bootstrap resampling tests the difference between two systems (Koehn 2004).
 """
 
 import sys
@@ -17,17 +17,17 @@ from tf_transformer.text.normalization import comparable, is_blank
 if TYPE_CHECKING:
     import sacrebleu  # methods import it, because a translation needs no scores
 
-# Scripts without spaces between words, as names of characters begin.
+# First words in the names of characters, for scripts without spaces between words.
 _WITHOUT_SPACES = "CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"
-_LONG_WORD = 6  # letters that a word of these scripts rarely has
+_LONG_WORD = 6  # letters; a word of these scripts rarely has so many
 
 
 @dataclass(frozen=True)
 class Bleu:
-    """BLEU, 0 to 100, cased and detokenised unless the options differ.
+    """BLEU, 0 to 100. By default, text is cased and detokenised.
 
     Attributes:
-        options: how texts are scored.
+        options: options of the scores.
 
     Example:
         >>> Bleu(TranslationOptions()).score([], ["a b c d"], [["a b c d"], ["e"]])["bleu"]
@@ -42,17 +42,23 @@ class Bleu:
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """Scores translations against one or more references for each.
+        """Scores translations against one or several references.
 
-        A blank reference is a missing one, unless the translation and all its references are blank.
+        A blank reference is a missing reference. If a translation and all its references are
+        blank, they are equal.
+
+        Args:
+            inputs: not used.
+            predictions: the translations.
+            references: lists of references, one reference per translation in each.
 
         Returns:
-            bleu: sacreBLEU's; signature: its recipe; with resamples bleu_interval: the limits of
-            95 percent.
+            bleu: the score of sacreBLEU. signature: sacreBLEU's signature. bleu_interval, with
+            resamples: the 95% confidence interval (bootstrap).
 
         Raises:
-            InputError: when there is nothing to score, the numbers of texts differ, a translation
-                has no reference, or the tokenizer cannot be used.
+            InputError: for no translations, unequal numbers of texts, a translation without a
+                reference, or a tokenizer that cannot be used.
         """
         texts = Texts.of(predictions, references, self.options)
         _warn(predictions, references, texts, self.options)
@@ -67,14 +73,19 @@ class Bleu:
     def compare(
         self, predictions: Sequence[str], references: References, baseline: Sequence[str]
     ) -> dict[str, float]:
-        """The score of another system's translations, and the test of the difference.
+        """Scores the translations of another system, and tests the difference.
+
+        Args:
+            predictions: the translations.
+            references: lists of references.
+            baseline: the translations of the other system.
 
         Returns:
-            baseline_bleu; with resamples p_value: the probability of such a difference in BLEU
-            between equal systems.
+            baseline_bleu: the BLEU of the other system. p_value, with resamples: the probability of
+            such a difference in BLEU between equal systems.
 
         Raises:
-            InputError: as `score`, and when the numbers of translations differ.
+            InputError: as `score`, and for unequal numbers of translations.
         """
         texts = Texts.of(predictions, references, self.options)
         _require_as_many("a translation of the baseline", baseline, predictions)
@@ -89,15 +100,15 @@ class Bleu:
             test = PairedTest(systems, {"BLEU": bleu}, texts.references, "bs", resamples)
             _, results = test()
             of_system: Any = results["BLEU"][1]
-            is_equal = of_system.score == score  # sacreBLEU may give these the smallest value
+            is_equal = of_system.score == score  # sacreBLEU may give it the smallest p-value
             scores["p_value"] = 1.0 if is_equal else of_system.p_value
         return scores
 
     def scorer(self) -> "sacrebleu.BLEU":
-        """SacreBLEU's scorer.
+        """The scorer of sacreBLEU.
 
         Raises:
-            InputError: for a tokenizer that needs a package or a download that is not there.
+            InputError: for a tokenizer whose package or download is missing.
         """
         import sacrebleu
 
@@ -113,7 +124,7 @@ class Bleu:
 
 @dataclass(frozen=True)
 class _OfTexts:
-    """A metric of normalized texts alone; see `Bleu`."""
+    """A metric of normalized texts without inputs; see `Bleu`."""
 
     options: TranslationOptions
 
@@ -169,11 +180,11 @@ class ExactMatch(_OfTexts):
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts as they are scored.
+    """Texts in the form that is scored.
 
     Attributes:
         hypotheses: normalized translations.
-        references: lists of normalized references, None for a missing one, as sacreBLEU takes them.
+        references: lists of normalized references for sacreBLEU, with None for a missing reference.
     """
 
     hypotheses: list[str]
@@ -183,11 +194,16 @@ class Texts:
     def of(
         cls, hypotheses: Sequence[str], references: References, options: TranslationOptions
     ) -> "Texts":
-        """Normalizes texts.
+        """Normalizes and checks texts.
+
+        Args:
+            hypotheses: the translations.
+            references: lists of references, one reference per translation in each.
+            options: options of the scores.
 
         Raises:
-            InputError: when there is nothing to score, the numbers of texts differ, or a
-                translation has no reference.
+            InputError: for no translations, unequal numbers of texts, or a translation without a
+                reference.
         """
         if any(isinstance(texts, str) for texts in (hypotheses, references, *references)):
             raise InputError("expected lists of translations and lists of references, got a text.")
@@ -201,7 +217,7 @@ class Texts:
 
 
 def normalized(text: str, options: TranslationOptions) -> str:
-    """The text as it is scored."""
+    """The text in the form that is scored."""
     if not options.normalize:
         return text
     tokenised = options.bleu_tokenize == "none"
@@ -209,7 +225,7 @@ def normalized(text: str, options: TranslationOptions) -> str:
 
 
 def _percent(score: float) -> float:
-    """The score without what rounding and the symmetry of an interval add beyond 0 and 100."""
+    """The score, limited to 0 and 100; rounding and symmetric intervals may exceed these limits."""
     return float(min(max(score, 0.0), 100.0))
 
 
@@ -221,7 +237,7 @@ def _require_as_many(name: str, texts: Sequence[str], hypotheses: Sequence[str])
 
 
 def _given(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[Any]:
-    """The lists of references with None for a missing one, as sacreBLEU takes them."""
+    """The lists of references for sacreBLEU, with None for a missing reference."""
     given = [[None if is_blank(text) else text for text in texts] for texts in references]
     for line, (hypothesis, *texts) in enumerate(zip(hypotheses, *given, strict=True)):
         if any(texts):
@@ -238,13 +254,13 @@ def _given(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> li
 def _warn(
     hypotheses: Sequence[str], references: References, texts: Texts, options: TranslationOptions
 ) -> None:
-    """Warns of forms of Unicode that differ, and of a tokenizer that needs spaces.
+    """Warns of different Unicode forms, and of a tokenizer that needs spaces.
 
     Args:
-        hypotheses: translations as they were given.
-        references: lists of references as they were given.
-        texts: the same as they are scored.
-        options: how they are scored.
+        hypotheses: the given translations.
+        references: the given lists of references.
+        texts: translations and references in the form that is scored.
+        options: options of the scores.
     """
     scored = texts.hypotheses, *([text or "" for text in column] for column in texts.references)
     raw = zip(hypotheses, *references, strict=True)
@@ -252,30 +268,30 @@ def _warn(
     differ = sum(_shared(after) > _shared(before) for before, after in rows if before != after)
     if differ and options.normalize:
         print(
-            f"warning: in {differ:,} of {len(hypotheses):,} lines, words of the translation and of "
-            "the reference differ by their Unicode form or their spaces only. Both are normalized "
-            "before they are scored; --task.normalize false scores them as they are.",
+            f"warning: in {differ:,} of {len(hypotheses):,} lines, words of translation and "
+            "reference differ only by their Unicode form or their spaces. Both are normalized "
+            "before they are scored; --task.normalize false scores the given texts.",
             file=sys.stderr,
         )
     given = [text for text in scored[1] if text.strip()]
     if options.bleu_tokenize == "13a" and sum(map(_lacks_spaces, given)) * 2 > len(given):
         print(
-            "warning: most references have no spaces, which BLEU needs with the tokenizer 13a. Use "
-            "zh for Chinese, ja-mecab for Japanese, char or flores200 for other languages, by "
-            "--task.bleu_tokenize.",
+            "warning: most references have no spaces, which BLEU needs with the tokenizer 13a. "
+            "Give --task.bleu_tokenize: zh for Chinese, ja-mecab for Japanese, char or flores200 "
+            "for other languages.",
             file=sys.stderr,
         )
 
 
 def _shared(texts: Sequence[str]) -> tuple[int, bool]:
-    """How many words a translation shares with its references, and whether it equals one."""
+    """The number of words that a translation shares with its references; whether it equals one."""
     hypothesis, *references = texts
     words = {word for reference in references for word in reference.split()}
     return len(words & set(hypothesis.split())), hypothesis in references
 
 
 def _lacks_spaces(text: str) -> bool:
-    """Whether the words of the text, in a script that has no spaces between words, have none.
+    """Whether a text has no spaces between words, in a script without such spaces.
 
     Example:
         >>> list(map(_lacks_spaces, ["ein", "我喜欢", "我 喜欢 它", "ฉันชอบแมว และชอบหมา", "안녕"]))

@@ -1,8 +1,8 @@
-"""Measures which form of an update is the fastest, before a long training on a CPU.
+"""Measures which execution of an update is the fastest, before a long training on a CPU.
 
-None is the fastest on every machine and for every model. Each is timed for a few updates with a
-batch of the training, in a process of its own: threads cannot be changed in a process, and what XLA
-compiles stays in memory. In that process, this module is the program.
+The fastest execution depends on the machine and the model. Each execution is timed for a few
+updates with a batch of the training, in a process of its own: a process cannot change its threads,
+and compiled code stays in its memory. The program of this process is this module.
 """
 
 import contextlib
@@ -39,12 +39,12 @@ from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.setup import make_updater
 
-# Floating-point operations of about forty minutes on two cores; measurements take one or two.
+# Floating-point operations of about 40 minutes on two cores. Measurements take 1 or 2 minutes.
 LONG_TRAINING = 4e14
 BATCHES_COUNTED = 1000  # for the number of shapes that XLA has to compile
 TIMED_SECONDS, TIMED_UPDATES = 3.0, 3  # at least
 LONGEST_TRIAL = 300  # seconds
-SETTINGS = ("XLA", "TF", "ONEDNN", "MALLOC", "GLIBC", "LD_PRELOAD", "OMP")  # of the environment
+SETTINGS = ("XLA", "TF", "ONEDNN", "MALLOC", "GLIBC", "LD_PRELOAD", "OMP")  # first letters of names
 
 Shape = dict[str, tuple[int, int]]  # by name, rows and length of the ids in a batch
 
@@ -52,13 +52,13 @@ Shape = dict[str, tuple[int, int]]  # by name, rows and length of the ids in a b
 def choose_execution(run: Run, batches: BatchSampler) -> Execution:
     """The execution of a training in one process; saved with the run.
 
-    A run that goes on keeps its execution. A short or deterministic training takes the first that
-    is possible. A long one takes the fastest, measured now or by an earlier training with the same
-    options on this machine.
+    A resumed run keeps its execution. A short or deterministic training takes the first possible
+    execution. A long training takes the fastest. It measures executions, or uses the measurements
+    of an earlier training with the same options on this machine.
 
     Args:
-        run: whose folder has its configuration and codec.
-        batches: of the training.
+        run: the run; its folder has the configuration and the codec.
+        batches: the batches of the training.
     """
     executions = possible_executions(run.config.train)
     chosen = executions[0]
@@ -77,9 +77,9 @@ def _updates(config: Config, batches: BatchSampler) -> int:
 
 
 def _is_long(run: Run, batches: BatchSampler) -> bool:
-    """Whether the measurements take a small part of the training's time."""
+    """Whether the measurements are short beside the training."""
     config = run.config
-    if config.train.deterministic:  # two measurements could differ
+    if config.train.deterministic:  # two measurements could choose differently
         return False
     model = config.model
     layers = model.encoder.num_layers + model.decoder.num_layers
@@ -90,9 +90,10 @@ def _is_long(run: Run, batches: BatchSampler) -> bool:
 
 
 def _fastest(executions: Sequence[Execution], run: Run, batches: BatchSampler) -> Execution:
-    """The execution with which the whole training takes the least time.
+    """The execution with the shortest estimated time for the whole training.
 
-    The first kernels are timed in every form, the others in the form that is the fastest with them.
+    The first set of kernels is timed in all forms. Each further set is timed in the form that is
+    the fastest with the first set.
     """
     shapes = [_shape(batch) for batch in itertools.islice(batches.epoch(0), BATCHES_COUNTED)]
     shape = sorted(shapes, key=lambda each: math.prod(max(each.values())))[len(shapes) // 2]
@@ -133,7 +134,7 @@ def _shape(batch: BatchIndices) -> Shape:
 
 
 def _stored_costs(file: pathlib.Path | None) -> dict[str, Any]:
-    """The costs in a file; none when it is missing, or cannot be read."""
+    """The costs in a file; empty if the file is missing or cannot be read."""
     with contextlib.suppress(OSError, ValueError):
         if file and isinstance(costs := json.loads(file.read_text("utf-8")), dict):
             return costs
@@ -141,9 +142,9 @@ def _stored_costs(file: pathlib.Path | None) -> dict[str, Any]:
 
 
 def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
-    """The file with the costs that were measured on this machine with this model and batch.
+    """The file with costs measured on this machine, for this model and batch shape.
 
-    None for a user without a home.
+    None for a user without a home folder.
     """
     cpu = pathlib.Path("/proc/cpuinfo")
     lines = set(cpu.read_text().split("\n") if cpu.exists() else [platform.processor()])
@@ -163,7 +164,7 @@ def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
 
 
 def _cost(execution: Execution, run: Run, shape: Shape) -> tuple[float, float] | None:
-    """Seconds of the first update and of each one after it; None where it does not work here."""
+    """Seconds of the first update and of a later update; None for an execution that fails here."""
     work = {"run_dir": str(run.folder.path), "shape": shape, **execution._asdict()}
     try:
         first, others = run_program(__name__, work, LONGEST_TRIAL)
@@ -173,7 +174,16 @@ def _cost(execution: Execution, run: Run, shape: Shape) -> tuple[float, float] |
 
 
 def time_updates(run_dir: str, shape: Shape, **execution_options: Any) -> tuple[float, float]:
-    """Seconds of the first update of a new model, and the median of some more."""
+    """Times updates of a new model with random ids.
+
+    Args:
+        run_dir: folder of the run.
+        shape: rows and length of the ids, by name.
+        **execution_options: fields of `Execution`.
+
+    Returns:
+        seconds of the first update, and the median seconds of later updates.
+    """
     run, execution = Run.load(run_dir), Execution(**execution_options)
     config, codec = run.config, run.codec
     execution.use_threads(config.train.threads)

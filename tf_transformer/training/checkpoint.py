@@ -1,4 +1,4 @@
-"""Checkpoints of a run: written whole, and resumed from."""
+"""Writes the checkpoints of a run, and resumes from them."""
 
 import pathlib
 import shutil
@@ -23,21 +23,22 @@ from tf_transformer.training.update import Updater
 
 
 class Checkpoints:
-    """Writes checkpoints of a training.
+    """Writes and restores the checkpoints of a training.
 
-    `checkpoints/resume` holds one checkpoint with everything the next update depends on: weights,
-    optimizer (its counts say which batch is next), averages, random states, and the
-    best score. `checkpoints/` holds the weights of the newest validation intervals, and
-    `checkpoints/best` those with the best score.
+    `checkpoints/resume` holds one checkpoint with everything that the next update depends on:
+    weights, optimizer (its counts determine the next batch), averages, random states and the best
+    score. `checkpoints/` holds the weights of the newest validation intervals. `checkpoints/best`
+    holds the weights with the best score.
 
-    A checkpoint becomes the latest by one rename, after its data is on disk; the previous one is
-    deleted after that. Weights are written first: if a run dies between the two, it trains the
-    interval again from the previous checkpoint, to the same weights.
+    The data of a checkpoint is on disk before one rename makes the checkpoint the latest. The
+    previous checkpoint is deleted after the rename. The weights of an interval are written before
+    the checkpoint for resuming. If a run dies between both, it trains the interval again from the
+    previous checkpoint, and gets the same weights.
 
     Args:
         folder: the run's folder.
-        updater: the training.
-        early_stopping: its best score.
+        updater: the model and the optimizer.
+        early_stopping: the best score.
         keep: number of validation intervals whose weights are kept.
     """
 
@@ -69,16 +70,16 @@ class Checkpoints:
         }
         self._starting = folder.starting
         for place in (folder.checkpoints, folder.best, folder.resume):
-            checkpoints_in(place)  # a manager would take a broken list for none
+            checkpoints_in(place)  # checks; a manager would read a broken list as empty
         self._intervals = _manager(weights, folder.checkpoints, keep)
         self._best = _manager(weights, folder.best, 1)
         self._resume = _manager(tf.train.Checkpoint(**self._parts), folder.resume, 1)
 
     def resume(self) -> None:
-        """Restores the latest checkpoint, if there is one; also one of an earlier version.
+        """Restores the latest checkpoint if there is one, also of an earlier version.
 
         Raises:
-            InputError: when it is broken, or has weights that are not finite.
+            InputError: for a broken checkpoint, or weights that are not finite.
         """
         for manager in (self._intervals, self._best, self._resume):
             _remove_unfinished(manager)
@@ -99,17 +100,21 @@ class Checkpoints:
 
     @property
     def latest(self) -> int:
-        """The updates in the latest checkpoint to resume from; 0 without one."""
+        """Number of updates in the latest checkpoint for resuming; 0 without a checkpoint."""
         path = tf.train.latest_checkpoint(self._resume.directory)
         return update_of(path) if path else 0
 
     def save(self) -> None:
-        """Saves everything that the training needs to resume from here."""
+        """Saves everything that the training needs to resume at this update."""
         self._save(self._resume)
         self._starting.unlink(missing_ok=True)
 
     def save_interval(self, is_best: bool) -> None:
-        """Saves the weights at the end of a validation interval, then the rest."""
+        """Saves the weights at the end of a validation interval, then the rest.
+
+        Args:
+            is_best: whether the weights have the best score so far.
+        """
         self._save(self._intervals)
         if is_best:
             self._save(self._best)
@@ -123,8 +128,8 @@ class Checkpoints:
             reason = str(error).rpartition("}} ")[2]  # after TensorFlow's name of the operation
             raise InputError(
                 f"the checkpoint cannot be written to {manager.directory}: {reason}. The "
-                "previous one is whole; make room, or make the folder writable, and give the same "
-                "command again."
+                "previous checkpoint is whole. Free disk space or make the folder writable, then "
+                "give the same command again."
             ) from error
 
 
@@ -138,7 +143,7 @@ def _manager(
 
 
 def _remove_unfinished(manager: tf.train.CheckpointManager) -> None:
-    """Removes the temporary files of saves that were cut short."""
+    """Removes the temporary files of interrupted saves."""
     for folder in pathlib.Path(manager.directory).glob("step-*_temp"):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Stops a training that cannot recover: its losses are far too high, or not finite."""
+"""Stops a training whose losses are far too high or not finite, because it cannot recover."""
 
 import math
 
@@ -6,21 +6,22 @@ from tf_transformer.errors import InputError
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.update import Updater
 
-# Times the loss of a uniform guess, ln V. A new model has about ln V, and a spike of a training
-# that recovers a few times that. At 10 ln V, the mean probability of the right token is V^-10.
+# Multiple of ln V, the loss of a uniform guess. A new model has about ln V. A spike of a training
+# that recovers is a few times higher. At 10 ln V, the mean probability of the right token is V^-10.
 FACTOR = 10
 
 
 class DivergenceCheck:
     """Checks losses and gradients of a training.
 
-    Training losses that are not finite do not count: the optimizer skips and counts these updates.
+    The check of losses ignores training losses that are not finite: the optimizer skips and counts
+    these updates.
 
     Args:
-        updater: the training.
-        checkpoints: of the training.
-        vocabulary_size: V.
-        max_skipped: updates in a row whose gradients may be not finite, plus one.
+        updater: the model and the optimizer.
+        checkpoints: the checkpoints of the training.
+        vocabulary_size: number of tokens, V.
+        max_skipped: number of skipped updates in a row that ends the training.
     """
 
     def __init__(
@@ -33,14 +34,14 @@ class DivergenceCheck:
         self.start_interval()
 
     def start_interval(self) -> None:
-        """Starts again at 0, as the updater's metrics do when they are read."""
+        """Resets the sums of the losses, as a read of the updater's metrics resets the metrics."""
         self._total, self._tokens = 0.0, 0.0
 
     def check_updates(self) -> None:
         """Checks the updates since the last call.
 
         Raises:
-            InputError: when they show that the training has diverged.
+            InputError: when the training has diverged.
         """
         self.check_gradients()
         if problem := self.problem_of_updates():
@@ -57,7 +58,7 @@ class DivergenceCheck:
             )
 
     def problem_of_updates(self) -> str:
-        """The problem with the losses of the updates since the last call; empty without."""
+        """The problem with the losses of the updates since the last call; empty if none."""
         metric = self._updater.metrics["loss"]
         total, tokens = float(metric.total.numpy()), float(metric.tokens.numpy())
         new_total, new_tokens = total - self._total, tokens - self._tokens
@@ -65,7 +66,12 @@ class DivergenceCheck:
         return self.problem("loss", new_total / new_tokens) if new_tokens else ""
 
     def problem(self, name: str, loss: float) -> str:
-        """The problem with a mean loss per token; empty when there is none."""
+        """The problem with a mean loss; empty if there is none.
+
+        Args:
+            name: name of the loss in the message.
+            loss: mean loss per token, in nats.
+        """
         guess = math.log(self._vocabulary_size)
         if loss <= FACTOR * guess:  # false for NaN
             return ""
@@ -75,7 +81,7 @@ class DivergenceCheck:
         )
 
     def error(self, problem: str) -> InputError:
-        """The error that ends the training."""
+        """The error with a problem and advice; ends the training."""
         return InputError(
             f"the training has diverged by update {self._updater.next_batch:,}: {problem}. "
             + self._advice()
@@ -87,6 +93,6 @@ class DivergenceCheck:
         if not latest:
             return f"No checkpoint was saved. {advice}."
         return (
-            f"The last checkpoint, of update {latest:,}, is whole. {advice}; in another --run_dir, "
-            "with --train.init_from this one to keep what it has learned."
+            f"The checkpoint of update {latest:,} is whole. {advice}, and train in another "
+            "--run_dir. With --train.init_from this folder, the new run starts with its weights."
         )

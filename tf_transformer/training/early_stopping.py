@@ -1,4 +1,4 @@
-"""The best validation score, and when to stop without a better one."""
+"""The best validation score, and the end of a training without improvement."""
 
 import math
 from collections.abc import Sequence
@@ -12,10 +12,14 @@ from tf_transformer.tasks.task import Task
 
 
 def requested_metrics(train: TrainConfig, task: Task) -> list[str]:
-    """The names of metrics that are computed for `train.metric` alone.
+    """The names of metrics that are computed only because `train.metric` names them.
+
+    Args:
+        train: the options of the training.
+        task: the task, with its own metrics.
 
     Raises:
-        InputError: when `train.metric` does not exist, or is not computed.
+        InputError: when `train.metric` is unknown, or no scores are computed.
     """
     if not train.metric:
         return []
@@ -37,14 +41,15 @@ def requested_metrics(train: TrainConfig, task: Task) -> list[str]:
 def choose_metric(
     train: TrainConfig, task: Task, references: Sequence[str], goes_on: bool = False
 ) -> str:
-    """The score that chooses the best weights.
+    """The name of the score that chooses the best weights.
 
     Args:
-        train: its `metric` is the choice, unless it is empty.
-        task: chooses by the references.
-        references: of the validation examples that are scored.
-        goes_on: whether the run has a checkpoint. It names the metric, unless an earlier version
-            wrote it, which had one for each task: the first.
+        train: the options of the training; `train.metric` is the choice if it is not empty.
+        task: the task, which chooses by the references.
+        references: references of the validation examples that are scored.
+        goes_on: whether the run has a checkpoint. A checkpoint stores the name of its metric. For
+            a checkpoint of an earlier version without a name, the result is the task's first
+            metric.
     """
     if train.metric or not train.valid_score_examples:
         return train.metric or LOSS.name
@@ -52,17 +57,18 @@ def choose_metric(
 
 
 class EarlyStopping(tf.Module):
-    """The best of all validation scores; its variables are part of checkpoints.
+    """The best validation score so far. Its variables are part of checkpoints.
 
     Args:
         metric: the name of the score.
 
     Attributes:
-        best: the gain of the best score, see `tasks.metrics.gain`; higher is better.
-        best_loss: the validation loss of the update with the best score.
-        best_update: the number of updates when it was reached.
-        scores_since: scores since then.
-        metric_name: the metric; a checkpoint replaces it, so that a run keeps its metric.
+        best: gain of the best score (`tasks.metrics.gain`), float64; higher is better.
+        best_loss: validation loss of the update with the best score, float64.
+        best_update: number of updates at the best score, int64.
+        scores_since: number of scores since the best score, int64.
+        metric_name: name of the score. A restored checkpoint sets it, so that a run keeps its
+            metric.
     """
 
     def __init__(self, metric: str = LOSS.name):
@@ -82,12 +88,12 @@ class EarlyStopping(tf.Module):
         """Records a score.
 
         Args:
-            score: the gain of a score; higher is better, NaN never is.
-            loss: the validation loss; of equal scores, that with the lower loss is better.
+            score: gain of a score; higher is better. NaN is never better.
+            loss: validation loss; of equal scores, the score with the lower loss is better.
             updates: number of updates made.
 
         Returns:
-            whether it is better than all before.
+            whether the score is better than all earlier scores.
         """
         loss = math.inf if math.isnan(loss) else loss
         if (score, -loss) > (self.best.numpy(), -self.best_loss.numpy()):
@@ -100,5 +106,5 @@ class EarlyStopping(tf.Module):
         return False
 
     def should_stop(self, patience: int) -> bool:
-        """Whether the last `patience` scores brought no improvement; never when it is 0."""
+        """Whether the last `patience` scores brought no improvement; always false for 0."""
         return 0 < patience <= int(self.scores_since.numpy())

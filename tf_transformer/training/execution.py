@@ -1,4 +1,4 @@
-"""How updates are executed: compiled or not, in micro-batches, with which kernels and threads."""
+"""The execution of updates: compilation, micro-batches, kernels and threads."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from tf_transformer.machine.thresholds import MAX_MICRO_BATCHES
 
 
 class Execution(NamedTuple):
-    """The form of a training's updates.
+    """The execution of a training's updates.
 
     Attributes:
         jit_compile: whether XLA compiles losses and gradients, once for each shape of a batch.
-        micro_batches: parts of a batch that are computed at the same time.
+        micro_batches: number of parts of a batch that are computed in parallel.
         kernels: name of the set of kernels; "": the set in use.
 
     Example:
@@ -28,12 +28,12 @@ class Execution(NamedTuple):
     kernels: str = "tuned"
 
     def use_threads(self, count: int = 0) -> None:
-        """Divides CPU threads between the micro-batches; must come before TensorFlow computes.
+        """Divides CPU threads between the micro-batches. Call it before TensorFlow computes.
 
-        Changes nothing later, or where there is a GPU.
+        A later call has no effect, nor has a call on a machine with a GPU.
 
         Args:
-            count: threads of the training; 0: one for each core that this process may use.
+            count: number of threads; 0: one for each core that this process may use.
         """
         if not tf.config.list_physical_devices("GPU"):
             count = count or available_cores()
@@ -46,10 +46,13 @@ class Execution(NamedTuple):
 
 
 def possible_executions(train: TrainConfig) -> list[Execution]:
-    """The executions that options and environment allow; the first is that of short trainings.
+    """The executions that the options and the machine allow. Short trainings take the first.
 
-    Each thread computes a micro-batch or all threads compute the whole batch. The former is the
-    faster one more often, with XLA the latter.
+    Either each thread computes a micro-batch, or all threads compute the whole batch. Micro-batches
+    are more often faster without XLA, and the whole batch with XLA.
+
+    Args:
+        train: the options of the training.
 
     Example:
         >>> options = TrainConfig(micro_batches=4, jit_compile=True)

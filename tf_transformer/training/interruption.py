@@ -1,4 +1,4 @@
-"""Stops between two updates on SIGINT, SIGTERM or SIGHUP."""
+"""Stops a training between two updates on SIGINT, SIGTERM or SIGHUP."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptionError(Exception):
-    """A training was stopped by a signal, after a checkpoint.
+    """A signal stopped a training, which saved a checkpoint first.
 
     Attributes:
         updates: number of updates made.
@@ -27,13 +27,13 @@ class InterruptionError(Exception):
 
 
 class StopRequest:
-    """Within `with`, catches the first of `SIGNALS`; a second one has its usual effect.
+    """Catches the first of `SIGNALS` in a `with` block. A second signal has its usual effect.
 
-    A process that was started with nohup ignores SIGHUP. Outside the main thread Python
-    allows no signal handlers, and nothing is caught.
+    With nohup, SIGHUP is ignored. Outside the main thread, where Python allows no signal handlers,
+    no signal is caught.
 
     Attributes:
-        signal: number of the signal that was caught, or 0.
+        signal: number of the caught signal; 0 before a signal.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class StopRequest:
 
 
 def _detach(stream: TextIO) -> None:
-    """Discards what is written to a terminal that was closed; writing there is an error."""
+    """Discards output to a closed terminal, where a write is an error."""
     with contextlib.suppress(OSError, ValueError):  # not an open file
         descriptor = stream.fileno()
         if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):

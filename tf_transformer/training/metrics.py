@@ -8,10 +8,10 @@ from keras import KerasTensor, ops
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class TokenMean(keras.metrics.Metric):
-    """Total over tokens: exact over batches and replicas of unequal size.
+    """The mean over tokens, exact for batches and replicas of unequal size.
 
     Args:
-        exponential: report exp(mean) instead, which makes a mean of nats a perplexity.
+        exponential: report exp(mean). For a mean loss in nats, this is the perplexity.
 
     Example:
         >>> metric = TokenMean()
@@ -28,7 +28,12 @@ class TokenMean(keras.metrics.Metric):
         self.tokens = self.add_weight(name="tokens", initializer="zeros")
 
     def update_state(self, total: KerasTensor, tokens: KerasTensor) -> None:
-        """Adds a batch's sum and its number of tokens."""
+        """Adds a batch.
+
+        Args:
+            total: sum over the tokens of the batch, scalar.
+            tokens: number of tokens in the batch, scalar.
+        """
         self.total.assign_add(ops.cast(total, self.dtype))
         self.tokens.assign_add(ops.cast(tokens, self.dtype))
 

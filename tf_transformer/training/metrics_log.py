@@ -19,7 +19,8 @@ class MetricsLog:
 
     Args:
         folder: the run's folder.
-        done: updates made before this start; later lines of an interrupted start are dropped.
+        done: number of updates made before this start. Lines of an interrupted start about later
+            updates are removed.
     """
 
     def __init__(self, folder: RunFolder, done: int):
@@ -31,20 +32,23 @@ class MetricsLog:
             write_whole(self._path, "".join(map(_line, kept)))
 
     def write(self, step: int, metrics: Mapping[str, float], samples: Samples = Samples()) -> None:
-        """Writes the metrics of the interval that ended with update number `step`.
+        """Writes the metrics of a validation interval.
 
         Args:
-            step: number of the update.
-            metrics: by name.
-            samples: for TensorBoard alone.
+            step: number of the interval's last update.
+            metrics: values by name.
+            samples: predictions and a picture, for TensorBoard only.
+
+        Raises:
+            InputError: when the file cannot be written.
         """
         try:
             with self._path.open("a", encoding="utf-8") as lines:
                 lines.write(_line({"step": step, **metrics}))
         except OSError as error:
             raise InputError(
-                f"{self._path} cannot be written: {error}. Make room and give "
-                "the same command again; it goes on from the last checkpoint."
+                f"{self._path} cannot be written: {error}. Free disk space and give "
+                "the same command again; it resumes from the last checkpoint."
             ) from error
         with self._writer.as_default(step=step):
             for name, value in metrics.items():
@@ -62,7 +66,7 @@ class MetricsLog:
 
 
 def _line(row: Mapping[str, float | None]) -> str:
-    """A line of JSON, which has no NaN and no infinity: they become null."""
+    """A line of JSON; NaN and infinity, which JSON does not have, become null."""
     finite = {
         name: None if value is None or not math.isfinite(value) else value
         for name, value in row.items()

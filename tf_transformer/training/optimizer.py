@@ -1,4 +1,4 @@
-"""Adam (paper section 5.3) over all replicas: reduce, clip, and only then update."""
+"""Adam (paper section 5.3) over all replicas: add up gradients, clip them, update weights."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,23 +14,25 @@ class Adam(keras.optimizers.Optimizer):
     """Adam with the paper's constants, for gradients that are summed over replicas.
 
     Keras' Adam clips each replica's gradients before it adds them up, and checks the loss scale
-    on one replica. Here gradients are added up first; their norm then decides for all replicas.
+    on one replica. This optimizer adds up the gradients first, and their norm decides for all
+    replicas.
 
-    An update whose gradients are not all finite is skipped: weights, moments and the schedule
-    stay as they are, and `skipped` counts it.
+    If a gradient is not finite, the update is skipped: weights, moments and schedule keep their
+    values, and `skipped` counts the update.
 
-    One fused operation updates a variable. Keras' dozen of elementary operations read and write
-    every parameter three times as often.
+    One fused operation updates a variable. Keras uses about a dozen elementary operations, which
+    read and write each parameter three times as often.
 
     Args:
         schedule: learning rate as a function of the number of updates, or a constant.
         beta_1: decay of the mean of gradients.
         beta_2: decay of the mean of squared gradients.
-        epsilon: keeps the division finite.
-        clip_norm: gradients of a larger global norm are scaled down to it; 0: never.
+        epsilon: constant in the denominator; keeps the division finite.
+        clip_norm: largest norm of all gradients together; larger gradients are scaled down.
+            0: no limit.
         average_decay: decay of an exponential moving average of the weights; 0: no average.
-        scale_loss: whether the loss is scaled, as float16 needs it. The scale halves when
-            gradients overflow and doubles after 2,000 updates without an overflow.
+        scale_loss: whether the loss is scaled, for float16. The scale halves when gradients
+            overflow, and doubles after 2,000 updates without an overflow.
 
     Example:
         >>> weight = keras.Variable([1.0, 2.0])
@@ -84,14 +86,15 @@ class Adam(keras.optimizers.Optimizer):
         )
 
     def apply(self, gradients: list[tf.Tensor], variables: list[keras.Variable]) -> tf.Tensor:
-        """Makes one update; every replica calls it with its own gradients.
+        """Makes one update; each replica calls it with its own gradients.
 
         Args:
-            gradients: one per variable, of this replica's part of the scaled loss.
-            variables: those the optimizer was built with, in the same order.
+            gradients: for each variable, the gradient of this replica's part of the scaled loss.
+            variables: the variables that the optimizer was built with, in the same order.
 
         Returns:
-            the norm of all gradients, added up over replicas, without scale and before clipping.
+            float32 scalar, the norm of the gradients of all replicas, without the loss scale and
+            before clipping.
         """
         replica = tf.distribute.get_replica_context()
         gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients))
@@ -123,7 +126,7 @@ class Adam(keras.optimizers.Optimizer):
         finite: tf.Tensor,
         skipped: tf.Tensor,
     ) -> None:
-        """Updates weights, then their averages, then the counters, on every device."""
+        """Updates the weights, their averages and the counters, on each device."""
 
         def update(function: Callable[..., None], variable: keras.Variable, *others: Any) -> None:
             tensors = [x.value if isinstance(x, keras.Variable) else x for x in others]
@@ -174,7 +177,7 @@ class Adam(keras.optimizers.Optimizer):
     def _update_average(
         self, average: tf.Variable, weight: tf.Tensor, finite: tf.Tensor, updates: tf.Tensor
     ) -> None:
-        """Average ← d · average + (1 - d) · weight; d rises from 0 to leave the start behind."""
+        """Average ← d · average + (1 - d) · weight; d rises from 0, so that the start fades."""
         made = tf.cast(updates, average.dtype)
         decay = tf.minimum(self.average_decay, made / (made + 9.0))
         rate = tf.where(finite, 1.0 - decay, 0.0)

@@ -1,4 +1,4 @@
-"""The owner of a run's folder: one training at a time, which removes its own files if it fails."""
+"""Ownership of a run's folder: one training at a time, which removes its files if it fails."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from tf_transformer.run.folder import RunFolder
 
 @contextlib.contextmanager
 def owned(folder: RunFolder) -> Iterator[None]:
-    """Locks a run's folder in a block, and makes it when it is missing.
+    """Locks a run's folder in a block, and makes the folder if it is missing.
 
-    A block that fails before it has a result removes the files of the run that it has written. A
-    checkpoint or the metrics of a validation are a result.
+    A block that fails before its first result removes the files that it has written. A result is a
+    checkpoint, or the metrics of a validation.
 
     Raises:
-        InputError: when another training owns the folder, or it cannot be written.
+        InputError: when another training owns the folder, or the folder cannot be written.
     """
     new_folders = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
     lock = _lock(folder)
@@ -31,7 +31,7 @@ def owned(folder: RunFolder) -> Iterator[None]:
     finally:
         lock.release()
         for path in new_folders:
-            with contextlib.suppress(OSError):  # it holds something
+            with contextlib.suppress(OSError):  # the folder is not empty
                 path.rmdir()
 
 
@@ -45,4 +45,7 @@ def _lock(folder: RunFolder) -> FileLock:
             "--run_dir."
         ) from error
     except OSError as error:
-        raise InputError(f"--run_dir {folder.path} cannot be made or written: {error}") from error
+        raise InputError(
+            f"--run_dir {folder.path} cannot be made or written: {error}. Give a folder that can "
+            "be written."
+        ) from error

@@ -1,4 +1,4 @@
-"""Everything that a training reads: the run's configuration, codec and batches."""
+"""Prepares what a training reads: the run's configuration, codec and batches."""
 
 import functools
 import hashlib
@@ -22,9 +22,9 @@ from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.training.strategy import broadcast, is_chief
 
-SAMPLES = 32  # validation inputs kept in the run's folder, to check an export with
-# Options that may change between two starts of a run. They move an update only within rounding
-# and dropout's noise.
+SAMPLES = 32  # validation inputs in the run's folder, for the check of an export
+# Options that may change between two starts of a run. They change an update only by rounding and
+# by the noise of dropout.
 MAY_CHANGE = {
     *("train.steps", "train.epochs", "train.patience", "train.save_every", "train.max_skipped"),
     *("train.keep_checkpoints", "train.export_best", "train.strategy", "train.threads"),
@@ -32,7 +32,7 @@ MAY_CHANGE = {
     *("data.cache_dir", "data.origin"),
 }
 LANGUAGES = {"data.source_language", "data.target_language"}
-NAMES = LANGUAGES | {  # of a text; they may change where its identity is known
+NAMES = LANGUAGES | {  # names of a text; they may change if the identity of the text is known
     *("data.train_source", "data.train_target", "data.valid_source", "data.valid_target"),
     *("data.train_file", "data.valid_file", "data.tfds_dir", "data.folder"),
     *("data.corpora", "data.valid_corpora"),
@@ -44,9 +44,9 @@ class TrainingData:
     """The data of a training.
 
     Attributes:
-        codec: of the run.
-        train: batches of the training examples.
-        valid: batches of the validation examples.
+        codec: the codec of the run.
+        train: the batches of the training examples.
+        valid: the batches of the validation examples.
         scored: the validation examples that are predicted and scored.
     """
 
@@ -57,16 +57,17 @@ class TrainingData:
 
 
 def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None) -> TrainingData:
-    """Prepares the run's folder and data, without TensorFlow where a process trains alone.
+    """Prepares the run's folder and data. A process that trains alone needs no TensorFlow for it.
 
     Args:
-        run: to train; its folder may be new.
-        task: of the training.
-        strategy: of several processes, which wait for the files that the chief writes.
+        run: the run; its folder may be new.
+        task: the task.
+        strategy: the strategy of several processes, which wait for the files that the chief
+            writes; None for one process.
 
     Raises:
-        InputError: for data that cannot be used, a folder that belongs to another configuration
-            or that cannot be written.
+        InputError: for data that cannot be used, for a folder of another configuration, or for a
+            folder that cannot be written.
     """
     if strategy and not is_chief(strategy):
         broadcast(strategy, [0.0])
@@ -85,7 +86,7 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
 
 
 def _require_options_of(task: Task, config: Config) -> None:
-    """Raises an `InputError` for options of text that the task does not have."""
+    """Raises an `InputError` for options of texts that the task does not support."""
     data = config.data
     if data.bpe_dropout and not task.only_text:
         raise InputError(
@@ -100,11 +101,14 @@ def _require_options_of(task: Task, config: Config) -> None:
 
 
 def require_trainable(run: Run) -> None:
-    """Raises an `InputError` for a folder in which the run's configuration cannot be trained.
+    """Checks that the run's configuration can be trained in its folder.
 
-    A training resumes with the same configuration, except for `MAY_CHANGE`, the options of the
-    search, and paths of texts whose identity is known. Another folder may hold no file of a run,
-    unless a training without a checkpoint made it.
+    With a checkpoint, training resumes, and needs the configuration of the folder. These options
+    may change: `MAY_CHANGE`, the options of the search, and paths of texts whose identity is known.
+    Without a checkpoint, the folder may hold files of a run only if a failed start made them.
+
+    Raises:
+        InputError: for another configuration, and for a folder with other files.
     """
     folder = run.folder
     if folder.has_checkpoint:
@@ -112,15 +116,15 @@ def require_trainable(run: Run) -> None:
     origin = run.origin  # read before the text
     if origin and folder.path.resolve() == origin.folder.path.resolve():
         raise InputError(
-            f"train.init_from and --run_dir are both {folder.path}, and a training would write "
-            "over the weights that it starts with. Give another --run_dir."
+            f"train.init_from and --run_dir are both {folder.path}, so the training would "
+            "overwrite the weights that it starts with. Give another --run_dir."
         )
     if not folder.start_mark and (files := folder.files()):
         names = ", ".join(sorted({path.relative_to(folder.path).parts[0] for path in files}))
         raise InputError(
-            f"--run_dir {folder.path} holds files that a training would write over ({names}), and "
-            "no checkpoint to resume from. Give another --run_dir; to start with the weights of "
-            f"the model in this folder, add --train.init_from {folder.path}."
+            f"--run_dir {folder.path} has no checkpoint to resume from, but files that a training "
+            f"would overwrite ({names}). Give another --run_dir. To start with the weights of the "
+            f"model in this folder, add --train.init_from {folder.path}."
         )
 
 
@@ -139,27 +143,27 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
         listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
         raise InputError(
             f"{folder.path} holds a run of another configuration: {listed}. Give --run_dir alone "
-            "to resume it, or another --run_dir."
+            "to resume this run, or give another --run_dir."
         )
 
 
 def _require_same_direction(folder: RunFolder, data: DataConfig) -> None:
-    """Raises an `InputError` where an earlier version translated in the other direction.
+    """Raises an `InputError` if an earlier version trained the other direction of a TFDS corpus.
 
-    It took the languages of a corpus in the order of the alphabet.
+    That version took the languages of a corpus in alphabetical order.
     """
     languages = [data.source_language, data.target_language]
     if languages != sorted(languages, reverse=data.tfds_reverse):
         source, target = languages
         raise InputError(
             f"{folder.path} was trained from {target} to {source}, because an earlier version took "
-            f"the languages of {data.tfds} in the order of the alphabet. This version would train "
-            f"from {source} to {target}. Give another --run_dir."
+            f"the languages of {data.tfds} in alphabetical order. This version would train from "
+            f"{source} to {target}. Give another --run_dir."
         )
 
 
 def _identities(splits: Splits) -> dict[str, str]:
-    """What the texts of a run are, whatever the names of their files."""
+    """Hashes of the training text and the validation text, independent of file names."""
     streams = {"training": splits.train, "validation": splits.valid.stream()}
     return {
         name: hashlib.sha256(stream.identity.encode()).hexdigest()
@@ -168,9 +172,9 @@ def _identities(splits: Splits) -> dict[str, str]:
 
 
 def _require_same_text(folder: RunFolder, splits: Splits) -> None:
-    """Raises an `InputError` when the run began with another text.
+    """Raises an `InputError` if the run started with another text.
 
-    A run of an earlier version does not know its text; it gets the identities of the present one.
+    The folder of an earlier version has no identities; it gets the identities of the present text.
     """
     identities = _identities(splits)
     stored = folder.load_text()
@@ -181,13 +185,13 @@ def _require_same_text(folder: RunFolder, splits: Splits) -> None:
     ):
         raise InputError(
             f"the {changed} text of {folder.path} has changed since the run began, so its scores "
-            "would not be comparable. Restore the text; or train the new text in another "
-            f"--run_dir, with --train.init_from {folder.path} to start with these weights."
+            "would not be comparable. Restore the text, or train on the new text in another "
+            f"--run_dir; --train.init_from {folder.path} starts with these weights."
         )
 
 
 def _start(run: Run, task: Task, splits: Splits) -> None:
-    """Writes the files of a new run, after everything has been read that can be wrong."""
+    """Writes the files of a new run, after everything that may be wrong has been read."""
     codec, folder = _new_codec(run, task, splits.train), run.folder
     identities = _identities(splits)
     folder.mark_start()
@@ -212,7 +216,7 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
 
 
 def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
-    """The codec of a new run: learned, or the codec of the run that this one starts with."""
+    """The codec of a new run: learned, or the codec of the run in `train.init_from`."""
     if not run.origin:
         return task.train_codec(stream, run.config)
     return task.reuse_codec(run.origin.codec, stream, run.config)

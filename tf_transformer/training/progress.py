@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from tf_transformer.machine.progress_bar import ProgressBar
 from tf_transformer.training.update import Updater
 
-REFRESH = 2.0  # seconds; reading the loss makes a GPU wait, so not more often
+REFRESH = 2.0  # seconds; a GPU waits while the loss is read
 
 
 class TrainingProgress:
-    """Shows all updates with loss, target tokens per second and time left.
+    """Shows the number of updates, the loss, target tokens per second and the time left.
 
     Args:
-        steps: updates in the whole training.
-        done: updates made before this start.
-        shown: whether anything is shown.
-        clock: gives the time in seconds.
+        steps: number of updates in the whole training.
+        done: number of updates made before this start.
+        shown: whether the progress is shown.
+        clock: function that returns the time in seconds.
     """
 
     def __init__(
@@ -39,15 +39,19 @@ class TrainingProgress:
         self._bar.close()
 
     def start_interval(self) -> None:
-        """Restarts the measurement of speed; the updater's counts start at 0 again."""
+        """Restarts the measurement of speed when the updater's counts start at 0 again."""
         self._tokens, self._time = 0, self._clock()
 
     def end_interval(self, metrics: Mapping[str, float]) -> None:
-        """Shows the interval's metrics, also when it was too short for a refresh."""
+        """Shows the metrics of an interval, even if it was too short for a refresh."""
         self._show(metrics["loss"], metrics["tokens_per_second"])
 
     def step(self, updater: Updater) -> bool:
-        """Counts an update; returns whether the updater's metrics were read for the line."""
+        """Counts an update.
+
+        Returns:
+            whether the line was refreshed, which reads the updater's metrics.
+        """
         self._unshown += 1
         now = self._clock()
         if now - self._time < REFRESH:

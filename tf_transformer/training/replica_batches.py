@@ -1,4 +1,4 @@
-"""Batches of each replica: its rows of a whole batch."""
+"""Replica batches: the rows of a batch that one replica computes."""
 
 import contextlib
 import threading
@@ -17,21 +17,21 @@ def replica_batches(
     batches: Callable[[], Iterator[Batch]],
     size: int = 1,
 ) -> Iterator[Iterator[tuple[Batch, ...]]]:
-    """Gives every replica its rows of each batch, `size` batches at a time.
+    """Gives each replica its rows of each batch, `size` batches at a time.
 
-    Replica r of R gets rows r, r + R, r + 2R, …. A batch holds rows of about the same length, so
-    each replica has about as many tokens. Where there are fewer rows than replicas, some get a
-    row of padding, which counts for nothing.
+    Replica r of R gets rows r, r + R, r + 2R, …. The rows of a batch have similar lengths, so all
+    replicas get about the same number of tokens. With fewer rows than replicas, some replicas get
+    a row of padding, which adds nothing to the loss.
 
     Args:
-        strategy: of all replicas.
-        names: of the ids in a batch.
-        batches: starts an iterator over whole batches, the same on every worker.
-        size: batches in an element.
+        strategy: the strategy of all replicas.
+        names: names of the ids in a batch.
+        batches: function that starts an iterator over whole batches, the same on each worker.
+        size: number of batches in an element.
 
     Yields:
-        an iterator whose elements are, for every replica, `size` batches of B / replicas rows. It
-        ends with the context at the latest.
+        an iterator. For each replica, an element is `size` batches of B / replicas rows. The
+        iterator ends with the block at the latest.
     """
     replicas = strategy.num_replicas_in_sync
     ended = threading.Event()
@@ -62,11 +62,11 @@ def replica_batches(
 
 
 def _drain(elements: Iterator) -> None:
-    """Takes all prefetched elements.
+    """Takes all prefetched elements, so that the process can exit.
 
-    While an iterator lives (after an error, its traceback keeps it alive), a thread of tf.data
-    may be in Python when the process exits; Python stops that thread, and the exit waits for it
-    forever.
+    As long as the iterator lives, a thread of tf.data may run Python code when the process exits.
+    Python stops that thread, and the exit waits for it forever. After an error, the traceback
+    keeps the iterator alive.
     """
     with contextlib.suppress(tf.errors.OpError):  # an error of the batches was raised before
         for _ in elements:
@@ -74,7 +74,13 @@ def _drain(elements: Iterator) -> None:
 
 
 def rows_of_replica(batch: Batch, replica: int, replicas: int) -> Batch:
-    """The rows of one replica, or a row of padding when there is none for it."""
+    """The rows of one replica; a row of padding if the batch has no row for the replica.
+
+    Args:
+        batch: int32 ids (B, L) by name.
+        replica: number of the replica, from 0.
+        replicas: number of all replicas.
+    """
     return {
         name: ids[replica::replicas] if replica < len(ids) else ids[:1] * 0
         for name, ids in batch.items()

@@ -11,9 +11,9 @@ from tf_transformer.inference.predictor import Predictor
 from tf_transformer.tasks.task import Task, TestSet
 from tf_transformer.visualization.attention_picture import last_layer_picture
 
-ROWS = 4  # of the table
+ROWS = 4  # in the table
 LONGEST_CELL = 500  # characters
-PICTURE_LENGTH, LONGEST_PICTURE = 80, 200  # characters of a text and its output
+PICTURE_LENGTH, LONGEST_PICTURE = 80, 200  # characters of input and output together
 
 
 class Samples(NamedTuple):
@@ -29,10 +29,10 @@ def samples_of(
     """The first examples with their predictions, and the attention of one example.
 
     Args:
-        task: of the training.
-        predictor: made the predictions.
+        task: the task of the training.
+        predictor: the predictor that made the predictions.
         test: the validation examples that are scored.
-        predictions: one for each.
+        predictions: the prediction for each example.
     """
     return Samples(table(test, predictions), picture(predictor, task.attended(test)))
 
@@ -53,20 +53,22 @@ def table(test: TestSet, predictions: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """The text as one line without a meaning in Markdown and HTML."""
+    """The text as one line, with punctuation escaped for Markdown and HTML."""
     text = " ".join(text.split())
     text = text[:LONGEST_CELL] + "…" * (len(text) > LONGEST_CELL)
     return re.sub(r"[!-/:-@[-`{-~]", lambda match: f"&#{ord(match[0])};", text)
 
 
 def picture(predictor: Predictor, test: TestSet) -> bytes:
-    """The attention of the last layer between pieces as PNG: to the source, if there is one.
+    """A picture of the attention of the last layer between pieces.
 
-    The example is the same at each validation: of all, that whose length is nearest to
-    `PICTURE_LENGTH`. The model reads its reference, so that pictures differ only in the weights.
+    A model with a source shows its attention to the source. The example is the same at each
+    validation: its length is nearest to `PICTURE_LENGTH`. The model reads the example's reference,
+    so that the pictures of two validations differ only by the weights.
 
     Returns:
-        nothing without matplotlib, without attention weights or when all examples are too long.
+        a PNG file. Empty without matplotlib, without attention weights, or if all examples are too
+        long.
     """
     attention = getattr(predictor, "attention", None)
     if attention is None or importlib.util.find_spec("matplotlib") is None:
@@ -83,12 +85,12 @@ def picture(predictor: Predictor, test: TestSet) -> bytes:
     if not record.maps:
         return b""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # characters that the font does not have
+        warnings.simplefilter("ignore")  # about characters that the font does not have
         return last_layer_picture(record._replace(maps=[_by_pieces(record.maps[-1])]), ".png")
 
 
 def _by_pieces(maps: AttentionMap) -> AttentionMap:
-    """Each piece as a word: some languages have few or no spaces."""
+    """The map with each piece as a word, because some languages have few or no spaces."""
     return maps._replace(queries=_each_alone(maps.queries), keys=_each_alone(maps.keys))
 
 

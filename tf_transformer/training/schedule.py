@@ -11,18 +11,18 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """factor · d_model^-0.5 · min(step^-0.5, step · warmup_steps^-1.5) (paper equation 3).
 
     The rate rises linearly for `warmup_steps` updates, then falls as 1/√step. Keras counts
-    updates from 0 and the paper from 1: Keras' update n is the paper's step n + 1.
+    updates from 0 and the paper from 1, so update n of Keras is step n + 1 of the paper.
 
     Args:
         d_model: model size, D.
-        warmup_steps: updates until the peak.
-        factor: multiplies the whole schedule (the paper's is 1).
+        warmup_steps: number of updates until the peak.
+        factor: factor on the whole schedule; 1 in the paper.
 
     Call arguments:
-        step: int scalar, updates made so far.
+        step: int scalar, the number of updates made so far.
 
     Returns:
-        float32 scalar.
+        float32 scalar, the learning rate.
 
     Raises:
         ValueError: when `d_model`, `warmup_steps` or `factor` is not positive.

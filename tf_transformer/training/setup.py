@@ -1,4 +1,4 @@
-"""The model and optimizer of a training, new or with the weights of another run."""
+"""The model and the optimizer of a training, and initial weights from another run."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from tf_transformer.training.execution import Execution
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
 
-# Options of the model that a run may have other than the run whose weights it starts with.
+# Options of the model that may differ between a run and the run whose weights it starts with.
 MAY_DIFFER = {
     "dropout_rate",
     "attention_dropout_rate",
@@ -28,7 +28,14 @@ MAY_DIFFER = {
 
 
 def make_updater(config: Config, task: Task, codec: Codec, execution: Execution) -> Updater:
-    """A new model with its optimizer; call in the strategy's scope."""
+    """Builds a new model with its optimizer; call it in the strategy's scope.
+
+    Args:
+        config: the configuration of the run.
+        task: the task, which builds the model.
+        codec: the codec of the run.
+        execution: the execution of the updates.
+    """
     train = config.train
     precision = _precision(train.precision)
     model = task.build_model(config, codec, precision)
@@ -53,18 +60,18 @@ def _precision(name: str) -> str:
 
 
 def initialize(model: keras.Model, config: Config, origin: Run) -> None:
-    """Gives a model weights of another run.
+    """Gives a model the weights of another run.
 
-    A model of the same task and sizes gets all of them. Another one gets those of the layers that
-    have the same name and sizes in both models, the encoder at least.
+    A model of the same task and sizes gets all weights. A different model gets the weights of each
+    layer with the same name and sizes; the encoder must be one of these layers.
 
     Args:
         model: the new model.
-        config: of the new training.
-        origin: the other run, `Run.origin` of the new one.
+        config: the configuration of the new training.
+        origin: the other run, `Run.origin` of the new run.
 
     Raises:
-        InputError: when that run has another vocabulary or other sizes of the model.
+        InputError: when the other run has a different vocabulary or different sizes of the model.
     """
     source, folder = origin.config, origin.folder.path
     must_agree = {
@@ -78,8 +85,8 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> None:
             f"{k} is {old!r} there, {new!r} here" for k, (old, new) in must_agree.items()
         )
         raise InputError(
-            f"train.init_from={folder} cannot start this run: {listed}. A run "
-            "that starts with another's weights has its vocabulary and its sizes."
+            f"train.init_from={folder} cannot start this run: {listed}. A run that starts with "
+            "the weights of another run needs the same vocabulary and the same sizes."
         )
     other = tasks.for_run(source).build_model(source, origin.codec, "float32")
     if source.task.name == config.task.name and _shapes(other) == _shapes(model):
@@ -91,7 +98,7 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> None:
     if "encoder" not in fitting:
         raise InputError(
             f"train.init_from={folder} cannot start this run: its model ({type(other).__name__}) "
-            f"has the layers {_listed(theirs)}; this one ({type(model).__name__}) has "
+            f"has the layers {_listed(theirs)}; the model of this run ({type(model).__name__}) has "
             f"{_listed(ours)}. Both need an encoder with the same weights."
         )
     for name in fitting:
@@ -104,5 +111,5 @@ def _shapes(part: keras.layers.Layer) -> list[tuple[int, ...]]:
 
 
 def _listed(layers: Mapping[str, keras.layers.Layer]) -> str:
-    """Layers with the numbers of their parameters."""
+    """The names of layers, with the number of parameters of each."""
     return ", ".join(f"{name} ({layer.count_params():,})" for name, layer in layers.items())

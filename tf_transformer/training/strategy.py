@@ -1,4 +1,4 @@
-"""The devices and worker processes of a training, and numbers that workers share."""
+"""The devices and worker processes of a training, and values that workers share."""
 
 import functools
 import os
@@ -13,9 +13,9 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     """The distribution strategy for `train.strategy`.
 
     Args:
-        name: one (the first GPU, or the CPU); mirrored (every GPU, or every logical CPU);
-            multi_worker (the processes that TF_CONFIG lists); or auto: multi_worker where
-            TF_CONFIG is set, mirrored where there is more than one GPU.
+        name: one: the first GPU, or the CPU. mirrored: all GPUs, or all logical CPUs.
+            multi_worker: the processes that TF_CONFIG lists. auto: multi_worker with TF_CONFIG,
+            mirrored with several GPUs, else one.
 
     Raises:
         InputError: for another name, or for multi_worker without TF_CONFIG.
@@ -23,7 +23,7 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     if name == "multi_worker" and not os.environ.get("TF_CONFIG"):
         raise InputError(
             "train.strategy=multi_worker needs the environment variable TF_CONFIG, which lists all "
-            'workers and the index of this one: {"cluster": {"worker": ["host:port", ...]}, '
+            'workers and the index of this process: {"cluster": {"worker": ["host:port", ...]}, '
             '"task": {"type": "worker", "index": 0}}.'
         )
     if is_multi_worker(name):
@@ -38,23 +38,23 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
 
 
 def is_multi_worker(name: str) -> bool:
-    """Whether `make_strategy` gives the strategy of several processes."""
+    """Whether `make_strategy` returns a strategy for several processes."""
     return name == "multi_worker" or (name == "auto" and bool(os.environ.get("TF_CONFIG")))
 
 
 @functools.cache
 def _mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
-    """One strategy per process: a second one would number its collectives like the first.
+    """The strategy of this process, made once.
 
-    TensorFlow keeps the shapes of collectives by these numbers, and a second training in the
-    process would fail with a shape mismatch.
+    A second strategy would number its collectives like the first. TensorFlow stores the shapes of
+    collectives by number, so a second training in this process would fail with a shape mismatch.
     """
     return tf.distribute.MirroredStrategy(list(devices))
 
 
 @functools.cache
 def _multi_worker() -> tf.distribute.MultiWorkerMirroredStrategy:
-    """Waits for all workers; must come before anything else runs on TensorFlow."""
+    """Waits for all workers. Call it before anything else runs on TensorFlow."""
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
@@ -65,13 +65,18 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def num_workers(strategy: tf.distribute.Strategy) -> int:
-    """How many processes train together."""
+    """The number of processes that train together."""
     workers = strategy.cluster_resolver
     return 1 if workers is None else max(1, workers.cluster_spec().num_tasks("worker"))
 
 
 def broadcast(strategy: tf.distribute.Strategy, values: list[float]) -> list[float]:
-    """The chief's numbers, on every worker; the values of other workers do not count."""
+    """Returns the chief's values on all workers.
+
+    Args:
+        strategy: the strategy of the workers.
+        values: the values of this worker; only the chief's values count.
+    """
     if num_workers(strategy) == 1:
         return values
     own = values if is_chief(strategy) else [0.0] * len(values)
@@ -79,7 +84,7 @@ def broadcast(strategy: tf.distribute.Strategy, values: list[float]) -> list[flo
 
 
 def any_worker(strategy: tf.distribute.Strategy, flag: bool) -> bool:
-    """Whether any worker's flag is set."""
+    """Whether the flag of at least one worker is set."""
     if num_workers(strategy) == 1:
         return flag
     return bool(_sum_over_workers(strategy, [float(flag)])[0])
@@ -92,7 +97,7 @@ def _sum_over_workers(strategy: tf.distribute.Strategy, own: list[float]) -> np.
 
 @functools.cache
 def _summing(strategy: tf.distribute.Strategy) -> tf.types.experimental.GenericFunction:
-    """Adds up the workers' values; traced once, because it is called at every update."""
+    """The function that adds up the workers' values; traced once, called at each update."""
     replicas_per_worker = strategy.num_replicas_in_sync // num_workers(strategy)
 
     def summed(own: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""A whole training run: from a configuration to checkpoints in a folder."""
+"""A whole training, from a configuration to checkpoints in a run's folder."""
 
 import reprlib
 import signal
@@ -49,14 +49,14 @@ class Result:
     """The outcome of a training.
 
     Attributes:
-        updates: number of updates made, earlier starts included.
+        updates: number of updates made, including earlier starts.
         skipped: number of updates skipped because their gradients were not finite.
-        metrics: of the last validation interval, by name.
+        metrics: metrics of the last validation interval, by name.
         metric: name of the score that chose the best weights, like val_bleu.
         best: the best score.
-        best_update: the update at which it was reached.
-        stopped_early: whether training ended because scores did not improve.
-        seconds: since this start.
+        best_update: number of updates at the best score.
+        stopped_early: whether training ended because the scores did not improve.
+        seconds: duration of this start, in seconds.
     """
 
     updates: int
@@ -73,21 +73,24 @@ class Result:
 def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Result:
     """Trains a run, or resumes its training.
 
-    `RunFolder` lists the files that its folder gets; the folder is made when it is missing. Given a
-    folder with checkpoints of the same configuration, training resumes from the latest. On SIGINT,
-    SIGTERM or SIGHUP it saves one and stops. A start that fails before its first checkpoint leaves
-    no files behind.
+    The run's folder is made if it is missing; `RunFolder` lists its files. If the folder has
+    checkpoints of the same configuration, training resumes from the latest. On SIGINT, SIGTERM or
+    SIGHUP, training saves a checkpoint and stops. A start that fails before its first checkpoint
+    leaves no files.
 
     Args:
-        run: `Run.at` makes it from a folder and a configuration.
-        on_best: called with the number of updates when the score has improved and its weights
-            are saved; and when training resumes, because the earlier start may have died before
-            the call.
+        run: the run; `Run.at` makes it from a folder and a configuration.
+        on_best: function of the number of updates. It is called when the score has improved and
+            the weights are saved. It is also called when training resumes, because the earlier
+            start may have died before its call.
+
+    Returns:
+        the outcome.
 
     Raises:
-        InputError: for data that cannot be used; a folder of another configuration, with other
-            files, of another training that is running, or that cannot be written; a training
-            that diverges; or gradients that stay infinite.
+        InputError: for data that cannot be used; for a folder with another configuration or other
+            files, or that another training uses, or that cannot be written; for a training that
+            diverges; for gradients that stay infinite.
         InterruptionError: when a signal stopped the training.
     """
     require_threads()
@@ -111,7 +114,14 @@ def _train(
     on_best: Callable[[int], None],
     together: tf.distribute.Strategy | None,
 ) -> Result:
-    """Trains in a folder that this process may write in; `together` with other processes."""
+    """Trains in a folder that this process may write.
+
+    Args:
+        run: the run with its complete configuration.
+        task: the task.
+        on_best: as in `train`.
+        together: the strategy of several processes; None for one process.
+    """
     config, folder = run.config, run.folder
     data = prepare(run, task, together)
     strategy, execution = _devices(run, data, together)
@@ -136,7 +146,7 @@ def _train(
         *(metric, early_stopping, checkpoints, on_best),
     )
     if workers.is_chief(strategy):
-        folder.save_config(config)  # `MAY_CHANGE` is the new one, now that the run can be resumed
+        folder.save_config(config)  # with new values of `MAY_CHANGE`, now that the resume succeeded
     with StopRequest() as stop:
         try:
             return trainer.run(folder, stop)
@@ -151,10 +161,10 @@ def _train(
 
 
 def _completed(run: Run, task: Task) -> Run:
-    """The run with the configuration that the task and its vocabulary complete.
+    """The run with a configuration that the task and the vocabulary have completed.
 
-    A vocabulary keeps its normalisation, whose default was another one in earlier versions.
-    Options that change are printed.
+    A vocabulary keeps its normalization; earlier versions had another default. Changed options are
+    printed.
     """
     config = task.complete(run.config)
     if config.data.normalization == DataConfig.normalization and (stored := _stored_config(run)):
@@ -166,14 +176,14 @@ def _completed(run: Run, task: Task) -> Run:
 
 
 def _stored_config(run: Run) -> Config | None:
-    """The configuration of the run that the vocabulary comes from; None for a new vocabulary."""
+    """The configuration of the run that has the vocabulary; None for a new vocabulary."""
     if run.folder.has_checkpoint:
         return run.folder.load_config()
     return run.origin.config if run.origin else None
 
 
 def _meet(train: TrainConfig) -> tf.distribute.Strategy:
-    """Waits for the other processes, which must meet before anything else runs on TensorFlow."""
+    """Waits for the other processes. They meet before anything else runs on TensorFlow."""
     possible_executions(train)[0].use_threads(train.threads)
     return workers.make_strategy(train.strategy)
 
@@ -181,7 +191,7 @@ def _meet(train: TrainConfig) -> tf.distribute.Strategy:
 def _devices(
     run: Run, data: TrainingData, together: tf.distribute.Strategy | None
 ) -> tuple[tf.distribute.Strategy, Execution]:
-    """The devices and the execution; threads are set before TensorFlow computes."""
+    """Chooses the devices and the execution; sets threads before TensorFlow computes."""
     train = run.config.train
     if together:
         return together, possible_executions(train)[0]
@@ -206,9 +216,9 @@ class _Trainer:
     on_best: Callable[[int], None]
 
     def run(self, folder: RunFolder, stop: StopRequest) -> Result:
-        """Trains interval by interval, until all updates are made or scores stop improving."""
+        """Trains by intervals, until all updates are made or the scores stop improving."""
         start, done = time.perf_counter(), self.updater.next_batch
-        # Differs from the paper: a checkpoint after a number of updates, not every ten minutes.
+        # Differs from the paper: checkpoints by number of updates; the paper's every 10 minutes.
         train = self.config.train
         interval = train.validate_every or self._updates_per_epoch()
         steps = train.steps or train.epochs * self._updates_per_epoch()
@@ -218,8 +228,8 @@ class _Trainer:
             self._print_summary(done, steps)
             if done > steps:
                 tqdm.write(
-                    f"nothing is trained: the run has made {done:,} updates, and train.steps and "
-                    f"train.epochs ask for {steps:,}",
+                    f"nothing is trained: the run has made {done:,} updates, and train.steps or "
+                    f"train.epochs asks for {steps:,}",
                     file=sys.stderr,
                 )
             log = MetricsLog(folder, done)
@@ -261,7 +271,7 @@ class _Trainer:
         return f"val_{self.metric.name}"
 
     def _batches(self, position: int) -> AbstractContextManager[Iterator]:
-        """Every replica's rows of the batches from an update on."""
+        """The replica batches from an update on."""
         sampler, size = self.data.train, self.config.train.accumulate
         start = position * size
         return replica_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)
@@ -269,7 +279,7 @@ class _Trainer:
     def _train(
         self, batches: Iterator, until: int, bar: TrainingProgress, stop: StopRequest
     ) -> float:
-        """Makes updates up to number `until`, with checkpoints; returns the seconds it took."""
+        """Makes updates up to number `until`, with checkpoints; returns the seconds taken."""
         start = time.perf_counter()
         bar.start_interval()
         self.divergence.start_interval()
@@ -296,7 +306,7 @@ class _Trainer:
     def _end_interval(
         self, number: int, seconds: float, log: MetricsLog | None
     ) -> dict[str, float]:
-        """Validates and saves; returns the interval's metrics."""
+        """Validates, logs and saves; returns the interval's metrics."""
         rate = self.updater.optimizer.learning_rate
         problem = self.divergence.problem_of_updates()
         metrics = {
@@ -340,7 +350,7 @@ class _Trainer:
             + f"\nbatches: {train.summary()}"
             + f", {accumulate} per update" * (accumulate > 1)
             + f"\nupdates: {steps:,}"
-            + f", going on from {done:,}" * bool(done)
+            + f", resuming from {done:,}" * bool(done)
             + f"\nbest weights: by {self._metric}"
             + ", lower is better" * self.metric.lower_is_better
         )

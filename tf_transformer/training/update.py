@@ -1,4 +1,4 @@
-"""One update whose loss is the mean over the real tokens of all replicas and all batches."""
+"""An update whose loss is the mean over the real tokens of all replicas and all batches."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -19,34 +19,36 @@ Batch = Mapping[str, tf.Tensor]  # by name, ids (B, L), int32, 0 = padding
 
 
 class Updater:
-    """Updates a model's weights, on every replica of a strategy.
+    """Updates the weights of a model, on each replica of a strategy.
 
-    Keras' `fit` takes each replica's mean loss, divided by the number of replicas; with padded
-    batches of unequal token counts that is not the mean over tokens. Here every replica divides
-    its sum by the token count of *all* replicas and all batches of an update, and gradients are
-    added up: without dropout, N replicas, or N accumulated batches, take the same step as one
-    replica with one batch that is N times as big. With dropout, each draws noise of its own.
+    Keras' `fit` divides each replica's mean loss by the number of replicas. For padded batches with
+    unequal token counts, the result differs from the mean over tokens. Here each replica divides
+    its summed loss by the token count of *all* replicas and all batches of an update. The
+    gradients are added up. Without dropout, N replicas or N accumulated batches thus have the
+    effect of one replica with one batch that is N times as large. With dropout, each replica and
+    each batch draws its own noise.
 
-    On CPUs a replica divides the rows of a batch into micro-batches that run at the same time.
-    Threads that share an operation wait for each other at its end, over a thousand times per
-    update; threads with a micro-batch each meet once.
+    On CPUs a replica divides the rows of a batch into micro-batches that run in parallel. Threads
+    that share an operation wait for each other at its end, over 1,000 times per update. Threads
+    that each have a micro-batch wait once.
 
     Args:
-        task: gives the losses of a batch.
+        task: the task, which computes the losses of a batch.
         model: the model, built in the strategy's scope.
-        optimizer: built for the model's trainable variables, in the same scope.
-        loss: gives the losses of labels; the cross-entropy when None.
-        jit_compile: compile losses and gradients with XLA, once for every shape of a batch. The
-            gradients' norm and Adam are faster in TensorFlow's own operations.
-        micro_batches: number of parts of a batch. Each needs memory for its own gradients. They
-            pay where every operation has one thread: see `Execution.use_threads`.
-        kernel_set: name of the kernels of losses and gradients; "": those in use.
+        optimizer: the optimizer, built for the model's trainable variables in the same scope.
+        loss: the loss of labels; None: the cross-entropy.
+        jit_compile: compile losses and gradients with XLA, once for each shape of a batch. The
+            norm of the gradients and Adam remain in TensorFlow's operations, which are faster.
+        micro_batches: number of parts of a batch. Each part needs memory for its gradients. The
+            parts pay off if each operation has one thread: see `Execution.use_threads`.
+        kernel_set: name of the set of kernels for losses and gradients; "": the set in use.
 
     Attributes:
-        update: makes an update with the next element of an iterator of groups of batches.
-        validate: adds the next element's losses to the metrics.
-        metrics: by name, since they were read last.
-        gradient_norm: mean over the updates since it was read last.
+        update: function of an iterator over groups of batches; makes an update with the next
+            group.
+        validate: function of such an iterator; adds the losses of the next group to the metrics.
+        metrics: metrics by name, since their last read.
+        gradient_norm: mean norm of the gradients, since its last read.
     """
 
     def __init__(
@@ -80,21 +82,21 @@ class Updater:
 
     @property
     def updates(self) -> int:
-        """Updates made."""
+        """Number of updates made."""
         return int(self.optimizer.iterations.numpy())  # int() alone fails on two replicas
 
     @property
     def next_batch(self) -> int:
-        """Updates tried, with skipped ones: the number of the batch that is next."""
+        """Number of the next batch: updates made and updates skipped."""
         return self.updates + int(self.optimizer.skipped.numpy())
 
     @property
     def tokens_seen(self) -> int:
-        """Target tokens since the metrics were read last."""
+        """Number of target tokens since the last read of the metrics."""
         return int(self.metrics["loss"].tokens.numpy())
 
     def read_metrics(self) -> dict[str, float]:
-        """The metrics by name, NaN when no update counts; resets them."""
+        """Reads and resets the metrics, by name; NaN if no update counts."""
         values = {
             name: float(metric.result()) if metric.tokens.numpy() else math.nan
             for name, metric in self.metrics.items()
@@ -104,14 +106,14 @@ class Updater:
         return values
 
     def read_gradient_norm(self) -> float:
-        """The mean norm of gradients before clipping, NaN when no update counts; resets it."""
+        """Reads and resets the mean norm of gradients before clipping; NaN if no update counts."""
         mean = self.gradient_norm
         value = float(mean.result()) if mean.count.numpy() else math.nan
         mean.reset_state()
         return value
 
     def _on_every_replica(self, step: Callable[..., None]) -> Callable[[Any], None]:
-        """A function that runs `step` on every replica's part of an iterator's next element."""
+        """A function that runs `step` on each replica's part of the next element of an iterator."""
         strategy = tf.distribute.get_strategy()
 
         @tf.function(reduce_retracing=True, autograph=False)
@@ -127,15 +129,15 @@ class Updater:
         scale = self.optimizer.loss_scale.value / tf.maximum(tokens, 1.0)
         gradients = self._gradients(batches[0], scale)
         for batch in batches[1:]:
-            with tf.control_dependencies(gradients):  # one batch's activations at a time
+            with tf.control_dependencies(gradients):  # memory holds the activations of one batch
                 more = self._gradients(batch, scale)
             gradients = [total + each for total, each in zip(gradients, more, strict=True)]
         norm = self.optimizer.apply(gradients, self.model.trainable_variables)
-        finite = tf.math.is_finite(norm)  # others are skipped
+        finite = tf.math.is_finite(norm)  # else the optimizer skips the update
         self.gradient_norm.update_state(tf.where(finite, norm, 0.0), tf.cast(finite, norm.dtype))
 
     def _gradients(self, batch: Batch, scale: tf.Tensor) -> list[tf.Tensor]:
-        """Dense gradients of scale · summed loss, by trainable variable; adds to the metrics."""
+        """Dense gradients of scale · summed loss, one per trainable variable; adds to metrics."""
         results = [self._differentiate(part, scale) for part in self._divide(batch)]
         for losses, _ in results:
             self._add_to_metrics(_if_finite(losses))
@@ -147,7 +149,7 @@ class Updater:
                 self._add_to_metrics(losses)
 
     def _divide(self, batch: Batch) -> list[Batch]:
-        """The micro-batches: number n of N has rows n, n + N, n + 2N, …."""
+        """The micro-batches: micro-batch n of N has rows n, n + N, n + 2N, …."""
         count = self.micro_batches
         if self._jit_compile and count > 1:  # equal shapes, so that XLA compiles one function
             batch = {name: _pad_rows(ids, count) for name, ids in batch.items()}
@@ -156,7 +158,10 @@ class Updater:
     def _losses_and_gradients(
         self, batch: Batch, scale: tf.Tensor
     ) -> tuple[TokenLosses, list[tf.Tensor]]:
-        """Leaves the metrics alone: else the next micro-batch would wait for this one's losses."""
+        """The losses and gradients of a micro-batch.
+
+        Does not update the metrics, because the next micro-batch would wait for these losses.
+        """
         variables = [variable.value for variable in self.model.trainable_variables]
         with tf.GradientTape() as tape:
             losses = self._losses(batch, training=True)
@@ -173,13 +178,13 @@ class Updater:
 
 
 def _if_finite(losses: TokenLosses) -> TokenLosses:
-    """Zeros instead of losses that are not finite: the optimizer skips and counts that update."""
+    """The losses, or zeros if they are not finite: the optimizer skips and counts this update."""
     finite = tf.math.is_finite(losses.loss)
     return TokenLosses(*(tf.where(finite, total, 0.0) for total in losses))
 
 
 def _pad_rows(ids: tf.Tensor, count: int) -> tf.Tensor:
-    """Ids with rows of padding up to a multiple of `count`."""
+    """The ids with rows of padding, up to a multiple of `count` rows."""
     return tf.pad(ids, [[0, -tf.shape(ids)[0] % count], [0, 0]])
 
 
@@ -192,7 +197,13 @@ def make_optimizer(
     schedule: keras.optimizers.schedules.LearningRateSchedule | float,
     **options: Any,
 ) -> Adam:
-    """Adam as section 5.3 sets it, built for a model; call in the strategy's scope."""
+    """Adam as in section 5.3, built for a model. Call it in the strategy's scope.
+
+    Args:
+        model: the model, built.
+        schedule: learning rate as a function of the number of updates, or a constant.
+        **options: further arguments of `Adam`.
+    """
     optimizer = Adam(schedule, **options)
     optimizer.build(model.trainable_variables)
     return optimizer

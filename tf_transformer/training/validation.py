@@ -17,22 +17,22 @@ from tf_transformer.training.update import Updater
 
 
 class Scored(NamedTuple):
-    """The outcome of the predictions."""
+    """Scores of predictions, and samples."""
 
     scores: dict[str, float]  # by their names in the log
-    samples: Samples  # none on other workers than the chief
+    samples: Samples  # empty except on the chief
 
 
 class Validation:
     """Measures a model in training.
 
     Args:
-        task: makes and scores predictions.
-        updater: the training.
-        data: the validation examples.
-        decode: the search of scored predictions.
-        strategy: of the training.
-        metric: chooses the best weights; all workers need its score.
+        task: the task, which makes and scores predictions.
+        updater: the model and the optimizer.
+        data: the data of the training, with the validation examples.
+        decode: options of the search for the predictions.
+        strategy: the strategy of the training.
+        metric: the metric that chooses the best weights; all workers need its score.
     """
 
     def __init__(
@@ -53,11 +53,14 @@ class Validation:
 
     @functools.cached_property
     def _predict(self) -> Predictor:
-        """Predicts with the weights that the model has at each call."""
+        """The predictor; uses the model's present weights at each call."""
         return self._task.predictor(self._updater.model, self._data.codec, self._decode)
 
     def losses(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy on all examples; each replica computes its rows."""
+        """Loss, perplexity and accuracy on all validation examples, by names in the log.
+
+        Each replica computes its rows of each batch.
+        """
         sampler = self._data.valid
         with replica_batches(self._strategy, sampler.names, sampler.one_epoch) as batches:
             for _ in range(len(sampler)):
@@ -65,7 +68,7 @@ class Validation:
         return _named(self._updater.read_metrics())
 
     def scores(self) -> Scored:
-        """The task's scores of predictions; on other workers than the chief the metric."""
+        """The scores of the predictions. Only the chief predicts; other workers get the metric."""
         by_name: dict[str, float | str] = {}
         samples = Samples()
         if is_chief(self._strategy):

@@ -1,1 +1,1 @@
-"""Pages and pictures of what a model computes."""
+"""Pages and pictures of attention, curves of trainings, and figures of the paper's equations."""

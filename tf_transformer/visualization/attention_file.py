@@ -1,4 +1,4 @@
-"""A file of attention: a page, a picture or JSON, by its suffix."""
+"""Writes attention to a file; its suffix selects a page, a picture or JSON."""
 
 import importlib.util
 import pathlib
@@ -10,19 +10,19 @@ from tf_transformer.inference.attention_record import AttentionRecord, write_jso
 from tf_transformer.visualization.attention_page import attention_page
 from tf_transformer.visualization.attention_picture import attention_picture
 
-MOST = {".html": 100, ".json": 1000, ".png": 1, ".svg": 1}  # sentences by suffix
+MOST = {".html": 100, ".json": 1000, ".png": 1, ".svg": 1}  # most sentences in a file, by suffix
 
 
 class AttentionFile:
-    """Collects the records of the first sentences and writes them to one file.
+    """Collects the records of the first sentences, and writes them to one file.
 
     Args:
-        path: its suffix says what it is: .html, a page; .png or .svg, a picture of the first
-            sentence; .json, the numbers.
-        overwrite: whether an existing file is replaced.
+        path: path of the file. .html: a page. .png or .svg: a picture of the first sentence.
+            .json: the numbers.
+        overwrite: replace an existing file.
 
     Raises:
-        InputError: for another suffix, an existing file, and a picture without matplotlib.
+        InputError: for another suffix, an existing file, or a picture without matplotlib.
     """
 
     def __init__(self, path: str, overwrite: bool = False):
@@ -39,20 +39,29 @@ class AttentionFile:
         if MOST[self._suffix] == 1 and importlib.util.find_spec("matplotlib") is None:
             raise InputError(
                 f"a picture ({path}) needs matplotlib: pip install 'tf_transformer[plots]'. "
-                "A page (.html) does not."
+                "A page (.html) does not need it."
             )
 
     def room(self) -> int:
-        """The number of sentences that still go into the file."""
+        """The number of sentences for which the file has room."""
         return MOST[self._suffix] - len(self._records)
 
     def add(self, records: Sequence[AttentionRecord], sentences: int) -> None:
-        """Adds the records of the first of so many sentences."""
+        """Adds records.
+
+        Args:
+            records: the records of the first sentences of a batch.
+            sentences: number of sentences in the batch.
+        """
         self._records += records
         self._seen += sentences
 
     def write(self) -> str:
-        """Writes the file, and returns a notice of the sentences that it leaves out, or ""."""
+        """Writes the file.
+
+        Returns:
+            a notice if the file leaves out sentences, or is not written; else "".
+        """
         if not self._records:
             return f"{self._path} is not written: there is no line.\n"
         content: str | bytes

@@ -1,4 +1,4 @@
-"""A self-contained HTML page that shows attention."""
+"""A self-contained HTML page about attention."""
 
 import html
 import importlib.resources
@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from tf_transformer.inference.attention_record import AttentionRecord
 
 _RECORDS = "<!-- records -->"
-_DIGITS = 3  # of weights
-_NAME = 60  # characters of a sentence that name it
+_DIGITS = 3  # decimals of weights
+_NAME = 60  # characters of a sentence in its name
 
 
 def attention_page(records: Sequence[AttentionRecord]) -> str:
-    """The page for records, one per sentence; `attention_page.html` is its template.
+    """The page for records; its template is `attention_page.html`.
 
-    Each record is a JSON block of its own, and the page reads it when the sentence is chosen.
+    Each record is a separate JSON block. The page reads the block when a user selects its sentence.
+
+    Args:
+        records: one record per sentence.
     """
     template = importlib.resources.files(__package__).joinpath("attention_page.html")
     blocks = "\n".join(map(_block, records))
@@ -23,7 +26,7 @@ def attention_page(records: Sequence[AttentionRecord]) -> str:
 
 
 def _block(record: AttentionRecord) -> str:
-    """A JSON block of HTML. Without `<`, no text in it ends the block."""
+    """A JSON block of HTML. It contains no `<`, so no text in it ends the block."""
     text = json.dumps(record.to_json(_DIGITS), ensure_ascii=False, separators=(",", ":"))
     text = text.replace("<", "\\u003c").replace("0.0,", "0,").replace("0.0]", "0]")
     name = record.text[:_NAME] + "…" * (len(record.text) > _NAME)

@@ -1,4 +1,4 @@
-"""Pictures of attention: a heat map for each layer and head."""
+"""Pictures of attention, with a heat map for each layer and head."""
 
 import io
 import math
@@ -14,8 +14,8 @@ _NAMES = {
     "decoder": "decoder",
     "cross": "decoder to encoder",
 }
-_CELL = 0.16  # inches, of a token
-_TITLE = 1.9  # inches, of a map
+_CELL = 0.16  # inches, size of a token
+_TITLE = 1.9  # inches, width of a map's title
 
 
 class _Map(NamedTuple):
@@ -28,21 +28,27 @@ class _Map(NamedTuple):
 
 
 def attention_picture(record: AttentionRecord, suffix: str) -> bytes:
-    """The heat maps of words of all layers and heads as an image file, a row for each layer.
+    """The heat maps of all layers and heads between words, with a row for each layer.
 
     Args:
-        record: a sentence.
+        record: the record of a sentence.
         suffix: .png or .svg.
+
+    Returns:
+        the content of the image file.
     """
     return _draw(_layers(record), suffix)
 
 
 def last_layer_picture(record: AttentionRecord, suffix: str) -> bytes:
-    """The heat maps of words of the last layer of the last kind of attention, as a square.
+    """The heat maps of the last layer of the last kind of attention, arranged as a square.
 
     Args:
-        record: a sentence with attention.
+        record: the record of a sentence, with attention.
         suffix: .png or .svg.
+
+    Returns:
+        the content of the image file.
     """
     heads = _layers(record)[-1]
     columns = math.ceil(math.sqrt(len(heads)))
@@ -50,7 +56,7 @@ def last_layer_picture(record: AttentionRecord, suffix: str) -> bytes:
 
 
 def _layers(record: AttentionRecord) -> list[list[_Map]]:
-    """A map for each head, for each layer of each kind."""
+    """For each layer of each kind of attention, a map for each head."""
     return [
         [
             _Map(
@@ -74,7 +80,7 @@ def _draw(rows: Sequence[Sequence[_Map]], suffix: str) -> bytes:
     width = max(_TITLE, _CELL * max(len(each.keys) for each in maps))
     heights = [len(row[0].queries) * _CELL for row in rows]
     file = io.BytesIO()
-    # Words with $ are no formulas, and text stays text.
+    # Words with $ are not formulas, and SVG files keep text as text.
     with rc_context({"text.parse_math": False, "svg.fonttype": "none"}):
         figure = Figure(
             (label + columns * (width + 0.2), sum(heights) + len(rows) * (label + 0.4)),

@@ -16,17 +16,20 @@ _LABELS = {
     "learning_rate": "learning rate",
     "tokens_per_second": "target tokens per second",
 }
-_OTHERS = ("step", "skipped")  # no curves of their own
+_OTHERS = ("step", "skipped")  # fields without a curve
 
 
 def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) -> bytes:
     """An image with a plot for each metric and a color for each run.
 
-    Training and validation share a plot: solid and dashed lines.
+    Training (solid lines) and validation (dashed lines) share a plot.
 
     Args:
-        runs: the rows of `metrics.jsonl` by the name of the run.
+        runs: the rows of `metrics.jsonl`, by the name of the run.
         suffix: one of `FORMATS`.
+
+    Returns:
+        the content of the image file.
 
     Example:
         >>> rows = [{"step": 1, "loss": 2.0, "val_loss": 3.0}, {"step": 2, "loss": 1.0}]
@@ -50,13 +53,13 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
         axis.set_axis_off()
     figure.legend(handles=_legend(list(runs)), loc="outside upper center", ncols=4)
     file = io.BytesIO()
-    with rc_context({"svg.fonttype": "none"}):  # text stays text
+    with rc_context({"svg.fonttype": "none"}):  # SVG files keep text as text
         figure.savefig(file, format=suffix.removeprefix("."), dpi=120)
     return file.getvalue()
 
 
 def _metrics(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The names without `val_`: the loss, scores of validation, other metrics."""
+    """The names without `val_`, sorted: the loss, scores of validation, then other metrics."""
     names = dict.fromkeys(name for row in rows for name in row if name not in _OTHERS)
     metrics = dict.fromkeys(name.removeprefix("val_") for name in names)
     return sorted(metrics, key=lambda name: (name != "loss", f"val_{name}" not in names))

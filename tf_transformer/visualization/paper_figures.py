@@ -14,7 +14,7 @@ def draw_schedules(rates: Mapping[str, np.ndarray]) -> "Figure":
     """The learning rate over the updates (paper equation 3).
 
     Args:
-        rates: the rates of updates 1, 2, … by the label of their curve.
+        rates: by the label of the curve, the learning rates of updates 1, 2, …, float (N,).
 
     Example:
         >>> draw_schedules({"d_model 4": np.array([0.1, 0.2, 0.1])}).axes[0].get_xlabel()
@@ -35,11 +35,11 @@ def draw_schedules(rates: Mapping[str, np.ndarray]) -> "Figure":
 def draw_positions(encodings: np.ndarray) -> "Figure":
     """The encodings of positions 0, 1, … as a heat map, and their products by distance.
 
-    The product of the encodings of two positions is a function of the distance between them
-    alone: sin a sin b + cos a cos b = cos(a - b).
+    The product of the encodings of two positions depends only on the distance between them:
+    sin a sin b + cos a cos b = cos(a - b).
 
     Args:
-        encodings: float array (T, D) of the paper's section 3.5.
+        encodings: the encodings of the paper's section 3.5, float array (T, D).
 
     Example:
         >>> figure = draw_positions(np.eye(4))
@@ -62,7 +62,7 @@ def draw_positions(encodings: np.ndarray) -> "Figure":
 
 
 def to_svg(figure: "Figure") -> bytes:
-    """The figure as an SVG file; equal figures give equal bytes."""
+    """The figure as the content of an SVG file. Equal figures give equal bytes."""
     from matplotlib import rc_context
 
     file = io.BytesIO()
