@@ -17,6 +17,7 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 
 from tf_transformer import config
 from tf_transformer.commands import main
+from tf_transformer.commands.command_line import GIVEN
 from tf_transformer.registry import OPTIONS, options_of
 
 PROGRAMS = {
@@ -71,6 +72,8 @@ def _command(name: str, function: Callable[..., None]) -> str:
     rows, groups = [], []
     for parameter in inspect.signature(function).parameters.values():
         hint, default = hints[parameter.name], parameter.default
+        if parameter.name == GIVEN:
+            continue  # no option
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             groups.append("the [decode options](#decode-options) without `decode.`")
             groups.append("the [options of the run's task](#options-of-tasks)")

@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tf_transformer.commands.input_files import check_files
@@ -31,8 +32,13 @@ def main(
     train: TrainConfig = TrainConfig(),
     decode: DecodeConfig = DecodeConfig(),
     task: TaskOptions | str = "translation",
+    given: Collection[str] | None = None,
 ) -> None:
     """Trains a run, or goes on with it when its folder holds checkpoints.
+
+    For a translation of your own text, options that are not given are chosen to fit the size of
+    the text: vocabulary, sizes and dropout of the model, tokens per batch, warm-up and number of
+    updates. The choice is printed, and saved as the run's configuration.
 
     --run_dir alone goes on with the options of the run. A start that fails before its first
     checkpoint leaves no files behind. One training at a time owns a folder, and none writes over
@@ -46,14 +52,21 @@ def main(
         decode: how the trained model makes predictions by default.
         task: the task, like translation, or module:attribute of a task of your own; --help shows
             the options of this task.
+        given: names of the options that were given, like model.d_model; others may be chosen.
+            None: all were given.
     """
     config = Config(model, data, train, decode, task)  # type: ignore[arg-type]
     run = Run.at(run_dir, config)
     if not run.folder.has_checkpoint:
         _check_inputs(run)
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
+    from tf_transformer import tasks
     from tf_transformer.training import trainer
     from tf_transformer.training.interruption import InterruptionError
+    from tf_transformer.training.preparation import fit_to_text
+
+    if given is not None:
+        run = fit_to_text(run, tasks.for_run(run.config), given)
 
     def on_best(update: int) -> None:
         if train.export_best:
