@@ -19,6 +19,7 @@ from tf_transformer import config
 from tf_transformer.commands import main
 from tf_transformer.commands.command_line import GIVEN
 from tf_transformer.registry import OPTIONS, options_of
+from tf_transformer.training.defaults import OPTIONS as FITTING
 
 PROGRAMS = {
     "export": "python -m export",
@@ -101,7 +102,7 @@ def _group(name: str, cls: Any, title: str) -> str:
     texts = {param.arg_name: param.description or "" for param in doc.params}
     hints = get_type_hints(cls)
     rows = [
-        _row(f"--{name}.{each.name}", hints[each.name], _default(each.default), texts[each.name])
+        _row(f"--{name}.{each.name}", hints[each.name], _of_field(name, each), texts[each.name])
         for each in dataclasses.fields(cls)
         if f"{name}.{each.name}" != "task.name"
     ]
@@ -119,6 +120,12 @@ def _table(rows: list[str]) -> str:
 def _row(option: str, hint: Any, default: str, text: str) -> str:
     cells = (f"`{option}`", _values(hint), default, " ".join(text.split()).replace("|", "\\|"))
     return f"| {' | '.join(cells)} |\n"
+
+
+def _of_field(group: str, field: dataclasses.Field) -> str:
+    """The default of an option, which training may choose by the size of its text."""
+    may_fit = f"{group}.{field.name}" in FITTING
+    return _default(field.default) + ", or [fitting the text](#python-trainpy)" * may_fit
 
 
 def _default(value: Any) -> str:

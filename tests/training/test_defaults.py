@@ -71,6 +71,12 @@ def test_published_sizes(pairs, vocabulary, preset, dropout, batch):
     assert (config.data.vocabulary_size, config.data.batch_tokens) == (vocabulary, batch)
 
 
+def test_a_handful_of_pairs_is_passed_over_a_hundred_times():
+    """All of them are in each batch."""
+    assert choose(size_of(10), {}).values["train.steps"] == 100
+    assert choose(TextSize(1, 0), {}).values["train.steps"] == 100
+
+
 def test_a_large_corpus_has_the_warm_up_of_the_paper():
     assert choose(size_of(5_000_000, 140), {}).values["train.warmup_steps"] == 4000
 
@@ -106,7 +112,7 @@ def test_the_rest_fits_the_given_options():
     size = size_of(2_000_000)
     assert choose(size, {"model.d_model": 100}).values["model.num_heads"] == 4  # of 8
     assert choose(size_of(500), {"data.max_length": 3000}).values["data.batch_tokens"] == 3000
-    assert choose(size, {"train.steps": 10}).values["train.warmup_steps"] == 10
+    assert choose(size, {"train.steps": 10}).values["train.warmup_steps"] == 1000
     one, two = (choose(size, {"train.accumulate": n}).values["train.steps"] for n in (1, 2))
     assert one == pytest.approx(2 * two, rel=0.1)
 

@@ -27,8 +27,7 @@ NARROW = ModelConfig(num_layers=1, d_model=16, d_ff=24, num_heads=2)
 def short(monkeypatch):
     """Trainings of three updates of a narrow model."""
     monkeypatch.setitem(PRESETS, "tiny", NARROW)
-    monkeypatch.setattr(defaults, "FEWEST_UPDATES", 3)
-    monkeypatch.setattr(defaults, "PASSES", 0.1)
+    monkeypatch.setattr(defaults, "MOST_PASSES", 3)
 
 
 def trained(folder, *words):
@@ -62,7 +61,11 @@ def test_two_files_and_nothing_else(tmp_path, two_files, short, monkeypatch, cap
     assert "--data.vocabulary_size 2000, because" in lines[0]
     assert config.data.vocabulary_size == 2000
     assert config.model == dataclasses.replace(NARROW, dropout_rate=0.3)
-    assert (config.data.batch_tokens, config.train.steps, config.train.warmup_steps) == (1024, 3, 3)
+    assert (config.data.batch_tokens, config.train.steps, config.train.warmup_steps) == (
+        1024,
+        3,
+        1000,
+    )
     assert yaml.safe_load((run / "config.yaml").read_text())["train"]["steps"] == 3
 
     # A rule of another version does not change a run that has started.

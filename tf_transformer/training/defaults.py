@@ -6,8 +6,12 @@
 | 5,000 | 2,000 | tiny | 0.3 | 1,024 | 47 |
 | 30,000 | 2,000 | tiny | 0.2 | 1,024 | 30 |
 | 170,000 | 4,000 | tiny | 0.1 | 2,048 | 19 |
+| 500,000 | 6,100 | small | 0.1 | 4,096 | 15 |
 | 1,000,000 | 8,000 | base | 0.1 | 8,192 | 12 |
-| from 4,000,000 | 32,000 | base | 0.1 | 8,192 | 8 |
+| from 4,000,000 | 32,000 | base | 0.1 | 8,192 | 9 and fewer |
+
+The vocabulary is one of both languages, and 256 of its pieces are bytes. The warm-up is a twentieth
+of all updates, from 1,000 to 4,000. Validation divides a training into about 30 intervals.
 
 Sources:
 
@@ -34,16 +38,18 @@ VOCABULARY = ((30_000, 2_000), (1_000_000, 8_000), (4_000_000, 32_000))  # linea
 MODELS = ((0, "tiny"), (300_000, "small"), (1_000_000, "base"))
 DROPOUT = ((0, 0.3), (20_000, 0.2), (100_000, 0.1))
 BATCH_TOKENS = ((0, 1024), (100_000, 2048), (300_000, 4096), (1_000_000, 8192))
-PASSES, PASSES_AT = 30, 30_000  # so many passes with so many pairs; fewer with more text
-FEWEST_UPDATES = 1000
+# So many passes with so many pairs; fewer with more text.
+PASSES, PASSES_AT, MOST_PASSES = 30, 30_000, 100
 WARMUP = (1000, 4000)  # updates, the least and the most; between them a twentieth of all
+MEMORY = "a larger model, or one with less dropout, would memorize the text"
 WHY_VOCABULARY = (
     (0, "short pieces occur often enough to be learned"),
     (100_000, "so much text shows longer pieces often enough"),
     (1_000_000, "so much text shows most words often enough"),
 )
 WHY_MODEL = (
-    (0, "a larger model, or less dropout, learns so few pairs by heart"),
+    (0, f"so few pairs need a trained model to start with, by --train.init_from: {MEMORY}"),
+    (3_000, MEMORY),
     (100_000, "a larger model needs more text"),
     (300_000, "so much text is worth a larger model"),
     (1_000_000, "so much text is worth the paper's base model"),
@@ -98,20 +104,21 @@ def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
 
     tokens = max(1, size.bytes) / _bytes_per_token(options["data.vocabulary_size"])
     tokens_per_update = options["data.batch_tokens"] * given.get("train.accumulate", 1)
-    passes = PASSES * (PASSES_AT / pairs) ** 0.25
+    updates_per_pass = max(1.0, tokens / tokens_per_update)
     if "train.steps" in given or "train.epochs" in given:
         passes = given.get("train.epochs", TrainConfig.epochs)
-        updates = given.get("train.steps") or _rounded(passes * tokens / tokens_per_update)
+        updates = given.get("train.steps") or round(passes * updates_per_pass)
     else:
-        updates = max(FEWEST_UPDATES, _rounded(passes * tokens / tokens_per_update))
-        options["train.steps"] = updates
+        passes = min(PASSES * (PASSES_AT / pairs) ** 0.25, MOST_PASSES)
+        options["train.steps"] = updates = _rounded(passes * updates_per_pass)
         interval = max(SHORTEST_INTERVAL, _rounded(updates / INTERVALS))
         options.setdefault("train.validate_every", interval)
     least, most = WARMUP
-    options.setdefault("train.warmup_steps", min(max(updates // 20, least), most, max(updates, 1)))
+    options.setdefault("train.warmup_steps", min(max(updates // 20, least), most))
 
     values = {name: options[name] for name in OPTIONS if name in options and name not in given}
-    counted = f", about {updates * tokens_per_update / tokens:.0f} passes over {tokens:,.0f} tokens"
+    passes = round(updates / updates_per_pass)
+    counted = f", about {passes:,} passes over {_rounded(tokens):,} tokens"
     return Choice(values, _reasons(values, size, pairs, preset, counted))
 
 
