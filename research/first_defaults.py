@@ -119,7 +119,7 @@ def outcome(runs: pathlib.Path, corpus: Corpus, arm: str, core: str) -> dict[str
     scores, config = json.loads(file.read_bytes()), run.load_config()
     return {
         **{"corpus": corpus.name, "defaults": arm, "cpu_minutes": corpus.minutes},
-        **{"vocabulary": config.data.vocabulary_size, "d_model": config.model.d_model},
+        **{"vocabulary": config.data.vocabulary_size, "layers": config.model.num_layers},
         **{"dropout": config.model.dropout_rate, "batch_tokens": config.data.batch_tokens},
         **{"warmup": config.train.warmup_steps, "updates": run.load_metrics()[-1]["step"]},
         **{"bleu": round(scores["5"]["bleu"], 2), "chrf": round(scores["5"]["chrf"], 2)},

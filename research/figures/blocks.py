@@ -148,6 +148,7 @@ OWN: dict[str, Renderer] = {
             **{"corpus": "training text", "defaults": "defaults", "cpu_minutes": "CPU minutes"},
             **{
                 "vocabulary": "vocabulary",
+                "layers": "layers",
                 "dropout": "dropout",
                 "batch_tokens": "tokens per batch",
             },

@@ -56,18 +56,20 @@ def test_more_text_never_means_a_smaller_vocabulary_model_batch_or_more_dropout(
 
 
 @pytest.mark.parametrize(
-    ("pairs", "vocabulary", "preset", "dropout", "batch"),
+    ("pairs", "vocabulary", "preset", "layers", "dropout", "batch"),
     [
-        (500, 2_000, "tiny", 0.3, 1024),
-        (30_000, 2_000, "tiny", 0.2, 1024),
-        (1_000_000, 8_000, "base", 0.1, 8192),
-        (4_000_000, 32_000, "base", 0.1, 8192),
-        (5_000_000, 32_000, "base", 0.1, 8192),
+        (500, 2_000, "tiny", 2, 0.3, 1024),
+        (29_000, 4_000, "tiny", 3, 0.2, 2048),
+        (170_000, 4_000, "tiny", 4, 0.1, 2048),
+        (1_000_000, 8_000, "base", 6, 0.1, 8192),
+        (4_000_000, 32_000, "base", 6, 0.1, 8192),
+        (5_000_000, 32_000, "base", 6, 0.1, 8192),
     ],
 )
-def test_published_sizes(pairs, vocabulary, preset, dropout, batch):
+def test_sizes(pairs, vocabulary, preset, layers, dropout, batch):
     config = config_of(choose(size_of(pairs), {}).values)
-    assert config.model == dataclasses.replace(PRESETS[preset], dropout_rate=dropout)
+    changes = {"num_layers": layers, "dropout_rate": dropout}
+    assert config.model == dataclasses.replace(PRESETS[preset], **changes)
     assert (config.data.vocabulary_size, config.data.batch_tokens) == (vocabulary, batch)
 
 
@@ -122,8 +124,9 @@ def test_the_reasons_are_three_lines_with_all_options(pairs):
     values, lines = choose(size_of(pairs), {})
     assert len(lines) == 3
     assert all(line.startswith(f"chosen for {pairs:,} pairs") for line in lines)
-    preset = "tiny" if pairs < 300_000 else "base"
-    assert f"--model {preset} --model.dropout_rate {values['model.dropout_rate']}" in lines[1]
+    assert f"--model {'tiny' if pairs < 300_000 else 'base'} " in lines[1]
+    assert f"--model.dropout_rate {values['model.dropout_rate']}" in lines[1]
+    assert ("--model.num_layers" in lines[1]) == (pairs < 100_000)
     for name in set(OPTIONS) - {f"model.{option}" for option in defaults.OF_PRESET}:
         assert f"--{name} {values[name]}" in " ".join(lines)
     assert ("or more" in lines[0]) == (pairs == 5_000_000)
@@ -133,7 +136,7 @@ def test_reasons_name_chosen_options_only():
     given = {"data.vocabulary_size": 500, "model.d_model": 64, "train.epochs": 2}
     lines = choose(size_of(5_000), given).reasons
     assert len(lines) == 2
-    assert "--model.num_layers 4 --model.d_ff 256 --model.num_heads 4 --model.drop" in lines[0]
+    assert "--model.num_layers 2 --model.d_ff 256 --model.num_heads 4 --model.drop" in lines[0]
     assert "--data.batch_tokens 1024 --train.warmup_steps " in lines[1]
     assert "about 2 passes" in lines[1]
     assert "steps" not in lines[1].replace("warmup_steps", "")

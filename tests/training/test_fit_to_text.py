@@ -60,7 +60,7 @@ def test_two_files_and_nothing_else(tmp_path, two_files, short, monkeypatch, cap
     assert len(lines) == 3
     assert "--data.vocabulary_size 2000, because" in lines[0]
     assert config.data.vocabulary_size == 2000
-    assert config.model == dataclasses.replace(NARROW, dropout_rate=0.3)
+    assert config.model == dataclasses.replace(NARROW, num_layers=2, dropout_rate=0.3)
     assert (config.data.batch_tokens, config.train.steps, config.train.warmup_steps) == (
         1024,
         3,

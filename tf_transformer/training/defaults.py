@@ -2,9 +2,9 @@
 
 | pairs | vocabulary | model | dropout | tokens per batch | passes |
 |---|---|---|---|---|---|
-| 500 | 2,000 | tiny | 0.3 | 1,024 | 83 |
-| 5,000 | 2,000 | tiny | 0.3 | 1,024 | 47 |
-| 30,000 | 2,000 | tiny | 0.2 | 1,024 | 30 |
+| 500 | 2,000 | tiny, 2 layers | 0.3 | 1,024 | 83 |
+| 5,000 | 2,000 | tiny, 2 layers | 0.3 | 1,024 | 47 |
+| 30,000 | 4,000 | tiny, 3 layers | 0.2 | 2,048 | 30 |
 | 170,000 | 4,000 | tiny | 0.1 | 2,048 | 19 |
 | 500,000 | 6,100 | small | 0.1 | 4,096 | 15 |
 | 1,000,000 | 8,000 | base | 0.1 | 8,192 | 12 |
@@ -33,11 +33,16 @@ from tf_transformer.config import OF_PRESET, SIZES, ModelConfig, TrainConfig
 from tf_transformer.data.text_size import MOST_PAIRS, TextSize
 
 LONG_PAIR = 200  # bytes; longer pairs count as several
-VOCABULARY = ((30_000, 2_000), (1_000_000, 8_000), (4_000_000, 32_000))  # linear in logarithms
+# Points, between which the size is linear in logarithms.
+VOCABULARY = (
+    *((5_000, 2_000), (25_000, 4_000), (170_000, 4_000)),
+    *((1_000_000, 8_000), (4_000_000, 32_000)),
+)
 # The smallest number of pairs of each value.
 MODELS = ((0, "tiny"), (300_000, "small"), (1_000_000, "base"))
+FEWER_LAYERS = ((0, 2), (20_000, 3), (100_000, 0))  # than those of the model; 0: all
 DROPOUT = ((0, 0.3), (20_000, 0.2), (100_000, 0.1))
-BATCH_TOKENS = ((0, 1024), (100_000, 2048), (300_000, 4096), (1_000_000, 8192))
+BATCH_TOKENS = ((0, 1024), (20_000, 2048), (300_000, 4096), (1_000_000, 8192))
 # So many passes with so many pairs; fewer with more text.
 PASSES, PASSES_AT, MOST_PASSES = 30, 30_000, 100
 WARMUP = (1000, 4000)  # updates, the least and the most; between them a twentieth of all
@@ -95,6 +100,8 @@ def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
     options.setdefault("data.vocabulary_size", _rounded(_interpolated(pairs)))
     batch_tokens = max(_at(BATCH_TOKENS, pairs), given.get("data.max_length", 0))
     options.setdefault("data.batch_tokens", batch_tokens)
+    if layers := _at(FEWER_LAYERS, pairs):
+        options.setdefault("model.num_layers", layers)
     for name, value in ModelConfig.preset_options(preset).items():
         options.setdefault(f"model.{name}", value)
     if "model.num_heads" not in given:
@@ -150,7 +157,12 @@ def _reasons(
     sizes = [f"model.{name}" for name in SIZES]
     shown = dict(values)
     if set(sizes) <= set(values):
-        shown = {"model": preset} | {name: x for name, x in values.items() if name not in sizes}
+        of_preset = ModelConfig.preset_options(preset)
+        shown = {"model": preset} | {
+            name: value
+            for name, value in values.items()
+            if name not in sizes or value != of_preset[name.removeprefix("model.")]
+        }
     updates = ("data.batch_tokens", "train.warmup_steps", "train.steps", "train.validate_every")
     rows = [
         (("data.vocabulary_size",), f", because {_at(WHY_VOCABULARY, pairs)}"),
