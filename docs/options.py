@@ -17,7 +17,9 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 
 from tf_transformer import config
 from tf_transformer.commands import main
+from tf_transformer.commands.command_line import GIVEN
 from tf_transformer.registry import OPTIONS, options_of
+from tf_transformer.training.defaults import OPTIONS as FITTING
 
 PROGRAMS = {
     "export": "python -m export",
@@ -95,6 +97,8 @@ def _command(name: str, function: Callable[..., None]) -> str:
     rows, groups = [], []
     for parameter in inspect.signature(function).parameters.values():
         hint, default = hints[parameter.name], parameter.default
+        if parameter.name == GIVEN:
+            continue  # no option
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             groups.append("the [decode options](#decode-options) without `decode.`")
             groups.append("the [options of the run's task](#options-of-tasks)")
@@ -122,7 +126,7 @@ def _group(name: str, cls: Any, title: str) -> str:
     texts = {param.arg_name: param.description or "" for param in doc.params}
     hints = get_type_hints(cls)
     rows = [
-        _row(f"--{name}.{each.name}", hints[each.name], _default(each.default), texts[each.name])
+        _row(f"--{name}.{each.name}", hints[each.name], _of_field(name, each), texts[each.name])
         for each in dataclasses.fields(cls)
         if f"{name}.{each.name}" != "task.name"
     ]
@@ -160,6 +164,12 @@ def _table(rows: Iterable[str]) -> str:
 def _row(option: str, hint: Any, default: str, text: str) -> str:
     cells = (f"`{option}`", _values(hint), default, _as_cell(text))
     return f"| {' | '.join(cells)} |\n"
+
+
+def _of_field(group: str, field: dataclasses.Field) -> str:
+    """The default of an option, which training may choose by the size of its text."""
+    may_fit = f"{group}.{field.name}" in FITTING
+    return _default(field.default) + ", or [fitting the text](#python-trainpy)" * may_fit
 
 
 def _default(value: Any) -> str:

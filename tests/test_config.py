@@ -258,6 +258,7 @@ def sizes_of(stack: ModelConfig) -> tuple[int, ...]:
         # num_layers, d_model, d_ff, num_heads, key_dim, value_dim, key heads, dropout_rate
         ("base", (6, 512, 2048, 8, 64, 64, 8, 0.1)),  # paper Table 3
         ("big", (6, 1024, 4096, 16, 64, 64, 16, 0.3)),
+        ("small", (4, 256, 1024, 4, 64, 64, 4, 0.1)),
         ("tiny", (4, 128, 256, 4, 32, 32, 4, 0.1)),
     ],
 )
@@ -280,8 +281,14 @@ def test_a_changed_preset_does_not_change_the_original():
 def test_an_unknown_preset_is_an_error_that_lists_all():
     with pytest.raises(InputError) as error:
         ModelConfig.preset("huge")
-    assert str(error.value) == "unknown preset 'huge'; expected one of ['base', 'big', 'tiny']."
-    assert sorted(PRESETS) == ["base", "big", "tiny"]
+    names = ["base", "big", "small", "tiny"]
+    assert str(error.value) == f"unknown preset 'huge'; expected one of {names}."
+    assert sorted(PRESETS) == names
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_options_of_a_preset_are_all_that_it_sets(name):
+    assert ModelConfig(**ModelConfig.preset_options(name)) == PRESETS[name]
 
 
 @pytest.mark.parametrize(

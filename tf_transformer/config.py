@@ -156,6 +156,10 @@ def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
 class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
 
+    A preset is a name for sizes and dropout: tiny, small, base or big. Give it as --model base, or
+    as model: base or model: {preset: base, norm_first: true} in a YAML file. A single option
+    overrides the preset, in any order.
+
     The properties `encoder` and `decoder` give the configuration of one stack, with zeros replaced.
 
     Attributes:
@@ -318,7 +322,7 @@ class ModelConfig:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":
-        """The configuration of a named model: `tiny`, or `base` and `big` of the paper's Table 3.
+        """The configuration of a named model: `tiny`, `small`, or `base` and `big` of Table 3.
 
         Args:
             name: a key of `PRESETS`.
@@ -331,17 +335,34 @@ class ModelConfig:
             >>> ModelConfig.preset("base", norm_first=True).d_model
             512
         """
-        if name not in PRESETS:
+        if not isinstance(name, str) or name not in PRESETS:
             raise InputError(f"unknown preset {name!r}; expected one of {sorted(PRESETS)}.")
         return replace(PRESETS[name], **changes)
+
+    @classmethod
+    def preset_options(cls, name: str) -> dict[str, Any]:
+        """The options that a preset's name stands for.
+
+        Raises:
+            InputError: for an unknown name.
+
+        Example:
+            >>> ModelConfig.preset_options("base")
+            {'num_layers': 6, 'd_model': 512, 'd_ff': 2048, 'num_heads': 8, 'dropout_rate': 0.1}
+        """
+        preset = cls.preset(name)
+        return {option: getattr(preset, option) for option in OF_PRESET}
 
 
 _OF_ONE_STACK = (
     *("num_encoder_layers", "num_decoder_layers"),
     *("encoder_d_model", "encoder_d_ff", "encoder_num_heads"),
 )
+SIZES = ("num_layers", "d_model", "d_ff", "num_heads")
+OF_PRESET = (*SIZES, "dropout_rate")  # options that differ between presets
 PRESETS = {
     "tiny": ModelConfig(),
+    "small": ModelConfig(num_layers=4, d_model=256, d_ff=1024, num_heads=4, dropout_rate=0.1),
     "base": ModelConfig(num_layers=6, d_model=512, d_ff=2048, num_heads=8, dropout_rate=0.1),
     "big": ModelConfig(num_layers=6, d_model=1024, d_ff=4096, num_heads=16, dropout_rate=0.3),
 }

@@ -136,6 +136,20 @@ OWN: dict[str, Renderer] = {
             **{"precision": "precision", "recall": "recall"},
         },
     ),
+    "first_defaults": fields_of(
+        "first_defaults",
+        {
+            **{"corpus": "training text", "defaults": "defaults", "cpu_minutes": "CPU minutes"},
+            **{
+                "vocabulary": "vocabulary",
+                "layers": "layers",
+                "dropout": "dropout",
+                "batch_tokens": "tokens per batch",
+            },
+            **{"updates": "updates", "bleu": "BLEU", "chrf": "chrF", "bleu_best": "BLEU, best"},
+        },
+        left=2,
+    ),
     "forced_choices": fields_of(
         "forced_choices",
         {"choice": "choice", "bleu": "BLEU", "length_ratio": "length of the translations"},

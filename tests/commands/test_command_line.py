@@ -392,3 +392,100 @@ def test_input_errors_and_interruptions_have_no_traceback(monkeypatch, error, co
     with pytest.raises(SystemExit) as exit_info:
         command_line.run(main)
     assert exit_info.value.code == code
+
+
+# --- presets -----------------------------------------------------------------------------------
+
+BASE_PRE_NORM = ModelConfig.preset("base", norm_first=True)
+
+
+def model_of(*words):
+    return read_options(train.main, ["--run_dir", "x", *words])["model"]
+
+
+@pytest.mark.parametrize("preset", [["--model", "base"], ["--model=base"], ["--model.preset=base"]])
+def test_a_preset_and_single_options_in_any_order(preset):
+    assert model_of(*preset) == ModelConfig.preset("base")
+    expected = ModelConfig.preset("base", d_model=256, norm_first=True)
+    words = ["--model.d_model", "256", "--model.norm_first"]
+    assert model_of(*preset, *words) == model_of(*words, *preset) == expected
+    assert model_of("--model", "big", *preset) == ModelConfig.preset("base")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("model: base", ModelConfig.preset("base")),
+        ("model: {preset: base, norm_first: true}", BASE_PRE_NORM),
+        ("model: {norm_first: true, preset: base}", BASE_PRE_NORM),
+        ("model: {d_ff: 512, preset: big}", ModelConfig.preset("big", d_ff=512)),
+    ],
+)
+def test_a_preset_in_a_file(tmp_path, text, expected):
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+    assert model_of("--config", str(file)) == expected
+    # The command line counts more: with single options, and with the sizes of another preset.
+    changed = dataclasses.replace(expected, d_ff=64)
+    assert model_of("--model.d_ff=64", "--config", str(file)) == changed
+    small = dataclasses.replace(expected, **ModelConfig.preset_options("small"))
+    assert model_of("--config", str(file), "--model", "small") == small
+    file.write_text(text.removeprefix("model: "))
+    if text.startswith("model: {"):
+        assert model_of("--model", str(file)) == model_of("--model", file.read_text()) == expected
+
+
+def test_a_run_has_the_options_of_its_preset(tmp_path):
+    run = RunFolder(tmp_path)
+    run.save_config(Config(model=model_of("--model", "base")))
+    assert "preset" not in run.config.read_text()
+    assert run.load_config().model == ModelConfig.preset("base")
+
+
+def test_an_unknown_preset_is_an_error(error_of):
+    expected = "unknown preset 'huge'; expected one of ['base', 'big', 'small', 'tiny']."
+    assert error_of(train.main, "--model", "huge") == f"error: {expected}"
+    assert error_of(train.main, yaml="model: huge") == f"error: x.yaml: {expected}"
+    assert error_of(train.main, yaml="model: {preset: huge}") == f"error: x.yaml: {expected}"
+    assert "unknown preset [1]" in error_of(train.main, yaml="model: {preset: [1]}")
+
+
+def test_help_names_the_presets(capsys):
+    with pytest.raises(SystemExit):
+        read_options(train.main, ["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--model NAME A preset: tiny, small, base, big." in text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {"run_dir"}),
+        (["--model.d_model=8"], {"run_dir", "model.d_model"}),
+        (["--data.corpora=[{source: a, target: b}]"], {"run_dir", "data.corpora"}),
+        (["--train.steps=0"], {"run_dir", "train.steps"}),
+        (["--task.lowercase"], {"run_dir", "task.lowercase"}),
+    ],
+)
+def test_a_command_gets_the_names_of_the_given_options(tmp_path, words, expected):
+    read = read_options(train.main, ["--run_dir", "x", *words])
+    assert read["given"] == expected
+    assert "given" not in read_options(evaluate.main, ["--run_dir", "x"])
+
+
+def test_options_of_files_and_presets_are_given(tmp_path):
+    (tmp_path / "x.yaml").write_text("data: {held_out: 1000}")
+    words = ["--run_dir", "x", "--config", str(tmp_path / "x.yaml"), "--model", "tiny"]
+    expected = {f"model.{name}" for name in ModelConfig.preset_options("tiny")}
+    given = read_options(train.main, words)["given"]
+    assert given - {"config"} == expected | {"run_dir", "data.held_out"}
+
+
+def test_all_options_of_a_run_that_goes_on_are_given(tmp_path):
+    run = RunFolder(tmp_path)
+    run.save_config(Config())
+    run.resume.mkdir(parents=True)
+    (run.resume / "checkpoint").touch()
+    given = read_options(train.main, ["--run_dir", str(tmp_path)])["given"]
+    names = {f"train.{field.name}" for field in dataclasses.fields(TrainConfig)}
+    assert names <= given

@@ -4,8 +4,9 @@ import argparse
 import dataclasses
 import inspect
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 import docstring_parser  # jsonargparse[signatures] needs it, too
@@ -15,7 +16,7 @@ import yaml
 from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
-from tf_transformer.config import DERIVED, DecodeConfig
+from tf_transformer.config import DERIVED, PRESETS, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
@@ -24,6 +25,7 @@ from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.run.folder import RunFolder, require_groups
 
 DEFAULT_TASK = "translation"
+GIVEN = "given"  # a parameter that is no option: the names of the options that were given
 
 
 class _Parser(jsonargparse.ArgumentParser):
@@ -62,8 +64,10 @@ def read_options(
 ) -> dict[str, Any]:
     """The values of a command's options; exits with status 2 for a wrong option.
 
-    An option on the command line overrides an option in a file, in any order. If training resumes
-    a run, the run's configuration is the first file.
+    An option on the command line overrides an option in a file, in any order. A single option
+    overrides a preset of the model. If training resumes a run, the run's configuration is the
+    first file. A command with the parameter `given` gets the names of the options that a file or
+    the command line has, like {"model.d_model"}.
 
     Args:
         main: the command.
@@ -76,6 +80,7 @@ def read_options(
     try:
         words, files = _without(words, "--config")
         words, named = _without(words, "--task")
+        words = _with_preset(words) if _has_model(main) else words
         selected = _selected_task(main, words, files, named)
         if selected not in OPTIONS:
             for_commands()  # the task's module imports Keras
@@ -84,7 +89,9 @@ def read_options(
         options = parser.parse_args(words)
         if not files and (stored := _stored_config(options)):
             files = [stored]
-            options = parser.parse_args(["--config", stored, *words])
+            words = ["--config", stored, *words]
+            options = parser.parse_args(words)
+        given = frozenset(parser.parse_args(words, defaults=False).keys())
         require_groups(vars(options), main)
         values = parser.instantiate(options).as_dict()
     except (jsonargparse.ArgumentError, InputError) as error:
@@ -94,6 +101,7 @@ def read_options(
         )
         sys.exit(2)
     values.pop("config")
+    values |= {GIVEN: given} if GIVEN in inspect.signature(main).parameters else {}
     return values | _task_values(main, values.pop("task", None), task, named)
 
 
@@ -119,7 +127,10 @@ def parser_of(
     def load(text: str) -> Any:
         # The rules of `RunFolder.save_config`. jsonargparse's own loader reads 1e3 as a number.
         value = yaml.safe_load(text)
-        return present_options(value, task) if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        value = present_options(value, task)
+        return _with_preset_options(value) if _has_model(main) else value
 
     jsonargparse.set_loader("yaml", load, exceptions=(yaml.YAMLError,))
     summary = inspect.getdoc(main) or ""
@@ -146,6 +157,8 @@ def parser_of(
             action.nargs, action.const = "?", True
         if action.dest == "task":
             action.metavar, action.help = "NAME", _help(main, "task") or argparse.SUPPRESS
+        if action.dest == "model" and _has_model(main):
+            action.metavar, action.help = "NAME", f"A preset: {', '.join(PRESETS)}."
     return parser
 
 
@@ -155,7 +168,7 @@ def types_of(main: Callable[..., None], task: str = DEFAULT_TASK) -> dict[str, A
     for name, hint in get_type_hints(main).items():
         if dataclasses.is_dataclass(hint):
             types |= {f"{name}.{field}": kind for field, kind in get_type_hints(hint).items()}
-        if name != _repeated(main):
+        if name not in (_repeated(main), GIVEN):
             types[name] = hint
     if _has_task(main):
         hints = get_type_hints(options_of(task))
@@ -193,7 +206,7 @@ def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
     named = [
         parameter
         for parameter in signature.parameters.values()
-        if parameter.kind not in stars and parameter.name != "task"
+        if parameter.kind not in stars and parameter.name not in ("task", GIVEN)
     ]
     function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     function.__doc__, function.__module__ = main.__doc__, main.__module__
@@ -264,6 +277,45 @@ def _task_values(
         return {"task": dataclasses.replace(options, name=task)} if _takes_task(main) else {}
     given = {name: x for name, x in dataclasses.asdict(options).items() if x is not None}
     return ({"task_options": given} if given else {}) | ({"task": named[-1]} if named else {})
+
+
+def _has_model(main: Callable[..., None]) -> bool:
+    """Whether the command has the options of a model, and so presets."""
+    return get_type_hints(main).get("model") is ModelConfig
+
+
+def _with_preset(words: Sequence[str]) -> list[str]:
+    """The words with the options of the preset that --model names before them, so that all count.
+
+    Raises:
+        InputError: for an unknown preset.
+    """
+    words = [re.sub(r"^--model\.preset(?==|$)", "--model", word) for word in words]
+    words, values = _without(words, "--model")
+    groups = [  # options, or a file of them
+        value
+        for value in values
+        if value not in PRESETS and (value.startswith("{") or os.path.isfile(value))
+    ]
+    named = [value for value in values if value not in groups]
+    options = ModelConfig.preset_options(named[-1]) if named else {}
+    first = [f"--model.{name}={value}" for name, value in options.items()]
+    return first + [f"--model={value}" for value in groups] + words
+
+
+def _with_preset_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a file, or of the group `model`, with those of the preset that it names.
+
+    Raises:
+        InputError: for an unknown preset.
+    """
+    model = options.get("model")
+    if isinstance(model, str):
+        return {**options, "model": ModelConfig.preset_options(model)}
+    if isinstance(model, Mapping):
+        return {**options, "model": _with_preset_options(model)}
+    own = {name: value for name, value in options.items() if name != "preset"}
+    return ModelConfig.preset_options(options["preset"]) | own if "preset" in options else own
 
 
 def _without(words: Sequence[str], option: str) -> tuple[list[str], list[str]]:

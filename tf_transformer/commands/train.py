@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tf_transformer.commands.input_files import check_files
@@ -31,8 +32,13 @@ def main(
     train: TrainConfig = TrainConfig(),
     decode: DecodeConfig = DecodeConfig(),
     task: TaskOptions | str = "translation",
+    given: Collection[str] | None = None,
 ) -> None:
     """Trains a model, or resumes the training of a run with checkpoints.
+
+    For a translation of your own text, training chooses the options that you leave out by the size
+    of the text: vocabulary, sizes and dropout of the model, tokens per batch, warm-up and number of
+    updates. It prints the choice and saves it as the configuration of the run.
 
     --run_dir alone resumes with the options of the run. A start that fails before its first
     checkpoint leaves no files. Only one training at a time writes in a folder. It overwrites no
@@ -46,14 +52,21 @@ def main(
         decode: defaults for the predictions of the trained model.
         task: name of a task, like translation, or module:attribute of your own task. --help shows
             the options of this task.
+        given: names of the options that were given, like model.d_model; others may be chosen.
+            None: all were given.
     """
     config = Config(model, data, train, decode, task)  # type: ignore[arg-type]
     run = Run.at(run_dir, config)
     if not run.folder.has_checkpoint:
         _check_inputs(run)
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
+    from tf_transformer import tasks
     from tf_transformer.training import trainer
     from tf_transformer.training.interruption import InterruptionError
+    from tf_transformer.training.preparation import fit_to_text
+
+    if given is not None:
+        run = fit_to_text(run, tasks.for_run(run.config), given)
 
     def on_best(update: int) -> None:
         if train.export_best:

@@ -12,6 +12,7 @@ from tf_transformer.data.folder import in_folder
 from tf_transformer.data.generated import require_packages
 from tf_transformer.data.readers import COMPRESSED, format_of, open_corpus
 from tf_transformer.data.readers.tfds import pair_in, tfds_languages
+from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import check_file
 
@@ -81,6 +82,21 @@ def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream,
     if validation := validation_corpora(data):
         return train, stream(validation, fields, data).read()
     return train.hold_out(data.held_out, config.train.seed)
+
+
+def training_size(data: DataConfig, fields: Sequence[str]) -> TextSize:
+    """The size of the training text, with the pairs that are held out from it for validation.
+
+    Args:
+        data: options of the run.
+        fields: names of the two texts of an example.
+
+    Raises:
+        InputError: for a corpus that cannot be read.
+    """
+    check(data)
+    data = in_folder(data)
+    return TextSize.of(stream(training_corpora(data), fields, data))
 
 
 def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -> ExampleStream:

@@ -17,6 +17,7 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
 from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Prediction, Predictor, Progress, no_progress
@@ -157,6 +158,16 @@ class Task(ABC):
             InputError: for data that cannot be read.
         """
         return config
+
+    def text_size(self, config: Config) -> TextSize | None:
+        """The size of the training text, for options that are chosen to fit it.
+
+        None, the default: a training has the same defaults with any text.
+
+        Raises:
+            InputError: for data that cannot be read.
+        """
+        return None
 
     @abstractmethod
     def load_splits(self, config: Config) -> Splits:

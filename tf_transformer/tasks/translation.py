@@ -11,6 +11,7 @@ from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, Task
 from tf_transformer.data import corpora
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.generated import generated_splits
+from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator, build_model
@@ -58,6 +59,14 @@ class Translation(Task):
             InputError: for a corpus that cannot be loaded, or corpora with opposite directions.
         """
         return replace(config, data=corpora.with_languages(config.data))
+
+    def text_size(self, config: Config) -> TextSize | None:
+        """The size of the corpora; None for the generated corpus alone, and for GRU models."""
+        if config.model.architecture != "transformer":
+            return None
+        if corpora.is_generated(config.data) or config.data.train_file:
+            return None
+        return corpora.training_size(config.data, self.fields)
 
     def load_splits(self, config: Config) -> Splits:
         """The pairs of the corpora; see `DataConfig`."""

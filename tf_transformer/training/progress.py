@@ -3,14 +3,19 @@
 import time
 from collections.abc import Callable, Mapping
 
+from tqdm import tqdm
+
 from tf_transformer.machine.progress_bar import ProgressBar
 from tf_transformer.training.update import Updater
 
+FIRST, MEASURED = 20, 100  # updates: the first ones compile; the next ones tell how long all take
 REFRESH = 2.0  # seconds; a GPU waits while the loss is read
 
 
 class TrainingProgress:
     """Shows the number of updates, the loss, target tokens per second and the time left.
+
+    The first updates of a start are followed by an estimate of the time that all need.
 
     Args:
         steps: number of updates in the whole training.
@@ -27,8 +32,10 @@ class TrainingProgress:
         clock: Callable[[], float] = time.monotonic,
     ):
         self._bar = ProgressBar("updates", steps, done, shown, clock)
-        self._clock = clock
+        self._clock, self._shown = clock, shown
         self._unshown = 0  # updates
+        self._left, self._made = steps - done, 0  # updates of this start
+        self._measured = 0.0  # seconds
         self.start_interval()
 
     def __enter__(self) -> "TrainingProgress":
@@ -41,6 +48,7 @@ class TrainingProgress:
     def start_interval(self) -> None:
         """Restarts the measurement of speed when the updater's counts start at 0 again."""
         self._tokens, self._time = 0, self._clock()
+        self._last = self._time  # of the end of an update
 
     def end_interval(self, metrics: Mapping[str, float]) -> None:
         """Shows the metrics of an interval, even if it was too short for a refresh."""
@@ -54,6 +62,7 @@ class TrainingProgress:
         """
         self._unshown += 1
         now = self._clock()
+        self._estimate(updater, now)
         if now - self._time < REFRESH:
             return False
         tokens = updater.tokens_seen
@@ -65,3 +74,35 @@ class TrainingProgress:
     def _show(self, loss: float, rate: float) -> None:
         self._bar.advance(self._unshown, [f"loss {loss:.3f}", f"{rate:,.0f} tokens/s"])
         self._unshown = 0
+
+    def _estimate(self, updater: Updater, now: float) -> None:
+        """Measures the updates after the first ones, and prints how long all of them take."""
+        self._made += 1
+        if self._made in (FIRST, FIRST + MEASURED):
+            float(updater.metrics["loss"].result())  # waits for the end
+            now = self._clock()
+        if FIRST < self._made <= FIRST + MEASURED:
+            self._measured += now - self._last
+        self._last = now
+        left = self._left - self._made
+        if self._made == FIRST + MEASURED and left > 0 and self._shown:
+            needed = in_words(left * self._measured / MEASURED)
+            tqdm.write(
+                f"about {needed} left for {left:,} updates, without validations. Too "
+                "long? Stop, and resume with fewer --train.steps; or train a smaller model, like "
+                "--model tiny, in another --run_dir."
+            )
+
+
+def in_words(seconds: float) -> str:
+    """A time in words.
+
+    Example:
+        >>> in_words(45), in_words(1000), in_words(10_000), in_words(1_000_000)
+        ('1 minute', '17 minutes', '2.8 hours', '11.6 days')
+    """
+    minutes = max(1, round(seconds / 60))
+    if minutes < 120:
+        return f"{minutes} minute{'s' * (minutes > 1)}"
+    hours = seconds / 3600
+    return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"

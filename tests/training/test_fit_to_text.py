@@ -1,0 +1,124 @@
+"""Training with two files and nothing else: options are chosen, saved, and kept by a resume."""
+
+import dataclasses
+
+import pytest
+import yaml
+
+from tf_transformer.commands import command_line, train
+from tf_transformer.config import PRESETS, Config, DataConfig, ModelConfig
+from tf_transformer.data.generated import generate
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.training import defaults
+
+
+@pytest.fixture
+def two_files(tmp_path):
+    """The options that name two small files."""
+    for side, texts in generate(80, "en", "de", seed=1).texts.items():
+        (tmp_path / side).write_text("".join(f"{text}\n" for text in texts))
+    return [f"--data.train_{side}={tmp_path / side}" for side in ("source", "target")]
+
+
+NARROW = ModelConfig(num_layers=1, d_model=16, d_ff=24, num_heads=2)
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Trainings of three updates of a narrow model."""
+    monkeypatch.setitem(PRESETS, "tiny", NARROW)
+    monkeypatch.setattr(defaults, "MOST_PASSES", 3)
+
+
+def trained(folder, *words):
+    """The configuration of a run after training it by the command."""
+    command_line.run(train.main, ["--run_dir", str(folder), *words])
+    return RunFolder(folder).load_config()
+
+
+def completed(monkeypatch, folder, *words):
+    """The configuration that a command would train, without training."""
+    configs = []
+
+    class StopError(Exception):
+        """Ends the command."""
+
+    def stop(run, on_best):
+        configs.append(run.config)
+        raise StopError
+
+    monkeypatch.setattr("tf_transformer.training.trainer.train", stop)
+    with pytest.raises(StopError):
+        command_line.run(train.main, ["--run_dir", str(folder), *words])
+    return configs[0]
+
+
+def test_two_files_and_nothing_else(tmp_path, two_files, short, monkeypatch, capsys):
+    run = tmp_path / "run"
+    config = trained(run, *two_files)
+    lines = [x for x in capsys.readouterr().out.splitlines() if x.startswith("chosen")]
+    assert len(lines) == 3
+    assert "--data.vocabulary_size 2000, because" in lines[0]
+    assert config.data.vocabulary_size == 2000
+    assert config.model == dataclasses.replace(NARROW, num_layers=2, dropout_rate=0.3)
+    assert (config.data.batch_tokens, config.train.steps, config.train.warmup_steps) == (
+        1024,
+        3,
+        1000,
+    )
+    assert yaml.safe_load((run / "config.yaml").read_text())["train"]["steps"] == 3
+
+    # A rule of another version does not change a run that has started.
+    monkeypatch.setattr(defaults, "DROPOUT", ((0, 0.4),))
+    (tmp_path / "x.yaml").write_text("train: {seed: 1}")
+    for words in ([], two_files, [*two_files, "--config", str(tmp_path / "x.yaml")]):
+        assert completed(monkeypatch, run, *words) == config
+    assert "chosen" not in capsys.readouterr().out
+    other = tmp_path / "other"
+    assert completed(monkeypatch, other, *two_files).model.dropout_rate == 0.4
+
+
+def test_given_options_win_wherever_they_are_given(tmp_path, two_files, monkeypatch):
+    (tmp_path / "x.yaml").write_text("data: {vocabulary_size: 400}\ntrain: {epochs: 30}")
+    words = [*two_files, "--config", str(tmp_path / "x.yaml"), "--model.dropout_rate", "0.1"]
+    config = completed(monkeypatch, tmp_path / "run", *words)
+    assert config.data.vocabulary_size == 400
+    assert (config.train.epochs, config.train.steps) == (30, 0)
+    assert config.model.dropout_rate == 0.1  # the default, given
+    assert config.data.batch_tokens == 1024  # chosen
+
+
+def test_a_given_preset_wins(tmp_path, two_files, monkeypatch, capsys):
+    config = completed(monkeypatch, tmp_path / "run", *two_files, "--model", "base")
+    assert config.model == ModelConfig.preset("base")
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_run_that_starts_with_weights_has_their_vocabulary_and_sizes(
+    tmp_path, two_files, run, monkeypatch
+):
+    """`run` is a small one."""
+    origin = RunFolder(run).load_config()
+    words = [*two_files, f"--train.init_from={run}"]
+    config = completed(monkeypatch, tmp_path / "run", *words)
+    assert config.model == origin.model
+    assert config.data.vocabulary_size == origin.data.vocabulary_size
+    assert config.data.batch_tokens == 1024
+
+
+def test_the_generated_corpus_other_models_other_tasks_and_python_keep_fixed_defaults(
+    tmp_path, two_files, monkeypatch
+):
+    assert completed(monkeypatch, tmp_path / "run") == Config()
+    config = completed(monkeypatch, tmp_path / "run", *two_files, "--model.architecture", "luong")
+    assert config.data.vocabulary_size == 8000
+    file = f"--data.train_file={tmp_path / 'source'}"
+    config = completed(monkeypatch, tmp_path / "run", "--task", "language_modeling", file)
+    assert (config.model, config.train) == (Config().model, Config().train)
+    source, target = (str(tmp_path / side) for side in ("source", "target"))
+    data = DataConfig(train_source=source, train_target=target)
+    configs = []
+    monkeypatch.setattr("tf_transformer.training.trainer.train", lambda run, _: configs.append(run))
+    with pytest.raises(AttributeError):  # there is no result to print
+        train.main(str(tmp_path / "run"), data=data)
+    assert configs[0].config == Config(data=data)
