@@ -609,7 +609,7 @@ def test_a_folder_without_a_run_is_an_error(name, tmp_path):
 
 
 def test_exporting_to_a_path_that_tensorflow_takes_as_a_pattern_is_an_error(run, tmp_path):
-    with pytest.raises(InputError, match=r"c\[1\]/1: TensorFlow takes .* as a pattern"):
+    with pytest.raises(InputError, match=r"c\[1\]/1: TensorFlow reads .* as a pattern"):
         export.main(str(run), str(tmp_path / "c[1]" / "1"))
     assert list(tmp_path.iterdir()) == []
 
@@ -634,7 +634,7 @@ def test_files_of_unequal_length_are_an_error(own_files, tmp_path):
         *("train.py", "--run_dir", tmp_path / "run"),
         *("--data.train_source", own_files / "a.en", "--data.train_target", tmp_path / "short.de"),
     )
-    assert "short.de ends after line 1 but" in message
+    assert "short.de ends after line 1, but" in message
 
 
 def test_a_broken_config_is_an_error(run, tmp_path):

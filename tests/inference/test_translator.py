@@ -485,7 +485,9 @@ def test_lists_of_unequal_length_are_an_error(translator, method):
 
 def test_a_beam_beyond_the_vocabulary_is_an_error(run):
     for options in ({"beam_size": 100_000}, {"sampling": True, "top_k": 100_000}):
-        with pytest.raises(InputError, match=r"\(100,000\) must be at most the \d+ tokens of the"):
+        with pytest.raises(
+            InputError, match=r"\(100,000\) must be at most \d+, the number of tokens"
+        ):
             Translator.from_run(run, **options)
 
 

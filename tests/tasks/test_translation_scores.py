@@ -147,7 +147,7 @@ def test_lines_that_differ_by_form_are_counted(capsys):
     texts = ["ein Haus", "Äpfel liegen da", "zwei\u00a0Hunde"]
     other = [unicodedata.normalize("NFD", text).replace("\u00a0", " ") for text in texts]
     assert score_translations(other, [texts])["chrf"] == 100
-    assert "in 2 of 3 lines, words of the translation" in capsys.readouterr().err
+    assert "in 2 of 3 lines, words of translation and reference" in capsys.readouterr().err
     assert score_translations(other, [texts], normalize=False)["chrf"] < 100
     assert score_translations(texts, [texts])["exact_match"] == 100
     assert capsys.readouterr().err == ""
@@ -189,7 +189,7 @@ def test_a_tokenizer_that_needs_more_is_an_error(monkeypatch):
 
 @pytest.mark.parametrize("resamples", [-1, 1, 39])
 def test_too_few_samples_are_an_error(resamples):
-    with pytest.raises(InputError, match=f"must be 0 or at least 40, .*; got {resamples}"):
+    with pytest.raises(InputError, match=f"must be 0 or at least 40, got {resamples}:"):
         TranslationOptions(resamples=resamples)
 
 
