@@ -409,7 +409,7 @@ def test_evaluate_gives_the_cross_entropy_of_real_tokens():
 
 @pytest.mark.parametrize(
     "variant",
-    [{}, {"remat": True, "dtype": "mixed_bfloat16"}],
+    [{}, pytest.param({"remat": True, "dtype": "mixed_bfloat16"}, marks=pytest.mark.slow)],
     ids=["plain", "remat in mixed_bfloat16"],
 )
 def test_fit_continues_with_a_loaded_model_as_with_the_saved_one(variant, tmp_path):

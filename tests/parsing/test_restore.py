@@ -34,7 +34,7 @@ def restored(ids, words, actions) -> str:
 
 
 @each_form
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(tree=trees)
 def test_a_tree_comes_back_from_its_actions(form, tree):
     actions = small_actions(form)
@@ -47,7 +47,7 @@ def test_a_tree_comes_back_from_its_actions(form, tree):
 
 
 @each_form
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(ids=st.lists(st.integers(0, 11), max_size=20), words=st.lists(st.just("a"), min_size=1))
 def test_any_ids_give_a_tree_over_the_words(form, ids, words):
     actions = small_actions(form)
