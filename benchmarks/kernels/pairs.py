@@ -48,7 +48,9 @@ def works(small: bool = False) -> Iterator[Work]:
     Args:
         small: small sizes, for a test.
     """
-    yield from _of_the_paper(small)
+    yield from _of_layers(small)
+    yield from _of_losses(small)
+    yield from _of_search(small)
     yield from _of_variants(small)
 
 
@@ -76,8 +78,7 @@ def _of_variants(small: bool) -> Iterator[Work]:
     )
 
 
-def _of_the_paper(small: bool) -> Iterator[Work]:
-    rows, vocabulary = (6, 64) if small else (1536, 8000)
+def _of_layers(small: bool) -> Iterator[Work]:
     batch, tokens = (2, 3) if small else (64, 24)
     heads = [normal(batch, 4, tokens, 32) for _ in range(3)]
 
@@ -109,6 +110,17 @@ def _of_the_paper(small: bool) -> Iterator[Work]:
         lambda kernel, x: kernel(x, 0.1, _SEED),
         gradients=True,
     )
+    yield Work(
+        "matmul_transposed",
+        "scores of an update of tiny",
+        heads[:2],
+        lambda kernel, *inputs: kernel(*inputs),
+        gradients=True,
+    )
+
+
+def _of_losses(small: bool) -> Iterator[Work]:
+    rows, vocabulary = (6, 64) if small else (1536, 8000)
     labels = _RNG.integers(0, vocabulary, rows, dtype="int32")
     yield Work(
         "cross_entropy",
@@ -124,13 +136,9 @@ def _of_the_paper(small: bool) -> Iterator[Work]:
         lambda kernel, *inputs: kernel(*inputs, 0.1, ConsistencyWeights(1.0, 0.0, 3.0, 0.0)).losses,
         gradients=True,
     )
-    yield Work(
-        "matmul_transposed",
-        "scores of an update of tiny",
-        heads[:2],
-        lambda kernel, *inputs: kernel(*inputs),
-        gradients=True,
-    )
+
+
+def _of_search(small: bool) -> Iterator[Work]:
     logits = normal(*(2, 4, 64) if small else (32, 4, 32_000))
     totals = normal(*logits.shape[:2])
     for jit_compile in (False, True):

@@ -1,12 +1,10 @@
 """Multi-head attention (paper section 3.2.2)."""
 
-import functools
 from typing import Any, ClassVar
 
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.kernels.attention import Dropout as DropoutFunction
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.heads import HeadProjection, concatenate_heads
@@ -130,15 +128,10 @@ class MultiHeadAttention(ConfiguredLayer):
 
         Mask and bias broadcast to (B, H, T, S). The bias is added to the scores.
         """
-        heads, weights = stored.weighted(query, mask, bias, self.dropout_function(training))
+        heads, weights = stored.weighted(query, mask, bias, self.dropout.function(training))
         return Attended(self.concatenate(heads), weights, stored)
 
     def concatenate(self, heads: KerasTensor) -> KerasTensor:
         """Concat(head₁ … head_H) Wᴼ: (B, H, T, K) to (B, T, D)."""
         output = self.output_projection(concatenate_heads(heads))  # (B·T, D)
         return ops.reshape(output, (-1, ops.shape(heads)[2], output.shape[-1]))
-
-    def dropout_function(self, training: bool | None) -> DropoutFunction | None:
-        """The dropout of attention weights as a function of the weights; None if it is off."""
-        call = functools.partial(self.dropout.__call__, training=training)
-        return call if training and self.dropout.rate else None

@@ -61,15 +61,15 @@ class Block(ConfiguredLayer):
             has, got = ("no ", "a ") if memory is not None else ("", "no ")
             raise ValueError(f"{self.name} has {has}cross-attention, but got {got}memory.")
         stored = None if memory is None else self.cross_attention.keys_values(memory)
-        masks = attention_mask, cross_attention_mask
+        masks = (attention_mask, cross_attention_mask)
         return self.step(x, stored, *masks, positions, training=training)
 
     def step(
         self,
         x: KerasTensor,
         memory: Stored | None,
-        attention_mask: KerasTensor | None,
-        cross_attention_mask: KerasTensor | None,
+        mask: KerasTensor | None,
+        cross_mask: KerasTensor | None,
         positions: Positions | None,
         earlier: Stored | None = None,
         training: bool | None = None,
@@ -77,18 +77,15 @@ class Block(ConfiguredLayer):
         """Runs the layer on x (B, T, D), which may follow earlier positions.
 
         `memory` holds the keys and values of cross-attention. `earlier` holds the keys and values
-        of earlier positions in self-attention; `attention_mask` includes these positions.
+        of earlier positions in self-attention; `mask` includes these positions.
         """
-        attended = self.self_attention.self_attend(
-            self.attention_residual.before(x), attention_mask, positions, earlier, training
-        )
+        before = self.attention_residual.before(x)
+        attended = self.self_attention.self_attend(before, mask, positions, earlier, training)
         x = self.attention_residual(x, attended.output, training=training)
         cross_weights: KerasTensor | tuple = ()
         if memory is not None:
             query = self.cross_attention.queries(self.cross_residual.before(x))
-            crossed = self.cross_attention.attend(
-                query, memory, cross_attention_mask, training=training
-            )
+            crossed = self.cross_attention.attend(query, memory, cross_mask, training=training)
             cross_weights = crossed.weights
             x = self.cross_residual(x, crossed.output, training=training)
         hidden = self.feed_forward(self.feed_forward_residual.before(x), training=training)

@@ -1,5 +1,7 @@
 """Dropout (paper section 5.4; Srivastava et al. 2014)."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -40,6 +42,10 @@ class Dropout(keras.layers.Layer):
         if not training or not self.rate:
             return x
         return kernels.current().dropout(x, self.rate, self.seed_generator)
+
+    def function(self, training: bool | None) -> Callable[[KerasTensor], KerasTensor] | None:
+        """Dropout as a function of a tensor; None if it is off."""
+        return functools.partial(self.__call__, training=True) if training and self.rate else None
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape

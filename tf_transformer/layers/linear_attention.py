@@ -81,7 +81,7 @@ class LinearAttention(SelfAttention):
         earlier: Any = None,
         training: bool | None = None,
     ) -> Attended:
-        if self.dropout_function(training) is not None:
+        if self.dropout.function(training) is not None:
             raise ValueError(
                 "linear attention has no attention weights that dropout could act on: expected "
                 f"attention_dropout_rate 0, got {self.dropout.rate}."

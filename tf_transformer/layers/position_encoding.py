@@ -105,6 +105,20 @@ class Positions(NamedTuple):
     queries: KerasTensor  # int (T,): positions of the queries and of the new keys
     keys: KerasTensor  # int (1 or B, S): positions of all keys
 
+    @classmethod
+    def of(
+        cls,
+        encoding: PositionEncoding | None,
+        x: KerasTensor,
+        queries: KerasTensor | None = None,
+        keys: KerasTensor | None = None,
+    ) -> "Positions | None":
+        """The positions of x (B, T, D), if an encoding acts on scores; by default 0 to T - 1."""
+        if encoding is None:
+            return None
+        queries = ops.arange(ops.shape(x)[1]) if queries is None else queries
+        return cls(encoding, queries, queries[None] if keys is None else keys)
+
     def rotate(self, heads: KerasTensor) -> KerasTensor:
         """Rotates queries or new keys (B, H, T, K)."""
         return self.encoding.rotate(heads, self.queries)

@@ -4,14 +4,16 @@ Both take masks that hide keys, (B, 1, 1, T). In a decoder they are causal witho
 They never build a tensor of size T · T.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
-from tf_transformer.kernels.attention import Dropout, HeadOutput, for_each_head
-from tf_transformer.kernels.local_attention import Bias, Window
+from tf_transformer.kernels.attention import HeadOutput, for_each_head
+from tf_transformer.kernels.local_attention import Window
 from tf_transformer.kernels.strided_attention import strided_allows
 from tf_transformer.layers.configured import Config
 from tf_transformer.layers.masks import mask_of_keys
@@ -54,20 +56,14 @@ class SparseAttention(SelfAttention):
             query, new = positions.rotate(query), new._replace(key=positions.rotate(new.key))
             bias = positions.encoding.bias if positions.encoding.has_bias else None
         key, value = (for_each_head(part, query) for part in new)
-        heads, weights = self._attend(
-            *(query, key, value, mask_of_keys(mask, x), bias, self.dropout_function(training))
+        dropout = self.dropout.function(training)
+        heads, weights = self._kernel()(
+            query, key, value, mask=mask_of_keys(mask, x), bias=bias, dropout=dropout
         )
         return Attended(self.concatenate(heads), weights, new)
 
-    def _attend(
-        self,
-        query: KerasTensor,
-        key: KerasTensor,
-        value: KerasTensor,
-        mask: KerasTensor | None,
-        bias: Bias | None,
-        dropout: Dropout | None,
-    ) -> HeadOutput:
+    def _kernel(self) -> Callable[..., HeadOutput]:
+        """A function of query, key, value, mask, bias and dropout."""
         raise NotImplementedError
 
     def sequence_mask(self, length: int | KerasTensor) -> None:
@@ -105,17 +101,8 @@ class LocalAttention(SparseAttention):
         first = ops.arange(ops.shape(weights)[2]) - self.neighbours.before
         return _place(weights, first, 1)
 
-    def _attend(
-        self,
-        query: KerasTensor,
-        key: KerasTensor,
-        value: KerasTensor,
-        mask: KerasTensor | None,
-        bias: Bias | None,
-        dropout: Dropout | None,
-    ) -> HeadOutput:
-        local = kernels.current().local_attention
-        return local(query, key, value, self.neighbours, mask, bias, dropout)
+    def _kernel(self) -> Callable[..., HeadOutput]:
+        return functools.partial(kernels.current().local_attention, window=self.neighbours)
 
     def _allows(self, offsets: KerasTensor) -> KerasTensor:
         return self.neighbours.allows(offsets)
@@ -142,17 +129,9 @@ class StridedAttention(SparseAttention):
             far, rows % self.size, self.size
         )
 
-    def _attend(
-        self,
-        query: KerasTensor,
-        key: KerasTensor,
-        value: KerasTensor,
-        mask: KerasTensor | None,
-        bias: Bias | None,
-        dropout: Dropout | None,
-    ) -> HeadOutput:
+    def _kernel(self) -> Callable[..., HeadOutput]:
         strided = kernels.current().strided_attention
-        return strided(query, key, value, self.neighbours, self.size, mask, bias, dropout)
+        return functools.partial(strided, window=self.neighbours, stride=self.size)
 
     def _allows(self, offsets: KerasTensor) -> KerasTensor:
         return strided_allows(offsets, self.neighbours, self.size)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-from keras import KerasTensor, ops
+from keras import KerasTensor
 
 from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
 from tf_transformer.layers.configured import Config, ConfiguredLayer
@@ -63,7 +63,7 @@ class Stack(ConfiguredLayer):
         training: bool | None = None,
     ) -> StackOutput:
         """Like a call, but also returns attention weights; positions None: 0 to T - 1."""
-        scored = self.positions(x, positions)
+        scored = Positions.of(self.position, x, positions)
         outputs = []
         for layer in self.layers:
             run: Callable = functools.partial(layer.run, positions=scored, training=training)
@@ -80,15 +80,6 @@ class Stack(ConfiguredLayer):
         x = x if self.final_norm is None else self.final_norm(x)
         return StackOutput(x, attention, cross_attention, stored)
 
-    def positions(
-        self, x: KerasTensor, queries: KerasTensor | None = None, keys: KerasTensor | None = None
-    ) -> Positions | None:
-        """Positions of queries (T,) and keys (1 or B, S), if the encoding acts on scores."""
-        if self.position is None:
-            return None
-        queries = ops.arange(ops.shape(x)[1]) if queries is None else queries
-        return Positions(self.position, queries, queries[None] if keys is None else keys)
-
     def get_config(self) -> dict[str, Any]:
         position = self.position and keras.saving.serialize_keras_object(self.position)
         return super().get_config() | {"position": position}
@@ -96,10 +87,7 @@ class Stack(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Encoder(EncoderSide, Stack):
-    """A stack of `EncoderLayer`; `EncoderSide` describes the call.
-
-    `Stack` describes the arguments.
-    """
+    """A stack of `EncoderLayer`. `Stack` has the arguments, `EncoderSide` the call."""
 
     def __init__(
         self, config: Config = None, position: PositionEncoding | dict | None = None, **options: Any

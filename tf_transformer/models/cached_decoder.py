@@ -18,7 +18,7 @@ from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.linear_attention import LinearAttention
 from tf_transformer.layers.masks import combine_masks, padding_mask
-from tf_transformer.layers.position_encoding import PositionEncoding
+from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.stack import Decoder
 from tf_transformer.layers.stored import KeyValue, Stored
 from tf_transformer.text.sequences import shift_right, token_counts
@@ -208,7 +208,7 @@ class CachedDecoder:
         visible = self._attention.visible(query_positions[:1], step.positions)
         masks = combine_masks(step.mask, visible), None if isinstance(mask, tuple) else mask
         x, outputs = self._embed(ids, places), []
-        positions = decoder.positions(x, query_positions, step.positions)
+        positions = Positions.of(decoder.position, x, query_positions, step.positions)
         for layer, stored, before in zip(
             decoder.layers, self._memories(memory), step.earlier, strict=True
         ):
