@@ -28,6 +28,24 @@ if keras.backend.backend() == "tensorflow":
     )
 
 
+def pytest_collection_modifyitems(config, items):
+    """On other backends than TensorFlow, a test gets each value of each parameter once.
+
+    There, the tests look for differences between backends. TensorFlow gets all combinations.
+    """
+    if keras.backend.backend() == "tensorflow":
+        return
+    given, kept, left_out = set(), [], []
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        test = (item.path, getattr(item, "originalname", item.name))
+        values = {(test, name, repr(value)) for name, value in parameters.items()}
+        (kept if not values or values - given else left_out).append(item)
+        given |= values
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
+
+
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory):
     """made_once(name, make): a folder that make(folder) fills, once for all workers.

@@ -126,6 +126,7 @@ def test_inference_loads_no_training_code():
     assert process.stdout.decode().split() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["decoding", "kernels", "layers", "models", "inference.search", "export.check"]
 )

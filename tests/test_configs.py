@@ -11,9 +11,17 @@ from tf_transformer.data.corpora import check
 
 ROOT = pathlib.Path(__file__).parents[1]
 CONFIGS = sorted(ROOT.glob("configs/*.yaml"))
+ONE_OF_EACH_TASK = ("multi30k", "parsing", "classification", "language_model")
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[] if path.stem in ONE_OF_EACH_TASK else pytest.mark.slow)
+        for path in CONFIGS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_three_updates(path, tmp_path):
     run = train_narrow(path, tmp_path)
     assert run.has_checkpoint

@@ -112,6 +112,7 @@ def test_each_of_thousands_of_lines_gets_its_own_result(signatures, translator, 
     check(signatures, translator, lines)
 
 
+@pytest.mark.slow
 def test_a_thousand_rows_of_very_different_lengths_with_duplicates(signatures, translator):
     lines = [b"one " * (n % 60) for n in range(995)] + [b"x" * 100_000, b"", b" ", b"\xff", b"\x00"]
     check(signatures, translator, lines)

@@ -57,6 +57,7 @@ def translator(run):
     return Translator.from_run(run, num_hypotheses=2, max_source_length=64)
 
 
+@pytest.mark.slow
 def test_a_resumed_training_equals_one_without_an_interruption(run, tmp_path):
     trainer.train(Run.at(tmp_path / "run", config_of(steps=4)))
     latest = (

@@ -96,11 +96,13 @@ def test_the_model_of_the_search_ends_translations_as_early_as_it_may():
     assert found.lengths[:, 0].numpy().tolist() == [3, 3]
 
 
+@pytest.mark.slow
 def test_a_threshold_of_the_search_is_timed():
     compaction = next(iter(search_probes.probes(small=True)))
     assert probe.timed(compaction)["chosen_over_fastest"] >= 1
 
 
+@pytest.mark.slow
 def test_the_time_of_attention_weights_is_measured():
     for row in attention_weights.rows(small=True):
         assert row["with_over_without"] > 0

@@ -102,6 +102,7 @@ def test_scores_count_too():
     assert record.wrong == 1
 
 
+@pytest.mark.slow
 def test_an_export_under_load(run, tmp_path, capsys):
     Translator.from_run(run).save(tmp_path / "1")
     main(str(tmp_path / "1"), str(run / "samples.txt"), clients=[1, 4], seconds=1.0)

@@ -83,6 +83,7 @@ def test_a_training_that_does_not_train_is_refused(losses, text):
         workload.check_losses(losses, 8000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["tf_transformer", "keras"])
 def test_a_run_makes_an_update_with_each_batch(system, tmp_path):
     """Untrained weights on 50 ids: the loss starts near ln 50 = 3.912 and falls."""
@@ -95,6 +96,7 @@ def test_a_run_makes_an_update_with_each_batch(system, tmp_path):
     workload.check_losses(losses, 50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["tf_transformer", "keras", "torch"])
 def test_padding_of_a_text_does_not_count(system, tmp_path, monkeypatch):
     """Without dropout, a batch has the same first loss with more padding, in every system."""

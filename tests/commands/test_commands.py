@@ -108,6 +108,7 @@ def saved_model(run, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_two_files_and_no_other_option_train_validate_and_export(own_files, own_run):
     last = json.loads((own_run / "metrics.jsonl").read_text().splitlines()[-1])
     assert {"val_loss", "val_bleu"} <= last.keys()

@@ -95,6 +95,7 @@ def test_a_compiled_export_is_refused_without_jit_compile(compiled):
     assert "XlaDynamicUpdateSlice" in found.ops
 
 
+@pytest.mark.slow
 def test_a_call_with_the_compile_attribute_counts_as_compiled(saved, tmp_path):
     def compile_a_call(meta):
         call = nodes(meta, "StatefulPartitionedCall")[0]

@@ -243,7 +243,13 @@ def test_truncated_is_a_cut_text_or_a_translation_without_its_end(translator):
     assert found == {(False, False), (False, True), (True, True)}
 
 
-@pytest.mark.parametrize("options", [{}, {"num_hypotheses": 3}, {"beam_size": 1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_hypotheses": 3},
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ({}, {"beam_size": 1})),
+    ],
+)
 def test_translations_are_those_of_ids_by_the_tokenizer_of_the_data(translator, options):
     """The oracle has `sentencepiece` in place of the ops of the graph, and cuts by hand."""
     odd = [

@@ -62,6 +62,7 @@ def test_a_model_in_training_takes_each_kernel_from_the_current_set(field):
         train()
 
 
+@pytest.mark.slow
 def test_the_environment_selects_the_set():
     code = "from tf_transformer import kernels; print(kernels.current() is kernels.PLAIN)"
     for name, expected in {

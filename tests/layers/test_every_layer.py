@@ -170,6 +170,14 @@ def policy(request):
     keras.config.set_dtype_policy(before)
 
 
+half_precision = ("mixed_bfloat16", "mixed_float16")
+whole_models = pytest.mark.parametrize(
+    "policy",
+    ["float32", *(pytest.param(name, marks=pytest.mark.slow) for name in half_precision)],
+    indirect=True,
+)
+
+
 def save_and_load(model, folder):
     model.save(folder / "model.keras")
     return keras.saving.load_model(folder / "model.keras")
@@ -211,6 +219,7 @@ def test_a_functional_model_of_a_layer_computes_the_same(case, policy, tmp_path)
         np.testing.assert_array_equal(reference.array(run(case, layer)), expected)
 
 
+@whole_models
 def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
     parts = [
         layers.TokenEmbedding(7, 14),
@@ -261,6 +270,7 @@ def encoder_and_decoder():
     return keras.Model([source, target], keras.layers.Dense(7)(x))
 
 
+@whole_models
 def test_a_functional_encoder_and_decoder_trains_and_is_saved(policy, tmp_path):
     model = encoder_and_decoder()
     assert model.output_shape == (None, 3, 7)

@@ -438,7 +438,7 @@ def test_the_model_is_a_layer_of_a_functional_model(tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("variant", [{}, {"tie_embeddings": "none", "position": "learned"}])
+@pytest.mark.parametrize("variant", [{"tie_embeddings": "none", "position": "learned"}])
 def test_the_encoder_can_have_another_head(variant, tmp_path):
     """It is shared, not copied: `fit` changes its weights. The decoder is not saved."""
     model = make_model(**variant)

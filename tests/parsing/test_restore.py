@@ -1,5 +1,7 @@
 """Trees from sequences of actions: valid ones give their tree back, any others a tree."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -27,9 +29,17 @@ trees = node(node(node(leaves | node(leaves)) | leaves) | leaves)
 each_form = pytest.mark.parametrize("form", LINEARIZATIONS)
 
 
-def restored(ids, words, actions) -> str:
+@functools.cache
+def restoring(form):
+    """`restore` as the graph of a SavedModel has it."""
+    shapes = tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None, None), tf.string)
+    actions = small_actions(form)
+    return tf.function(lambda *row: restore(*row, actions), input_signature=shapes)
+
+
+def restored(ids, words, form) -> str:
     """The tree of one row of ids."""
-    (tree,) = restore(tf.constant([ids or [EOS_ID]]), tf.constant([words]), actions).numpy()
+    (tree,) = restoring(form)(tf.constant([ids or [EOS_ID]]), tf.constant([words])).numpy()
     return tree.decode()
 
 
@@ -43,7 +53,7 @@ def test_a_tree_comes_back_from_its_actions(form, tree):
     words, ids = iter(found[found > 0]), Vocabulary(form).id
     names = linearize(tree, actions.in_order)
     sequence = [next(words) if name == WORD_PIECE else ids(name) for name in names]
-    assert restored([*sequence, EOS_ID, 7], tree.leaves(), actions) == one_line(tree)
+    assert restored([*sequence, EOS_ID, 7], tree.leaves(), form) == one_line(tree)
 
 
 @each_form
@@ -52,7 +62,7 @@ def test_a_tree_comes_back_from_its_actions(form, tree):
 def test_any_ids_give_a_tree_over_the_words(form, ids, words):
     actions = small_actions(form)
     ids = [i for i in ids if i < len(actions.kinds)]
-    tree = Tree.fromstring(restored(ids, words, actions))
+    tree = Tree.fromstring(restored(ids, words, form))
     assert tree.leaves() == words
     assert not is_word(tree)
     assert {each.label() for each in tree.subtrees()} <= {*LABELS, "XX"}

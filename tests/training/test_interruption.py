@@ -43,6 +43,7 @@ def logged_steps(run):
     return [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_bit_for_bit_as_an_uninterrupted_one(uninterrupted, tmp_path):
     assert survive(tmp_path / "run", kills=2, seed=1)
     processes.assert_same_state(tmp_path / "run", uninterrupted)

@@ -189,6 +189,7 @@ def test_a_run_of_an_earlier_version_goes_on_and_then_knows_its_text(text, tmp_p
     assert run.load_text() == stored
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_normalisation_of_its_vocabulary(tmp_path):
     """An earlier version had another default, so the same command gives another one now."""
     config = small_config(steps=1, validate_every=1)

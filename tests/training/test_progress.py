@@ -23,6 +23,8 @@ def test_metrics_are_read_every_two_seconds(capsys):
             seconds[0] += 0.5
             updater.tokens_seen += 100
             read.append(progress.step(updater))
+            if read[-1]:
+                progress.refresh(updater)
     assert read == [False, False, False, True, False, False]
     assert capsys.readouterr().err.splitlines() == [
         "40%, 4/10, 00:03 left, loss 2.000, 200 tokens/s, 2.00 updates/s, 00:02 elapsed",

@@ -16,8 +16,9 @@ from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.translation import TRANSLATION, Translation
-from tf_transformer.training import preparation, trainer
+from tf_transformer.training import preparation, strategy, trainer
 from tf_transformer.training.checkpoint import Checkpoints, _manager
+from tf_transformer.training.progress import TrainingProgress
 from tf_transformer.training.strategy import make_strategy
 from tf_transformer.training.validation import Validation
 
@@ -62,11 +63,14 @@ def test_tensorboard_can_read_the_logs(run):
 @pytest.mark.parametrize(
     "options",
     [
-        {"micro_batches": 1, "consistency": "simcut"},
         {"micro_batches": 2},
         *(
-            pytest.param({"jit_compile": True, "micro_batches": count}, marks=pytest.mark.slow)
-            for count in (1, 2)
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                {"micro_batches": 1, "consistency": "simcut"},
+                {"micro_batches": 1, "jit_compile": True},
+                {"micro_batches": 2, "jit_compile": True},
+            )
         ),
     ],
 )
@@ -91,6 +95,7 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_pa
     assert steps == [2, 4]
 
 
+@pytest.mark.slow
 def test_a_whole_run_on_replicas_and_threads_is_the_run_on_one(tmp_path, capsys):
     """Also when it is interrupted. Without dropout, because each draws noise of its own."""
 
@@ -262,6 +267,7 @@ def test_a_metric_that_is_not_computed_is_an_error(tmp_path, options, message):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_an_earlier_version_goes_on_with_its_metric(tmp_path, monkeypatch):
     """Earlier versions wrote no `choice`, and their metric was BLEU for all references."""
     init = Checkpoints.__init__
@@ -426,3 +432,14 @@ def test_tokenised_text_is_kept_where_the_configuration_says(tmp_path, monkeypat
 
 def stored(folder):
     return folder.rglob("*.npy")
+
+
+def test_the_workers_decide_together_when_to_read_metrics(tmp_path, monkeypatch):
+    """Several workers read metrics in one collective operation, and their clocks differ."""
+    read = []
+    monkeypatch.setattr(strategy, "any_worker", lambda strategy, due, stopping: [True, False])
+    monkeypatch.setattr(
+        TrainingProgress, "refresh", lambda progress, updater: read.append(updater.next_batch)
+    )
+    trainer.train(Run.at(tmp_path, small_config(steps=3, validate_every=3)))
+    assert read == [1, 2, 3]

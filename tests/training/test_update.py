@@ -161,7 +161,12 @@ class HidesEvenIds(SimCut):
 
 
 @pytest.mark.parametrize(
-    "options", [{"micro_batches": 2}, {"accumulate": 2}, {"strategy": "mirrored"}]
+    "options",
+    [
+        {"micro_batches": 2},
+        pytest.param({"accumulate": 2}, marks=pytest.mark.slow),
+        pytest.param({"strategy": "mirrored"}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_divergence_is_that_of_the_whole_batch_however_it_is_divided(options):
     loss = HidesEvenIds(0.1, weight=3.0, cut=WordDropout(0.5))
@@ -214,7 +219,7 @@ def test_validation_in_micro_batches_finds_the_metrics_of_the_whole():
         np.testing.assert_allclose(value, found[1][name], rtol=1e-5)
 
 
-@pytest.mark.parametrize("dropout_rate", [0.0, 0.3])
+@pytest.mark.parametrize("dropout_rate", [0.0, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_each_micro_batch_draws_noise_of_its_own(dropout_rate):
     """The loss of a row, and of the same row in two micro-batches."""
     (row,) = unequal_batches(1, rows=1)
@@ -252,7 +257,7 @@ def test_dropout_trains_on_two_replicas():
     assert np.isfinite(metrics["loss"])
 
 
-@pytest.mark.parametrize("micro_batches", [1, 4])
+@pytest.mark.parametrize("micro_batches", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_xla_makes_the_same_updates(micro_batches):
     """Of six rows in four micro-batches, two have a row of padding."""
     batches = list(unequal_batches(3))
@@ -260,7 +265,7 @@ def test_xla_makes_the_same_updates(micro_batches):
     assert_same(trained(batches=batches)[0], compiled)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_jit_compile_compiles_losses_and_gradients_but_not_adam(jit_compile):
     batches = list(unequal_batches(1))
     *_, updater = trained(batches=batches, jit_compile=jit_compile)

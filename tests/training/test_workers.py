@@ -25,6 +25,7 @@ def metrics_of(run):
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 def test_two_workers_equal_one_process_after_20_updates(tmp_path):
     """Clipping and accumulation on; weights, averages, losses and chrF.
 

@@ -58,18 +58,23 @@ class TrainingProgress:
         """Counts an update.
 
         Returns:
-            whether the line was refreshed, which reads the updater's metrics.
+            whether the line is due for a refresh.
         """
         self._unshown += 1
         now = self._clock()
         self._estimate(updater, now)
-        if now - self._time < REFRESH:
-            return False
-        tokens = updater.tokens_seen
+        return now - self._time >= REFRESH
+
+    def refresh(self, updater: Updater) -> None:
+        """Reads the updater's metrics and shows them.
+
+        Workers read metrics together, so all must call this after the same update. Their clocks
+        differ: one worker decides for all.
+        """
+        now, tokens = self._clock(), updater.tokens_seen
         rate = (tokens - self._tokens) / (now - self._time)
         self._tokens, self._time = tokens, now
         self._show(float(updater.metrics["loss"].result()), rate)
-        return True
 
     def _show(self, loss: float, rate: float) -> None:
         self._bar.advance(self._unshown, [f"loss {loss:.3f}", f"{rate:,.0f} tokens/s"])

@@ -83,11 +83,11 @@ def broadcast(strategy: tf.distribute.Strategy, values: list[float]) -> list[flo
     return _sum_over_workers(strategy, own).tolist()
 
 
-def any_worker(strategy: tf.distribute.Strategy, flag: bool) -> bool:
-    """Whether the flag of at least one worker is set."""
+def any_worker(strategy: tf.distribute.Strategy, *flags: bool) -> list[bool]:
+    """Whether at least one worker has set each flag; the same answer on all workers."""
     if num_workers(strategy) == 1:
-        return flag
-    return bool(_sum_over_workers(strategy, [float(flag)])[0])
+        return list(flags)
+    return [bool(count) for count in _sum_over_workers(strategy, list(map(float, flags)))]
 
 
 def _sum_over_workers(strategy: tf.distribute.Strategy, own: list[float]) -> np.ndarray:

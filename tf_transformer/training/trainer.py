@@ -285,11 +285,13 @@ class _Trainer:
         self.divergence.start_interval()
         for position in range(self.updater.next_batch + 1, until + 1):
             self.updater.update(batches)
-            if bar.step(self.updater):
+            due = bar.step(self.updater)
+            due, stopping = workers.any_worker(self.strategy, due, bool(stop.signal))
+            if due:
+                bar.refresh(self.updater)
                 self.divergence.check_updates()
             if position == until:  # saved after the validation
                 break
-            stopping = workers.any_worker(self.strategy, bool(stop.signal))
             if stopping or position % self.config.train.save_every == 0:
                 self.divergence.check_updates()
                 self._save(self.checkpoints.save)
