@@ -67,7 +67,7 @@ test-browser: .venv/installed-dev
 test-slow: .venv/installed-dev
 	$(PYTHON) -m pytest -m slow
 
-test-all: test test-jax test-torch test-browser test-slow test-research
+test-all: test test-jax test-torch test-browser test-slow docs test-research
 
 test-research: .venv/installed-dev lint
 	$(PYTHON) -m pytest $(PARALLEL) research/tests

@@ -141,6 +141,7 @@ def test_it_is_evaluated(run, tmp_path, capsys):
     assert '"bleu"' in capsys.readouterr().out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_saved_model_gives_the_runs_answers_in_a_session(run, tmp_path, capsys):
     """The export compares all signatures in a fresh process; a wrong tokenizer fails it."""
     export.main(str(run), str(tmp_path / "1"), num_hypotheses=2, max_source_length=64)

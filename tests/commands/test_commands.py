@@ -187,6 +187,7 @@ def test_translate_gives_one_line_per_line(run):
     assert command("translate.py", "--run_dir", run, stdin=b"").stdout == b""
 
 
+@pytest.mark.slow
 def test_a_killed_translation_is_resumed_to_the_same_bytes(run, tmp_path):
     """kill -9 while it writes four files; afterwards they equal those of an uninterrupted run."""
     lines = (run / "samples.txt").read_text("utf-8").splitlines()

@@ -429,7 +429,7 @@ def test_plain_kernels_find_the_same_translations(model, options):
         pytest.param(GRAPHS["greedy"], id="greedy", marks=pytest.mark.slow),
         pytest.param(GRAPHS["beam"], id="beam", marks=pytest.mark.slow),
         pytest.param(GRAPHS["constrained"], id="constrained"),
-        pytest.param(GRAPHS["sampling"], id="sampling"),
+        pytest.param(GRAPHS["sampling"], id="sampling", marks=pytest.mark.slow),
     ],
 )
 def test_xla_finds_the_same_translations(model, options):

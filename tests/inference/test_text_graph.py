@@ -63,6 +63,7 @@ def test_a_saved_translator_gives_the_same_scores_of_pairs(translator, saved):
     np.testing.assert_allclose(found, expected, atol=1e-3, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_saved_translator_leaves_out_equal_texts_as_the_translator_does(translator, tmp_path):
     """A word is one piece, or a blank and a letter."""
     tokenizer = translator.tokenizer

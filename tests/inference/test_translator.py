@@ -213,7 +213,10 @@ def test_there_may_be_fewer_hypotheses_but_at_least_one(translator):
     assert empty == [Prediction("", 0.0)]
 
 
-@pytest.mark.parametrize(("options", "count"), [({"beam_size": 8}, 3), ({"sampling": True}, 8)])
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [({"beam_size": 8}, 3), pytest.param({"sampling": True}, 8, marks=pytest.mark.slow)],
+)
 def test_n_best_texts_are_distinct_and_the_best_of_their_equals(translator, options, count):
     """The oracle keeps the best of equal texts. A word is one piece, or a blank and a letter."""
     options = {"max_length": 5} | options
@@ -262,6 +265,7 @@ def test_translations_are_those_of_ids_by_the_tokenizer_of_the_data(translator, 
     texts = [text for text in [*SENTENCES, *odd] if text.strip()]
     other = with_options(translator, max_source_length=9, distinct=False, **options)
     search, tokenizer = Search(other.model, other.config), translator.tokenizer
+    search = tf.function(search, [tf.TensorSpec((None, None), tf.int32)], autograph=False)
     for text, row in zip(texts, other.n_best(texts), strict=True):
         ids = tokenizer.encode(text)
         cut = len(ids) > 9

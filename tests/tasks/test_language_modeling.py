@@ -211,6 +211,7 @@ def test_prompts_are_cut_for_predictions_and_not_for_scores(run, tmp_path, capsy
     assert "cut" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_export_answers_in_a_session_as_the_run(run, tmp_path, monkeypatch):
     """The command compares all signatures in a fresh process."""
     monkeypatch.setattr(export, "ODD_SENTENCES", ["", "  ", "\U0001f44d שלום", "tom is " * 4])

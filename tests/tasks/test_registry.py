@@ -116,6 +116,7 @@ def test_prediction_reverses_digits(reversal_run, tmp_path):
     assert (tmp_path / "out").read_text("utf-8") == "4 1 3\n\n1 7 2\n"
 
 
+@pytest.mark.slow
 def test_the_export_reverses_digits(reversal_run, tmp_path):
     from tf_transformer.inference.saved_translator import SavedTranslator
 

@@ -184,6 +184,7 @@ def test_it_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     assert third.updates == 10
 
 
+@pytest.mark.slow
 def test_examples_are_scored_every_so_many_intervals(tmp_path, monkeypatch):
     set_scores(monkeypatch, 1, 2)
     trainer.train(Run.at(tmp_path, small_config(steps=9, valid_score_every=2)))
@@ -216,6 +217,7 @@ def test_a_metric_of_a_user_that_reads_the_source_is_logged_and_chooses(tmp_path
     assert (resumed.updates, resumed.metric) == (8, "val_length_error")
 
 
+@pytest.mark.slow
 def test_of_a_metric_whose_lower_scores_are_better_the_lowest_is_best(
     tmp_path, monkeypatch, capsys
 ):
@@ -297,6 +299,7 @@ def test_a_warm_start_has_the_other_runs_weights_and_tokenizer(run, tmp_path):
     assert [json.loads(line)["step"] for line in lines] == [1]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_does_not_need_the_run_it_started_with(run, tmp_path):
     first = tmp_path / "first"
     shutil.copytree(run, first)

@@ -229,6 +229,7 @@ def test_each_micro_batch_draws_noise_of_its_own(dropout_rate):
     assert (abs(once["loss"] - divided["loss"]) > 1e-4) == bool(dropout_rate)
 
 
+@pytest.mark.slow
 def test_micro_batches_make_the_same_updates_bit_for_bit_when_repeated():
     batches = list(unequal_batches(3))
     runs = [trained(batches=batches, dropout_rate=0.3, micro_batches=2)[0] for _ in range(2)]
@@ -251,6 +252,7 @@ def test_fewer_rows_than_replicas():
     assert_same(trained(batches=batches)[0], trained("mirrored", batches)[0])
 
 
+@pytest.mark.slow
 def test_dropout_trains_on_two_replicas():
     weights, metrics, _ = trained("mirrored", dropout_rate=0.3)
     assert all(np.isfinite(w).all() for w in weights)
@@ -288,7 +290,11 @@ def test_rematerialised_layers_make_the_same_updates(strategy):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "dtype"), [("one", "mixed_bfloat16"), ("mirrored", "mixed_float16")]
+    ("strategy", "dtype"),
+    [
+        pytest.param("one", "mixed_bfloat16", marks=pytest.mark.slow),
+        ("mirrored", "mixed_float16"),
+    ],
 )
 def test_mixed_precision_learns_what_float32_learns(strategy, dtype):
     weights, metrics, _ = trained(strategy, dtype=dtype, scale_loss=dtype == "mixed_float16")

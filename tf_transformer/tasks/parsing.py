@@ -1,4 +1,4 @@
-"""English constituency parsing, with labelled bracket F1 (paper section 6.1)."""
+"""English constituency parsing, with labelled bracket F1 (paper section 6.3)."""
 
 import re
 from collections import Counter

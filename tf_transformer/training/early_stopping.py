@@ -39,7 +39,7 @@ def requested_metrics(train: TrainConfig, task: Task) -> list[str]:
 
 
 def choose_metric(
-    train: TrainConfig, task: Task, references: Sequence[str], goes_on: bool = False
+    train: TrainConfig, task: Task, references: Sequence[str], resumes: bool = False
 ) -> str:
     """The name of the score that chooses the best weights.
 
@@ -47,13 +47,13 @@ def choose_metric(
         train: the options of the training; `train.metric` is the choice if it is not empty.
         task: the task, which chooses by the references.
         references: references of the validation examples that are scored.
-        goes_on: whether the run has a checkpoint. A checkpoint stores the name of its metric. For
+        resumes: whether the run has a checkpoint. A checkpoint stores the name of its metric. For
             a checkpoint of an earlier version without a name, the result is the task's first
             metric.
     """
     if train.metric or not train.valid_score_examples:
         return train.metric or LOSS.name
-    return (*task.metrics, LOSS)[0].name if goes_on else task.default_metric(references)
+    return (*task.metrics, LOSS)[0].name if resumes else task.default_metric(references)
 
 
 class EarlyStopping(tf.Module):
