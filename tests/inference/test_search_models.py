@@ -8,9 +8,11 @@ import reference_search
 import tensorflow as tf
 from inference.test_search import SENTENCES, VOCABULARY, batch_of, make_model
 
+from tf_transformer import Transformer
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import CacheSchedule, StepOptions, StepState
 from tf_transformer.inference.search import SPECIAL, Search
+from tf_transformer.models.ensemble import Ensemble
 
 TABLE = np.random.default_rng(1).normal(size=(VOCABULARY, VOCABULARY)).astype("float32") * 2
 BEAM = 3
@@ -36,48 +38,6 @@ class Bigrams:
         return BigramStep()
 
 
-class EnsembleStep:
-    """The mean of the log-probabilities of several step functions."""
-
-    def __init__(self, steps):
-        self._steps = steps
-        self.start = self._together([step.start for step in steps])
-        schedules = [step.cache_schedule for step in steps]
-        self.cache_schedule = schedules[0] and CacheSchedule(
-            schedules[0].capacities,
-            lambda state, capacity: self._resize(schedules, state, capacity),
-        )
-
-    def __call__(self, ids, state, index):
-        taken = [
-            step(ids, StepState(*own), index)
-            for step, own in zip(self._steps, zip(*state, strict=True), strict=True)
-        ]
-        logits = tf.add_n([tf.nn.log_softmax(logits) for logits, _ in taken]) / len(taken)
-        return logits, self._together([after for _, after in taken])
-
-    def _resize(self, schedules, state, capacity):
-        return self._together(
-            schedule.resize(StepState(*own), capacity)
-            for schedule, own in zip(schedules, zip(*state, strict=True), strict=True)
-        )
-
-    def _together(self, states) -> StepState:
-        return StepState(*map(tuple, zip(*states, strict=True)))
-
-
-class Ensemble:
-    def __init__(self, *models):
-        self.models = models
-        self.vocabulary_size = models[0].vocabulary_size
-
-    def max_target_length(self, source_length):
-        return None
-
-    def step_function(self, source, options: StepOptions) -> EnsembleStep:
-        return EnsembleStep([model.step_function(source, options) for model in self.models])
-
-
 def searched(model, static_shapes=False, **options):
     config = DecodeConfig(**{"beam_size": BEAM, "num_hypotheses": BEAM} | options)
     search = Search(model, config, static_shapes=static_shapes)
@@ -96,17 +56,36 @@ def test_a_table_is_searched_as_a_loop_over_hypotheses_searches_it():
 
 
 @pytest.mark.parametrize("static_shapes", [False, True], ids="static_shapes={}".format)
-def test_two_models_are_searched_by_the_mean_of_their_log_probabilities(static_shapes):
-    one, other = make_model(), make_model(norm_first=True, num_layers=2)
+def test_three_models_are_searched_by_the_mean_of_their_probabilities(static_shapes):
+    models = [
+        make_model(),
+        make_model(norm_first=True, num_layers=2),
+        make_model(position="rotary"),
+    ]
     hypotheses = reference_search.arrays(
-        searched(Ensemble(one, other), static_shapes, max_extra_length=1)
+        searched(Ensemble(models), static_shapes, max_extra_length=1)
     )
     for row, sentence in enumerate(SENTENCES[:3]):
 
         def language(ids, source=batch_of([sentence])):
             target = np.int32([[SPECIAL.start, *ids]])
-            both = [np.asarray(model((source, target)))[0, -1] for model in (one, other)]
-            return sum(map(reference_search.log_softmax, both)) / 2
+            logits = [np.asarray(model((source, target)))[0, -1] for model in models]
+            return np.log(sum(np.exp(reference_search.log_softmax(each)) for each in logits) / 3)
 
         expected = reference_search.beam_search(language, len(sentence) + 1, SPECIAL, BEAM, 0.6)
         reference_search.assert_found(hypotheses, row, expected)
+
+
+def test_an_ensemble_of_one_is_the_model():
+    model = make_model()
+    alone, ensemble = (
+        reference_search.arrays(searched(each, max_extra_length=2))
+        for each in (model, Ensemble([model]))
+    )
+    np.testing.assert_array_equal(alone.ids, ensemble.ids)
+    np.testing.assert_array_equal(alone.scores, ensemble.scores)
+
+
+def test_models_of_an_ensemble_have_one_size_of_vocabulary():
+    with pytest.raises(ValueError, match=r"got the sizes \[11, 13\]"):
+        Ensemble([Transformer(11), Transformer(13)])

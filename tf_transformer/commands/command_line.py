@@ -22,7 +22,7 @@ from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
 from tf_transformer.registry import OPTIONS, options_of
 from tf_transformer.run.earlier_options import present_options, task_named
-from tf_transformer.run.folder import RunFolder, require_groups
+from tf_transformer.run.folder import RunFolder, members, require_groups
 
 DEFAULT_TASK = "translation"
 GIVEN = "given"  # a parameter that is no option: the names of the options that were given
@@ -249,7 +249,8 @@ def _selected_task(
     """
     if named and not _takes_task(main):
         raise InputError("--task has no meaning here: the run determines the task. Leave it out.")
-    runs = [RunFolder(run_dir) for run_dir in _without(words, "--run_dir")[1] if _has_task(main)]
+    given = _without(words, "--run_dir")[1] if _has_task(main) else []
+    runs = [RunFolder(members(run_dir)[0]) for run_dir in given]
     if not _takes_decode_options(main):  # training: the run's file counts once it has started
         runs = [run for run in runs if run.has_checkpoint and not files]
     stored = [str(run.config) for run in runs if run.config.is_file()]

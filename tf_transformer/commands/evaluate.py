@@ -41,7 +41,8 @@ def main(
     """Makes predictions for a test set and prints their scores, such as BLEU and chrF.
 
     Args:
-        run_dir: folder of the run. Translations in --hypotheses need no run.
+        run_dir: folder of the run; a,b,c for an ensemble of three runs with one vocabulary.
+            Translations in --hypotheses need no run.
         source: file of inputs. Empty: a run on the generated corpus takes its test pairs. With
             --hypotheses, only metrics that read inputs need it.
         reference: file of references; line n belongs to line n of source. Translations may have
@@ -68,7 +69,7 @@ def main(
         _check_given(reference, output, corpus)
     elif output and run:
         texts = filter(None, [source, reference, corpus.source, corpus.target, corpus.path])
-        require_free([output], [*texts, *run.folder.files()], overwrite)
+        require_free([output], [*texts, *run.files()], overwrite)
     options = _options_of(task, run, decode_options.get("task_options"))
     check_files(options.name, source, hypotheses, baseline, *split_paths(reference))
     if corpus != Corpus():

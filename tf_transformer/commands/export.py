@@ -36,7 +36,7 @@ def main(
     signatures must equal the answers of the run. The model then gets its final name.
 
     Args:
-        run_dir: folder of the run.
+        run_dir: folder of the run; a,b,c for an ensemble of three runs with one vocabulary.
         to: folder to write. For TF Serving, its name is the number of a version: served/mine/1.
         jit_compile: compile the search with XLA: faster for few sentences and small models. A
             stock TF Serving then needs --xla_cpu_compilation_enabled=true, and compiles for all
@@ -56,6 +56,11 @@ def main(
     if format != "ctranslate2" and quantization != "float32":
         raise InputError(f"--quantization needs --format ctranslate2. For {format}, give --dtype.")
     run = Run.load(run_dir, **decode_options)  # before TensorFlow is imported
+    if run.others and (jit_compile or format != "saved_model"):
+        raise InputError(
+            "an ensemble is exported with --format saved_model and without --jit_compile. Leave "
+            "them out, or give one --run_dir."
+        )
     final = pathlib.Path(to)
     if format == "saved_model" and PATTERN.intersection(to):
         raise InputError(

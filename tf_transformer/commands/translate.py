@@ -48,7 +48,7 @@ def main(
     translator also lists inputs with several sentences, and texts with an empty output.
 
     Args:
-        run_dir: folder of the run.
+        run_dir: folder of the run; a,b,c for an ensemble of three runs with one vocabulary.
         input: file to translate, plain or compressed; empty: stdin.
         output: file for the translations; empty: stdout. A file has the ending .partial until it
             is complete.
@@ -91,7 +91,7 @@ def main(
         Output(alignments_output, _links),
     )
     names = filter(None, [*(file.path for file in outputs), attention_output])
-    require_free(list(names), [*filter(None, inputs), *run.folder.files()], overwrite)
+    require_free(list(names), [*filter(None, inputs), *run.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
     given = {"dtype": dtype, "score_target": bool(score_target), "prefixes": bool(prefixes)}
     stream.depends_on(

@@ -60,6 +60,8 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
         | {"max_source_length": predictor.max_source_length},
         "packages": {name.replace("_", "-"): version(name) for name in PACKAGES},
     }
+    if run.others:
+        facts["ensemble"] = [asdict(each.config.model) for each in (run, *run.others)]
     for section, content in task.metadata(config).items():
         facts[section] = facts.get(section, {}) | content
     return facts

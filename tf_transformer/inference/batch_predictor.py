@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import DecodeConfig
+from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import (
     SPECIAL_IDS,
@@ -76,9 +76,13 @@ class BatchPredictor(ABC):
         self.codec = codec
         self.config = config
         # The table of learned positions is finite. Sinusoids have no limit.
-        self.max_source_length = config.max_source_length
-        if model.config.position == "learned":
-            self.max_source_length = min(self.max_source_length, model.config.max_length)
+        tables = [x.max_length for x in self.model_configs if x.position == "learned"]
+        self.max_source_length = min([config.max_source_length, *tables])
+
+    @property
+    def model_configs(self) -> list[ModelConfig]:
+        """The configuration of the model, or of each model of an ensemble."""
+        return [model.config for model in getattr(self.model, "members", [self.model])]
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -188,15 +188,17 @@ class TextPredictor(BatchPredictor):
 
         In a step, W tokens of a sentence attend to W · L cached tokens; each of them has V logits.
         """
-        decoder, config = self.model.config.decoder, self.config
+        config = self.config
         width = config.num_hypotheses if config.sampling else config.beam_size
         longest = int(length * config.max_length_ratio) + config.max_extra_length
         longest = min(longest, 2 * length + 50)  # caches grow; most searches end before this length
         cached = width * min(longest, config.max_length or longest)
         numbers = width * self.codec.size("target")
-        if self.model.config.architecture == "transformer":
-            per_token = 2 * decoder.num_key_value_heads * decoder.key_dim * decoder.num_layers
-            numbers += cached * (per_token + decoder.num_heads * width)
+        for model in self.model_configs:
+            if model.architecture == "transformer":
+                decoder = model.decoder
+                per_token = 2 * decoder.num_key_value_heads * decoder.key_dim * decoder.num_layers
+                numbers += cached * (per_token + decoder.num_heads * width)
         needed, total = 4 * rows * numbers, total_memory()  # float32
         if needed > total:
             raise InputError(

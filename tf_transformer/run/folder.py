@@ -221,6 +221,16 @@ class RunFolder:
 
 
 @functools.lru_cache(maxsize=4)
+def members(run_dir: str | os.PathLike) -> list[str | os.PathLike]:
+    """The folders of an ensemble, "runs/a,runs/b"; the folder itself for one run.
+
+    A folder may have commas in its name.
+    """
+    if not isinstance(run_dir, str) or os.path.exists(run_dir):
+        return [run_dir]
+    return [name for name in map(str.strip, run_dir.split(",")) if name] or [run_dir]
+
+
 def _parse(content: bytes) -> Config:
     """The configuration in the content of a file; cached, because commands need it several times.
 

@@ -4,13 +4,14 @@ import functools
 import hashlib
 import json
 import os
+import pathlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.folder import RunFolder, members
 from tf_transformer.text.codec import Codec, codec_files
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Run:
     Attributes:
         folder: the folder of the run, with the names of its files.
         config: the configuration of the run, with the options that a command replaces.
+        others: the other runs of an ensemble, which `models/ensemble.py` makes one model.
 
     Example:
         >>> run = Run.load("runs/demo", beam_size=8)
@@ -42,6 +44,7 @@ class Run:
 
     folder: RunFolder
     config: Config
+    others: tuple["Run", ...] = ()
 
     @classmethod
     def load(
@@ -53,15 +56,26 @@ class Run:
         """Loads an existing run.
 
         Args:
-            run_dir: folder of the run.
+            run_dir: folder of the run; "a,b,c" for an ensemble of three runs, whose search has
+                the options of the first.
             task_options: new values for options of the run's task, by name; None keeps a value.
             **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
 
         Raises:
-            InputError: for a folder without a run, or an option out of range.
+            InputError: for a folder without a run, an option out of range, or runs of different
+                tasks.
         """
-        folder = RunFolder(run_dir)
-        return cls(folder, folder.load_config(task_options, **decode_options))
+        folder, *folders = map(RunFolder, members(run_dir))
+        config = folder.load_config(task_options, **decode_options)
+        average = decode_options.get("average")
+        others = tuple(cls(each, each.load_config(average=average)) for each in folders)
+        for other in others:
+            if other.config.task.name != config.task.name:
+                raise InputError(
+                    f"the runs of an ensemble need one task, but {folder.path} is for "
+                    f"{config.task.name} and {other.folder.path} for {other.config.task.name}."
+                )
+        return cls(folder, config, others)
 
     @classmethod
     def at(cls, run_dir: str | os.PathLike, config: Config) -> "Run":
@@ -104,12 +118,17 @@ class Run:
     def model(self, build_model: BuildModel) -> "keras.Model":
         """Builds a model in float32 with the weights that `DecodeConfig.average` selects.
 
+        With `others`, the model is an `Ensemble`.
+
         Args:
             build_model: function that builds the model.
 
         Raises:
-            InputError: when the run does not have these weights; see `load_weights`.
+            InputError: when a run does not have these weights, see `load_weights`; when the runs
+                of an ensemble have different vocabularies, or models without a search.
         """
+        if self.others:
+            return self._ensemble(build_model)
         from tf_transformer.machine.keras_settings import own_settings
         from tf_transformer.machine.threads import require_threads
         from tf_transformer.run.weights import load_weights
@@ -120,6 +139,26 @@ class Run:
             load_weights(self.folder, model, self.config.decode.average)
         return model
 
+    def _ensemble(self, build_model: BuildModel) -> "keras.Model":
+        from tf_transformer.models.ensemble import Ensemble
+
+        for other in self.others:
+            if other.codec.identity != self.codec.identity:
+                raise InputError(
+                    "the runs of an ensemble need the same vocabulary, but the tokenizers of "
+                    f"{self.folder.path} and {other.folder.path} differ. Train them on the same "
+                    "text with the same options of data, or one with --train.init_from the other."
+                )
+        models = [run.model(build_model) for run in (replace(self, others=()), *self.others)]
+        if not hasattr(models[0], "step_function"):
+            raise InputError(
+                f"the task {self.config.task.name} has no search, so it has no ensembles. Give one "
+                "--run_dir."
+            )
+        ensemble = Ensemble(models, name="ensemble")
+        ensemble.build()
+        return ensemble
+
     def identities(self) -> dict[str, str]:
         """Hashes of everything that a prediction depends on besides the search.
 
@@ -127,11 +166,19 @@ class Run:
         """
         config, folder = self.config, self.folder.weights(self.config.decode.average)
         weights = [path.read_bytes() for path in sorted(folder.glob("*.index"))]
-        return {
+        own = {
             "model": _hash(json.dumps([config.task.name, asdict(config.model)]).encode()),
             "tokenizer": _hash(*(x.read_bytes() for x in codec_files(self.folder.path).values())),
             "checkpoint": _hash(*weights),
         }
+        if not self.others:
+            return own
+        all_runs = [own, *(run.identities() for run in self.others)]
+        return {name: _hash(*(run[name].encode() for run in all_runs)) for name in own}
+
+    def files(self) -> list[pathlib.Path]:
+        """The files of the run and of `others`, which no output may replace."""
+        return [path for run in (self, *self.others) for path in run.folder.files()]
 
 
 def _hash(*contents: bytes) -> str:

@@ -1,0 +1,91 @@
+"""Several runs as one: each command takes --run_dir a,b, and the search averages probabilities."""
+
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import small_config
+
+from tf_transformer.commands import evaluate, export, translate
+from tf_transformer.errors import InputError
+from tf_transformer.inference.translator import Translator
+from tf_transformer.run.run import Run
+from tf_transformer.training import trainer
+
+TEXTS = ["twenty-one", "June twelfth", "", "one \U0001f44d"]
+
+
+@pytest.fixture(scope="module")
+def other(made_once):
+    """A run with the vocabulary of the small run, other weights and other sizes."""
+
+    def make(folder):
+        config = small_config(seed=2, steps=2)
+        trainer.train(Run.at(folder, config))
+
+    return made_once("other_small_run", make)
+
+
+def n_best(run_dir, **options):
+    return Translator.from_run(run_dir, num_hypotheses=2, **options).n_best(TEXTS)
+
+
+def test_scores_are_those_of_the_mean_of_probabilities(run, other):
+    """By the log-probabilities of each run, token by token, in NumPy."""
+    runs = [Translator.from_run(path) for path in (run, other)]
+    together = Translator.from_run(f"{run},{other}")
+    ids = runs[0].codec.encode("target", "zwanzig")
+    source = np.int32([runs[0].codec.encode("source", "twenty")])
+    target = np.int32([[1, *ids[:-1]]])
+    log_p = [
+        np.asarray(tf.nn.log_softmax(each.model((source, target))), np.float64)[0] for each in runs
+    ]
+    mean = np.log(sum(map(np.exp, log_p)) / 2)
+    expected = sum(mean[place, token] for place, token in enumerate(ids))
+    (score,) = together.score(["twenty"], ["zwanzig"])
+    assert score.log_probability == pytest.approx(expected, rel=1e-5)
+
+
+def test_each_command_takes_runs_with_commas(run, other, tmp_path, capsys):
+    both = f"{run},{other}"
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS) + "\n", "utf-8")
+    translate.main(both, str(tmp_path / "in.txt"), str(tmp_path / "out.txt"))
+    expected = [each[0].text for each in n_best(both)]
+    assert (tmp_path / "out.txt").read_text("utf-8").split("\n")[:-1] == expected
+    evaluate.main(both, str(tmp_path / "in.txt"), str(tmp_path / "in.txt"))
+    assert '"sentences": 4' in capsys.readouterr().out
+    export.main(both, str(tmp_path / "1"))
+    saved = Translator.load(tmp_path / "1")
+    assert [each.text for each in saved(TEXTS)] == expected
+
+
+def test_a_folder_may_have_a_comma_in_its_name(run, tmp_path):
+    folder = tmp_path / "a,b"
+    shutil.copytree(run, folder)
+    assert not Run.load(folder).others
+    assert not Run.load(str(folder)).others
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda both, to: export.main(both, to, format="ctranslate2"), "--format saved_model"),
+        (lambda both, to: export.main(both, to, jit_compile=True), "without --jit_compile"),
+        (lambda both, to: export.main(both, to, format="run"), "--format saved_model"),
+        (lambda both, to: Translator.from_run(both).align(["a"], ["b"]), "no attention"),
+        (lambda both, to: n_best(both, coverage_penalty=0.2), "attention of one model"),
+    ],
+)
+def test_what_an_ensemble_lacks_is_an_error(run, tmp_path, use, message):
+    with pytest.raises(InputError, match=message):
+        use(f"{run},{run}", str(tmp_path / "1"))
+
+
+def test_runs_with_another_vocabulary_are_an_error(run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    tokenizer = other / "tokenizer.model"
+    tokenizer.write_bytes(Run.load(run).codec["target"].with_nmt_nfc().model + b"\x1a\x00")
+    with pytest.raises(InputError, match="need the same vocabulary"):
+        Translator.from_run(f"{run},{other}")
