@@ -147,7 +147,7 @@ def mean_of_probabilities(logits: Iterable[KerasTensor]) -> KerasTensor:
 
     Example:
         >>> logits = [np.log([0.5, 0.5]), np.log([0.1, 0.9])]
-        >>> np.exp(ops.convert_to_numpy(mean_of_probabilities(logits))).round(3).tolist()
+        >>> [round(float(p), 3) for p in np.exp(mean_of_probabilities(logits))]
         [0.3, 0.7]
     """
     logits = [ops.cast(each, "float32") for each in logits]
