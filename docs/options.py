@@ -18,8 +18,8 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 from tf_transformer import config
 from tf_transformer.commands import main
 from tf_transformer.commands.command_line import GIVEN
+from tf_transformer.config import FITTING
 from tf_transformer.registry import OPTIONS, options_of
-from tf_transformer.training.defaults import OPTIONS as FITTING
 
 PROGRAMS = {
     "export": "python -m export",

@@ -360,6 +360,12 @@ _OF_ONE_STACK = (
 )
 SIZES = ("num_layers", "d_model", "d_ff", "num_heads")
 OF_PRESET = (*SIZES, "dropout_rate")  # options that differ between presets
+# Options of a training that fit the size of its text if they are not given: training/defaults.py.
+FITTING = (
+    *("data.vocabulary_size", "data.batch_tokens"),
+    *(f"model.{name}" for name in OF_PRESET),
+    *("train.warmup_steps", "train.steps", "train.validate_every"),
+)
 PRESETS = {
     "tiny": ModelConfig(),
     "small": ModelConfig(num_layers=4, d_model=256, d_ff=1024, num_heads=4, dropout_rate=0.1),

@@ -5,10 +5,17 @@ import itertools
 
 import pytest
 
-from tf_transformer.config import PRESETS, Config, DataConfig, ModelConfig, TrainConfig
+from tf_transformer.config import (
+    FITTING,
+    OF_PRESET,
+    PRESETS,
+    Config,
+    DataConfig,
+    ModelConfig,
+    TrainConfig,
+)
 from tf_transformer.data.text_size import TextSize
-from tf_transformer.training import defaults
-from tf_transformer.training.defaults import OPTIONS, choose
+from tf_transformer.training.defaults import choose
 
 PAIRS = [1, 10, 500, 5_000, 19_999, 20_000, 29_000, 30_000, 99_999, 100_000, 170_000, 299_999]
 PAIRS += [300_000, 999_999, 1_000_000, 3_999_999, 4_000_000, 5_000_000]
@@ -38,7 +45,7 @@ def weights_of(values):
 def test_all_options_are_chosen_and_possible_together(length):
     for pairs in PAIRS:
         values = choose(size_of(pairs, length), {}).values
-        assert tuple(values) == OPTIONS
+        assert tuple(values) == FITTING
         config_of(values)
 
 
@@ -89,12 +96,12 @@ def test_long_pairs_count_as_several():
     assert weights_of(long) > weights_of(short)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", FITTING)
 def test_a_given_option_is_kept_and_the_rest_is_chosen(name):
-    given = dict.fromkeys(OPTIONS, 64) | {"model.dropout_rate": 0.5}
+    given = dict.fromkeys(FITTING, 64) | {"model.dropout_rate": 0.5}
     values = choose(size_of(170_000), {name: given[name]}).values
     unchosen = {name, "train.validate_every"} if name == "train.steps" else {name}
-    assert set(OPTIONS) - set(values) == unchosen
+    assert set(FITTING) - set(values) == unchosen
     config_of({"data.max_length": 30, name: given[name]} | values)
 
 
@@ -127,7 +134,7 @@ def test_the_reasons_are_three_lines_with_all_options(pairs):
     assert f"--model {'tiny' if pairs < 300_000 else 'base'} " in lines[1]
     assert f"--model.dropout_rate {values['model.dropout_rate']}" in lines[1]
     assert ("--model.num_layers" in lines[1]) == (pairs < 100_000)
-    for name in set(OPTIONS) - {f"model.{option}" for option in defaults.OF_PRESET}:
+    for name in set(FITTING) - {f"model.{option}" for option in OF_PRESET}:
         assert f"--{name} {values[name]}" in " ".join(lines)
     assert ("or more" in lines[0]) == (pairs == 5_000_000)
 

@@ -16,7 +16,7 @@ import yaml
 from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
-from tf_transformer.config import DERIVED, PRESETS, DecodeConfig, ModelConfig
+from tf_transformer.config import DERIVED, FITTING, PRESETS, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
@@ -159,6 +159,8 @@ def parser_of(
             action.metavar, action.help = "NAME", _help(main, "task") or argparse.SUPPRESS
         if action.dest == "model" and _has_model(main):
             action.metavar, action.help = "NAME", f"A preset: {', '.join(PRESETS)}."
+        if action.dest in FITTING and GIVEN in inspect.signature(main).parameters:
+            action.help = f"{action.help} Not given: a value that fits the size of the text."
     return parser
 
 

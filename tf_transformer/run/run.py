@@ -65,7 +65,7 @@ class Run:
             InputError: for a folder without a run, an option out of range, or runs of different
                 tasks.
         """
-        folder, *folders = map(RunFolder, members(run_dir))
+        folder, *folders = [RunFolder(path) for path in members(run_dir)]
         config = folder.load_config(task_options, **decode_options)
         average = decode_options.get("average")
         others = tuple(cls(each, each.load_config(average=average)) for each in folders)

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tf_transformer.config import OF_PRESET, SIZES, ModelConfig, TrainConfig
+from tf_transformer.config import FITTING, SIZES, ModelConfig, TrainConfig
 from tf_transformer.data.text_size import MOST_PAIRS, TextSize
 
 LONG_PAIR = 200  # bytes; longer pairs count as several
@@ -61,12 +61,6 @@ WHY_MODEL = (
 )
 INTERVALS, SHORTEST_INTERVAL = 30, 100  # of validation: their number, and their updates
 
-OPTIONS = (
-    *("data.vocabulary_size", "data.batch_tokens"),
-    *(f"model.{name}" for name in OF_PRESET),
-    *("train.warmup_steps", "train.steps", "train.validate_every"),
-)
-
 
 Value = TypeVar("Value")
 
@@ -84,7 +78,7 @@ class Choice(NamedTuple):
 
 
 def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
-    """The options of `OPTIONS` that are not given.
+    """The options of `config.FITTING` that are not given.
 
     Args:
         size: of the training text.
@@ -123,7 +117,7 @@ def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
     least, most = WARMUP
     options.setdefault("train.warmup_steps", min(max(updates // 20, least), most))
 
-    values = {name: options[name] for name in OPTIONS if name in options and name not in given}
+    values = {name: options[name] for name in FITTING if name in options and name not in given}
     passes = round(updates / updates_per_pass)
     counted = f", about {passes:,} passes over {_rounded(tokens):,} tokens"
     return Choice(values, _reasons(values, size, pairs, preset, counted))

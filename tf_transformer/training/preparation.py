@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tqdm import tqdm
 
-from tf_transformer.config import Config, DataConfig
+from tf_transformer.config import FITTING, Config, DataConfig
 from tf_transformer.data.augmented_batches import Augment
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
@@ -103,7 +103,7 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     Raises:
         InputError: for data that cannot be read.
     """
-    open_options = [name for name in defaults.OPTIONS if name not in given]
+    open_options = [name for name in FITTING if name not in given]
     if run.folder.has_checkpoint:
         stored = run.folder.load_config()
         return _with_options(run, {name: _value(stored, name) for name in open_options})
