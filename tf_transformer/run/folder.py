@@ -220,7 +220,6 @@ class RunFolder:
         return rows
 
 
-@functools.lru_cache(maxsize=4)
 def members(run_dir: str | os.PathLike) -> list[str | os.PathLike]:
     """The folders of an ensemble, "runs/a,runs/b"; the folder itself for one run.
 
@@ -231,6 +230,7 @@ def members(run_dir: str | os.PathLike) -> list[str | os.PathLike]:
     return [name for name in map(str.strip, run_dir.split(",")) if name] or [run_dir]
 
 
+@functools.lru_cache(maxsize=4)
 def _parse(content: bytes) -> Config:
     """The configuration in the content of a file; cached, because commands need it several times.
 
