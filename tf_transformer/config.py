@@ -23,7 +23,10 @@ LARGEST_INT = 2**31 - 1  # searches count with int32
 
 DType = Literal["float32", "bfloat16"]
 Attention = Literal["full", "local", "strided", "linear"]
-Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"]
+Position = Literal[
+    *("sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"),
+    *("sinusoidal_halves", "marian"),
+]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
@@ -185,7 +188,8 @@ class ModelConfig:
             smaller (grouped-query attention); 1 is multi-query attention.
         position: encoding of positions. sinusoidal (the paper) and learned are added to the
             embeddings. rotary, relative, t5 and alibi act on the scores of self-attention. With
-            none, the model sees no positions.
+            none, the model sees no positions. sinusoidal_halves and marian are for imported models:
+            sines, then cosines, at the paper's rates or at Marian's.
         max_length: largest number of learned positions, for position learned.
         max_relative_distance: largest distance to either side that has an embedding of its own,
             for position relative. Longer distances share the embedding of this distance.
@@ -195,14 +199,16 @@ class ModelConfig:
             All but full are for long sequences. Attention to the source is always full.
         attention_window: positions in the neighbourhood, for attention local and strided. In a
             decoder it ends at the current position. In an encoder, half of it lies on either side.
-        activation: activation of the feed-forward network: relu (the paper), gelu or swiglu.
-            swiglu has three matrices of d_model × d_ff weights; relu and gelu have two.
+        activation: activation of the feed-forward network: relu (the paper), gelu, swish or swiglu.
+            swiglu has three matrices of d_model × d_ff weights; the others have two.
         normalization: layer_norm (the paper) or rms_norm, at each sub-layer.
+        norm_epsilon: ε, which normalization adds to the variance.
         tie_embeddings: embeddings that share one matrix. all (the paper): source, target and
             output. target: target and output. none: no embeddings.
         norm_first: normalize the input of each sub-layer (pre-norm). The paper normalizes the sum
             after it (post-norm).
         attention_bias: whether the projections of attention have biases.
+        output_bias: whether the logits have a bias.
         remat: store only the inputs of layers for the backward pass, and compute the rest again.
             Needs less memory; an update takes about a third longer.
     """
@@ -229,11 +235,13 @@ class ModelConfig:
     max_relative_distance: int = 16
     attention: Attention = "full"
     attention_window: int = 256
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    activation: Literal["relu", "gelu", "swish", "swiglu"] = "relu"
     normalization: Literal["layer_norm", "rms_norm"] = "layer_norm"
+    norm_epsilon: float = 1e-6
     tie_embeddings: Literal["all", "target", "none"] = "all"
     norm_first: bool = False
     attention_bias: bool = False
+    output_bias: bool = False
     remat: bool = False
 
     def __post_init__(self) -> None:
@@ -241,7 +249,7 @@ class ModelConfig:
         _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
         _require_not_negative(self, "num_encoder_layers", "num_decoder_layers", "encoder_d_model")
         _require_not_negative(self, "encoder_d_ff", "encoder_num_heads", "key_dim", "value_dim")
-        _require_positive(self, "max_relative_distance", "attention_window")
+        _require_positive(self, "max_relative_distance", "attention_window", "norm_epsilon")
         _require_not_negative(self, "num_key_value_heads")
         _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
         _require_rate(self, "layer_drop_rate")
@@ -252,9 +260,9 @@ class ModelConfig:
                     f"model.{prefix}num_heads ({stack.num_heads}), or model.key_dim and "
                     "model.value_dim must both be given."
                 )
-            if self.position == "sinusoidal" and stack.d_model % 2:
+            if self.position in ("sinusoidal", "sinusoidal_halves", "marian") and stack.d_model % 2:
                 raise InputError(
-                    f"model.{prefix}d_model must be even for sinusoidal positions, "
+                    f"model.{prefix}d_model must be even for {self.position} positions, "
                     f"got {stack.d_model}."
                 )
             if self.position == "rotary" and stack.key_dim % 2:
@@ -460,7 +468,8 @@ class DataConfig:
             language model learns longer lines in windows. 0: 256, or batch_tokens if smaller.
         vocabularies: shared: one vocabulary for all texts. separate: one for each side of a
             translation, for languages with different scripts; needs model.tie_embeddings target or
-            none.
+            none. joint: the same tokens on both sides, which divide their texts in different ways;
+            only for imported models.
         vocabulary_size: tokens in each vocabulary. A small text may give fewer. 261: the tokens
             are bytes, and no pieces are learned.
         segmentation: method of SentencePiece for pieces of words. bpe: byte-pair encoding (the
@@ -500,7 +509,7 @@ class DataConfig:
     cache_dir: str = ""
     shard_pairs: int = 250_000
     max_length: int = 0
-    vocabularies: Literal["shared", "separate"] = "shared"
+    vocabularies: Literal["shared", "separate", "joint"] = "shared"
     vocabulary_size: int = 8000
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0

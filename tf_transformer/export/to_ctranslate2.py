@@ -32,6 +32,7 @@ from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.inference.search import max_target_lengths
 from tf_transformer.layers import (
+    BiasedEmbedding,
     GatedFeedForward,
     LayerNorm,
     MultiHeadAttention,
@@ -191,6 +192,7 @@ def stack_options(config: ModelConfig) -> dict[str, Any]:
     activations = {
         "relu": common_spec.Activation.RELU,
         "gelu": common_spec.Activation.GELU,
+        "swish": common_spec.Activation.SWISH,
         "swiglu": common_spec.Activation.SWISH,
     }
     groups = config.num_key_value_heads
@@ -244,6 +246,8 @@ class SpecWriter:
         if model.decoder.final_norm is not None:  # pre-norm models only
             self.norm(spec.layer_norm, model.decoder.final_norm)
         spec.projection.weight = self.array(model.output_embedding.embeddings)
+        if isinstance(model.output_embedding, BiasedEmbedding):
+            spec.projection.bias = self.array(model.output_embedding.bias)
 
     def positions(self, spec: Any, position: PositionEncoding, count: int, d_model: int) -> None:
         """Fills the table (count, d_model) that is added to embeddings, and tables of distances."""

@@ -3,12 +3,14 @@
 import keras  # noqa: F401  first: see tf_transformer/registration.py
 
 from tf_transformer.layers.attention import MultiHeadAttention
+from tf_transformer.layers.biased_embedding import BiasedEmbedding
 from tf_transformer.layers.block import DecoderLayer, EncoderLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encodings import LearnedPosition
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.gated_feed_forward import GatedFeedForward
+from tf_transformer.layers.half_sinusoids import HalfSinusoids, MarianPosition
 from tf_transformer.layers.layer_drop import LayerDrop
 from tf_transformer.layers.linear_attention import LinearAttention
 from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
@@ -31,6 +33,7 @@ from tf_transformer.layers.stored import KeyValue
 __all__ = [
     "AlibiPosition",
     "Attended",
+    "BiasedEmbedding",
     "BlockOutput",
     "Decoder",
     "DecoderLayer",
@@ -39,12 +42,14 @@ __all__ = [
     "EncoderLayer",
     "FeedForward",
     "GatedFeedForward",
+    "HalfSinusoids",
     "KeyValue",
     "LayerDrop",
     "LayerNorm",
     "LearnedPosition",
     "LinearAttention",
     "LocalAttention",
+    "MarianPosition",
     "MultiHeadAttention",
     "PositionEncoding",
     "Positions",

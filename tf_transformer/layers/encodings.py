@@ -8,6 +8,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
+from tf_transformer.layers.half_sinusoids import HalfSinusoids, MarianPosition
 from tf_transformer.layers.position import SinusoidalPosition
 from tf_transformer.layers.position_encoding import PositionEncoding
 from tf_transformer.layers.relative_position import (
@@ -77,6 +78,8 @@ ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
     ),
     "t5": lambda config, is_causal, **options: T5Position(config.num_heads, is_causal, **options),
     "alibi": lambda config, is_causal, **options: AlibiPosition(**options),
+    "sinusoidal_halves": lambda config, is_causal, **options: HalfSinusoids(**options),
+    "marian": lambda config, is_causal, **options: MarianPosition(**options),
     "none": lambda config, is_causal, **options: PositionEncoding(**options),
 }
 

@@ -16,7 +16,8 @@ class FeedForward(ConfiguredLayer):
     """FFN(x) = max(0, x W₁ + b₁) W₂ + b₂ at every position (paper equation 2).
 
     The activation `relu` is the paper's max(0, h). The activation `gelu` is h Φ(h), where Φ is the
-    distribution function of the normal distribution (Hendrycks & Gimpel 2016).
+    distribution function of the normal distribution (Hendrycks & Gimpel 2016). The activation
+    `swish` is h σ(h) (Ramachandran et al. 2017).
 
     Args:
         config: the configuration of the stack, or its fields as a dict. The layer reads `d_ff` (F),

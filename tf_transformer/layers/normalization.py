@@ -6,6 +6,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
+from tf_transformer.config import ModelConfig
 from tf_transformer.layers.shape import Shape
 
 
@@ -95,3 +96,8 @@ NORMALIZATIONS: dict[str, type[LayerNorm] | type[RMSNorm]] = {
     "layer_norm": LayerNorm,
     "rms_norm": RMSNorm,
 }
+
+
+def make_norm(config: ModelConfig, dtype: keras.DTypePolicy) -> LayerNorm | RMSNorm:
+    """Makes the normalization that the configuration of a stack names."""
+    return NORMALIZATIONS[config.normalization](config.norm_epsilon, dtype=dtype)

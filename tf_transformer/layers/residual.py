@@ -7,7 +7,7 @@ from keras import KerasTensor
 
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.normalization import NORMALIZATIONS
+from tf_transformer.layers.normalization import make_norm
 from tf_transformer.layers.shape import Shape
 
 
@@ -42,7 +42,7 @@ class Residual(ConfiguredLayer):
 
     def __init__(self, config: Config = None, **options: Any):
         super().__init__(config, **options)
-        self.norm = NORMALIZATIONS[self.config.normalization](dtype=self.dtype_policy)
+        self.norm = make_norm(self.config, self.dtype_policy)
         self.dropout = Dropout(self.config.dropout_rate, dtype=self.dtype_policy)
 
     def build(self, x_shape: Shape, output_shape: Shape | None = None) -> None:

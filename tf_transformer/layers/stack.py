@@ -10,7 +10,7 @@ from keras import KerasTensor
 from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.layer_drop import LayerDrop
-from tf_transformer.layers.normalization import NORMALIZATIONS
+from tf_transformer.layers.normalization import make_norm
 from tf_transformer.layers.outputs import BlockOutput, StackOutput
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.remat import recompute
@@ -41,8 +41,7 @@ class Stack(ConfiguredLayer):
         self.layers = [
             make_layer(config, dtype=policy, name=f"layer_{i}") for i in range(config.num_layers)
         ]
-        norm = NORMALIZATIONS[config.normalization]
-        self.final_norm = norm(dtype=policy) if config.norm_first else None
+        self.final_norm = make_norm(config, policy) if config.norm_first else None
         self.position = PositionEncoding.restored(position)
 
     def _build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:

@@ -17,5 +17,6 @@ SELF_ATTENTION: dict[str, type[SelfAttention]] = {
 FEED_FORWARD: dict[str, type[FeedForward]] = {
     "relu": FeedForward,
     "gelu": FeedForward,
+    "swish": FeedForward,
     "swiglu": GatedFeedForward,
 }

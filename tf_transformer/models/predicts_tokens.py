@@ -4,6 +4,7 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.layers.biased_embedding import BiasedEmbedding
 from tf_transformer.layers.embedding import TokenEmbedding
 
 
@@ -49,14 +50,16 @@ def tied_embeddings(
     """
     require_sizes(config, target_size, source_size)
 
-    def make(name: str, size: int, d_model: int) -> TokenEmbedding:
-        return TokenEmbedding(size, d_model, dtype=dtype, name=f"{name}_embedding")
+    def make(name: str, size: int, d_model: int, makes_logits: bool) -> TokenEmbedding:
+        layer = BiasedEmbedding if config.output_bias and makes_logits else TokenEmbedding
+        return layer(size, d_model, dtype=dtype, name=f"{name}_embedding")
 
-    target = source = output = make("target", target_size, config.decoder.d_model)
+    is_tied = config.tie_embeddings != "none"
+    target = source = output = make("target", target_size, config.decoder.d_model, is_tied)
     if config.tie_embeddings != "all":
-        source = make("source", source_size, config.encoder.d_model)
-    if config.tie_embeddings == "none":
-        output = make("output", target_size, config.decoder.d_model)
+        source = make("source", source_size, config.encoder.d_model, False)
+    if not is_tied:
+        output = make("output", target_size, config.decoder.d_model, True)
     return target, source, output
 
 

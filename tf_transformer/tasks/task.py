@@ -245,6 +245,11 @@ class Task(ABC):
         field has a tokenizer that learns from the texts of this field.
         """
         options = config.data.tokenizer_options
+        if config.data.vocabularies == "joint":
+            raise InputError(
+                "data.vocabularies joint is for imported models, which --train.init_from names. "
+                "Use shared or separate."
+            )
         if config.data.vocabularies == "shared":
             return Codec(Tokenizer.train(itertools.chain.from_iterable(stream), **options))
         tokenizers = {}
@@ -259,7 +264,7 @@ class Task(ABC):
         Raises:
             InputError: for a codec that does not fit; by default, another `data.vocabularies`.
         """
-        kind = "shared" if codec.is_shared else "separate"
+        kind = codec.kind
         if kind != config.data.vocabularies:
             raise InputError(
                 f"the run of train.init_from has data.vocabularies {kind}, but this run has "

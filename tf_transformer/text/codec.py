@@ -86,6 +86,19 @@ class Codec:
         return "" in self.tokenizers
 
     @property
+    def kind(self) -> str:
+        """The `data.vocabularies` of the codec: shared, separate or joint.
+
+        Joint: each side has a tokenizer, and both have the same pieces with the same ids.
+        """
+        if self.is_shared:
+            return "shared"
+        pieces = {
+            tuple(map(each.piece, range(each.vocabulary_size))) for each in self.tokenizers.values()
+        }
+        return "joint" if len(pieces) == 1 else "separate"
+
+    @property
     def sizes(self) -> list[int]:
         """The size of each vocabulary, in the order of `tokenizers`."""
         return [tokenizer.vocabulary_size for tokenizer in self.tokenizers.values()]

@@ -25,6 +25,9 @@ _FIRST = [
 ]
 
 
+_TAGGED = r"^(>>[^<>\s]+<<)(.*)$"  # a tag, and the rest of a text; see `TAG` in tokenizer.py
+
+
 def as_strings(texts: Sequence[str]) -> tf.Tensor:
     """Converts texts to a string tensor (B,) in UTF-8. U+FFFD replaces lone surrogates."""
     return tf.constant([well_formed(text).encode() for text in texts], tf.string)
@@ -102,6 +105,13 @@ class GraphTokenizer(tf.Module):
         self._op = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
         self._op._model_resource = _SharedModel(tokenizer.model)
         self._byte_of = [tokenizer.byte_of.get(i, -1) for i in range(tokenizer.vocabulary_size)]
+        is_larger = tokenizer.num_pieces > tokenizer.vocabulary_size
+        self._beyond = tokenizer.vocabulary_size if is_larger else None
+        self._tags = dict(tokenizer.tags)
+        self._looked_up = []
+        if tokenizer.looked_up:
+            unknown = {*tokenizer.looked_up, UNK_ID}
+            self._looked_up = [i in unknown for i in range(tokenizer.num_pieces)]
         self._folds_spaces = tokenizer.vocabulary_size != BYTES
         self._space_id = tokenizer.piece_to_id_or_unknown("▁")
         # A character without a piece is encoded as bytes. No piece reaches across it.
@@ -109,20 +119,50 @@ class GraphTokenizer(tf.Module):
         self._boundary = next(
             c for c in private_use if tokenizer.piece_to_id_or_unknown(c) == UNK_ID
         )
-        self._size = len(self._boundary.encode("utf-8"))
+        self._size = len(self._boundary.encode("utf-8")) if tokenizer.byte_of else 1
         self._boundary_ids = len(tokenizer.encode(self._boundary)) - 1
         self.line_starts = self._boundary_ids > self._size
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Encodes strings (B,), prepared by `clean`, as ragged ids (B, None) without the end id."""
-        return self._op.tokenize(text)
+        if not self._tags:
+            return self._known(text)
+        tag = tf.strings.regex_replace(text, _TAGGED, r"\1")
+        ids = tf.fill(tf.shape(text), -1)
+        for piece, token in self._tags.items():
+            ids = tf.where(tf.equal(tag, piece), token, ids)
+        has_tag = ids >= 0
+        rest = tf.where(has_tag, tf.strings.regex_replace(text, _TAGGED, r"\2"), text)
+        tags = tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(ids, has_tag), tf.cast(has_tag, tf.int64), validate=False
+        )
+        return tf.concat([tags, self._known(rest)], axis=1)
+
+    def _known(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of strings (B,), with the unknown id for pieces outside of the vocabulary."""
+        ids = self._op.tokenize(text)
+        if self._looked_up:
+            ids = self._joined(ids)
+        if self._beyond is not None:
+            known = tf.where(ids.flat_values < self._beyond, ids.flat_values, UNK_ID)
+            ids = ids.with_flat_values(known)
+        return ids
+
+    def _joined(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Joins several unknown characters in a row; see `Tokenizer.looked_up`."""
+        padded = ids.to_tensor(PAD_ID)  # (B, T)
+        unknown = tf.gather(self._looked_up, padded)
+        before, after = (_shifted(tf.cast(unknown, tf.int32), count) > 0 for count in (1, -1))
+        joined = tf.where(unknown & (before | after), UNK_ID, padded)
+        kept = tf.sequence_mask(ids.row_lengths()) & ~(unknown & before)
+        return tf.ragged.boolean_mask(joined, kept)
 
     def encode_continuation(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Encodes strings (B,) that continue a line, as ragged ids (B, None) without the end id.
 
         SentencePiece adds a space at the start of a line. This method does not.
         """
-        ids = self._op.tokenize(tf.strings.join([self._boundary, valid(text)]))
+        ids = self._known(tf.strings.join([self._boundary, valid(text)]))
         return ids[:, self._boundary_ids :]
 
     def ends_in_space(self, text: tf.Tensor) -> tf.Tensor:

@@ -19,6 +19,7 @@ import itertools
 import os
 import pathlib
 import random
+import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -34,8 +35,11 @@ from tf_transformer.text.normalization import (
     normalize,
     with_rules,
 )
+from tf_transformer.text.sentencepiece_file import vocabulary_size as stored_size
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
+LOOKED_UP = -1000.0  # the score of the pieces in `Tokenizer.looked_up`; real scores are higher
+TAG = re.compile(r">>[^<>\s]+<<")  # the target language of a model for several languages
 BYTES = 261  # size of the vocabulary of bytes: 4 special ids, 256 bytes, the space
 _THREADS = 16  # unigram pieces depend on this number, so it is the same on every machine
 _SEED = 1  # for the sample of lines; SentencePiece would use another seed in each process
@@ -65,6 +69,12 @@ class Tokenizer:
     Attributes:
         model: the serialized SentencePiece model.
         byte_of: by id, the byte that the id stands for; ids of other pieces are missing.
+        vocabulary_size: number of ids, V.
+        num_pieces: number of pieces that divide a text. The pieces from V on are not in the
+            vocabulary of an imported model, and are encoded as unknown.
+        looked_up: ids of characters that SentencePiece does not know, and that have an id all the
+            same. Several unknown characters in a row are one unknown token. For imported models.
+        tags: ids of target tags such as >>por<<. A text may start with one of them.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
@@ -80,6 +90,14 @@ class Tokenizer:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         pieces = (self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self.byte_of = {piece: byte for byte, piece in enumerate(pieces) if piece != UNK_ID}
+        size, self.num_pieces = stored_size(self.model), self._processor.get_piece_size()
+        self.vocabulary_size = min(size, self.num_pieces) if size else self.num_pieces
+        self.tags = self._tags()
+        self.looked_up = frozenset(
+            token
+            for token in range(self.vocabulary_size)
+            if self._processor.get_score(token) == LOOKED_UP
+        )
         self._ids_of_bytes = {byte: piece for piece, byte in self.byte_of.items()}
 
     @classmethod
@@ -190,14 +208,36 @@ class Tokenizer:
         """Writes the model file. If this fails, an earlier file stays as it is."""
         write_whole(path, self.model)
 
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of ids, V."""
-        return self._processor.get_piece_size()
+    def _tags(self) -> dict[str, int]:
+        symbols = itertools.takewhile(self.is_symbol, range(UNK_ID + 1, self.vocabulary_size))
+        pieces = {self.piece(token): token for token in symbols}
+        return {piece: token for piece, token in pieces.items() if TAG.fullmatch(piece)}
 
     def encode(self, text: str) -> list[int]:
         """Encodes a line as ids, with the end-of-sentence id."""
-        return [*self._processor.encode(_text(text)), EOS_ID]
+        tag, text = self._without_tag(_text(text))
+        return [*tag, *self._known(self._processor.encode(text)), EOS_ID]
+
+    def _without_tag(self, text: str) -> tuple[list[int], str]:
+        """The id of the tag that a text starts with, if any, and the rest of the text."""
+        found = TAG.match(text) if self.tags else None
+        if found is None or found[0] not in self.tags:
+            return [], text
+        return [self.tags[found[0]]], text[found.end() :]
+
+    def _known(self, ids: list[int]) -> list[int]:
+        """Ids with the unknown id for what the vocabulary lacks; see `looked_up`."""
+        if self.looked_up:
+            unknown = {*self.looked_up, UNK_ID}.__contains__
+            runs = [(kind, list(run)) for kind, run in itertools.groupby(ids, unknown)]
+            ids = [
+                token
+                for is_unknown, run in runs
+                for token in ([UNK_ID] if is_unknown and len(run) > 1 else run)
+            ]
+        if self.vocabulary_size < self.num_pieces:
+            ids = [token if token < self.vocabulary_size else UNK_ID for token in ids]
+        return ids
 
     @property
     def word_starts(self) -> tuple[int, ...]:
@@ -235,8 +275,12 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encodes many lines like `encode`, on all cores."""
-        rows = self._processor.encode(list(map(_text, texts)), num_threads=os.cpu_count() or 1)
-        return [[*row, EOS_ID] for row in rows]
+        parts = [self._without_tag(_text(text)) for text in texts]
+        rest = [text for _, text in parts]
+        rows = self._processor.encode(rest, num_threads=os.cpu_count() or 1)
+        return [
+            [*tag, *self._known(row), EOS_ID] for (tag, _), row in zip(parts, rows, strict=True)
+        ]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decodes ids to text, up to the first end-of-sentence id.

@@ -1,0 +1,148 @@
+"""The ids of another program's vocabulary in the order of this project's ids.
+
+Here, 0 is padding, 1 starts a target, 2 ends a sentence and 3 is unknown. Marian's models start a
+target with padding, whose embedding is zero. So the rows of a matrix change places, and the row of
+padding stands twice. No option of the model is needed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tf_transformer.errors import InputError
+from tf_transformer.text.sentencepiece_file import (
+    Kind,
+    Piece,
+    SpecialPieces,
+    read_pieces,
+    with_pieces,
+)
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.text.tokenizer import LOOKED_UP, TAG, Tokenizer
+
+EXCLUDED = -100.0  # the logit of padding and start: the model never predicts them
+_START = "<s>", "<start>", "<start of target>"  # the first that no other token has
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A vocabulary of another program.
+
+    Args:
+        tokens: the texts of its tokens, in the order of their ids; "" for an id without a token.
+        pad: its id of padding.
+        end: its id of the end of a sentence.
+        unknown: its id of unknown pieces.
+    """
+
+    tokens: Sequence[str]
+    pad: int
+    end: int
+    unknown: int
+
+    @classmethod
+    def of(cls, ids: Mapping[str, int], size: int, pad: int, file: str) -> "Vocabulary":
+        """Makes a vocabulary from the ids of tokens, as vocab.json has them.
+
+        Args:
+            ids: ids by token.
+            size: number of rows of the embedding matrix.
+            pad: the id of padding.
+            file: name of the file, for errors.
+
+        Raises:
+            InputError: for ids out of range or ids that two tokens share, and without </s> or
+                <unk>.
+        """
+        tokens = [""] * size
+        for token, number in ids.items():
+            if not isinstance(number, int) or not 0 <= number < size:
+                raise InputError(
+                    f"{file}: the id of {token!r} must be from 0 to {size - 1:,}, the rows of the "
+                    f"embeddings, got {number!r}."
+                )
+            if tokens[number]:
+                raise InputError(
+                    f"{file}: {tokens[number]!r} and {token!r} have the same id {number}."
+                )
+            tokens[number] = token
+        for token in ("</s>", "<unk>"):
+            if token not in ids:
+                raise InputError(f"{file} has no {token}, which every Marian vocabulary has.")
+        if not 0 <= pad < size:
+            raise InputError(f"pad_token_id must be from 0 to {size - 1:,}, got {pad!r}.")
+        return cls(tokens, pad, ids["</s>"], ids["<unk>"])
+
+    @property
+    def order(self) -> np.ndarray:
+        """For each id here, the id there: int array (V + 1,)."""
+        special = [self.pad, self.pad, self.end, self.unknown]
+        tags = [i for i, token in enumerate(self.tokens) if TAG.fullmatch(token)]
+        first = dict.fromkeys([*special[1:], *tags])  # symbols follow the special ids
+        rest = (i for i in range(len(self.tokens)) if i not in first)
+        return np.array([special[0], *first, *rest])
+
+    def rows(self, matrix: np.ndarray) -> np.ndarray:
+        """Rows (V, …) of the other program in the order of this project: (V + 1, …)."""
+        return matrix[self.order]
+
+    def bias(self, bias: np.ndarray) -> np.ndarray:
+        """A bias (V,) of logits in the order of this project: (V + 1,)."""
+        ordered = self.rows(bias)
+        ordered[[PAD_ID, BOS_ID]] = EXCLUDED
+        return ordered
+
+    def tokenizer(self, spm: bytes, file: str) -> Tokenizer:
+        """The tokenizer with the pieces of a SentencePiece model and the ids of this vocabulary.
+
+        Pieces that the vocabulary lacks still divide a text. Their ids follow the vocabulary, and
+        they are encoded as unknown.
+
+        Args:
+            spm: the serialized SentencePiece model.
+            file: name of its file, for errors.
+
+        Raises:
+            InputError: for a file that is no SentencePiece model, or has none of the tokens.
+        """
+        try:
+            own = {
+                piece.text: piece
+                for piece in read_pieces(spm)
+                if piece.kind not in (Kind.CONTROL, Kind.UNKNOWN)
+            }
+        except InputError as error:
+            raise InputError(f"{file}: {error}") from error
+        known = own.keys() & set(self.tokens)
+        if len(known) * 2 < len(own):
+            raise InputError(
+                f"{file} has {len(own):,} pieces, and the vocabulary has only {len(known):,} of "
+                "them. The two files belong to different models."
+            )
+        start = next(text for text in _START if text not in self.tokens)
+        special = SpecialPieces("<unk>", start, "</s>", self.tokens[self.pad] or "<pad>")
+        pieces = [self._piece(i, own) for i in self.order]
+        pieces[PAD_ID] = Piece(special.padding, 0.0, Kind.CONTROL)
+        pieces[BOS_ID] = Piece(special.start, 0.0, Kind.CONTROL)
+        pieces[EOS_ID] = Piece(special.end, 0.0, Kind.CONTROL)
+        pieces[UNK_ID] = Piece(special.unknown, 0.0, Kind.UNKNOWN)
+        beyond = [piece for text, piece in own.items() if text not in known]
+        return Tokenizer(with_pieces(spm, [*pieces, *beyond], len(pieces), special))
+
+    def _piece(self, number: int, own: Mapping[str, Piece]) -> Piece:
+        """The piece of an id of the other program.
+
+        Marian looks up the texts of SentencePiece's pieces. So a character that SentencePiece does
+        not know has an id if it is in the vocabulary.
+        """
+        token = self.tokens[number]
+        if not token:
+            return Piece(f"<no token {number}>", 0.0, Kind.UNUSED)
+        if TAG.fullmatch(token):
+            return Piece(token, 0.0, Kind.CONTROL)
+        if token in own:
+            return own[token]
+        if len(token) == 1:
+            return Piece(token, LOOKED_UP)
+        return Piece(token, 0.0, Kind.UNUSED)

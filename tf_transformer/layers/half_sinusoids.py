@@ -1,0 +1,52 @@
+"""Sinusoids whose first half are sines and whose second half are cosines, as in Marian's models."""
+
+import math
+
+import keras
+from keras import KerasTensor, ops
+
+from tf_transformer.layers.position_encoding import PositionEncoding
+
+
+def half_sinusoids(positions: KerasTensor, d_model: int, steps: int) -> KerasTensor:
+    """PE(pos, i) = sin(pos / 10000^(i/steps)), PE(pos, i + D/2) = cos(pos / 10000^(i/steps)).
+
+    With D/2 steps, the rates are the paper's, and only the order of the columns differs.
+
+    Args:
+        positions: int tensor (T,) with values from 0 on.
+        d_model: size of an encoding, D, even.
+        steps: steps from the first rate to 1/10000 of it.
+
+    Returns:
+        float32 tensor (T, D).
+
+    Example:
+        >>> [round(float(x), 3) for x in half_sinusoids(np.array([1]), 4, steps=2)[0]]
+        [0.841, 0.01, 0.54, 1.0]
+    """
+    rates = ops.exp(ops.arange(d_model // 2, dtype="float32") * (-math.log(10_000.0) / steps))
+    angles = ops.cast(positions, "float32")[:, None] * rates[None, :]  # (T, D/2)
+    return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class HalfSinusoids(PositionEncoding):
+    """Sines, then cosines, of the paper's rates: what Transformers and CTranslate2 compute.
+
+    `PositionEncoding` describes the call.
+    """
+
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
+        return half_sinusoids(positions, d_model, steps=d_model // 2)
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class MarianPosition(PositionEncoding):
+    """Sines, then cosines, of the rates that Marian computes: the last one is 1/10000.
+
+    `PositionEncoding` describes the call.
+    """
+
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
+        return half_sinusoids(positions, d_model, steps=max(d_model // 2 - 1, 1))
