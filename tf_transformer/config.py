@@ -684,7 +684,9 @@ class DecodeConfig:
 
     Attributes:
         beam_size: hypotheses per sentence (W); 1: greedy search.
-        length_penalty: α of ((5 + length) / 6)^α, which divides log-probabilities.
+        length_penalty: α of ((c + length) / (c + 1))^α, which divides log-probabilities.
+        length_penalty_offset: c of the length penalty. 5: the paper's penalty. 0: length^α, as
+            in Transformers and Marian.
         coverage_penalty: β of the penalty on source tokens with little attention (Wu et al. 2016,
             equation 14); 0: no penalty.
         num_hypotheses: predictions per sentence (N). A beam search gives at most beam_size.
@@ -721,6 +723,7 @@ class DecodeConfig:
 
     beam_size: int = 4
     length_penalty: float = 0.6
+    length_penalty_offset: float = 5.0
     coverage_penalty: float = 0.0
     num_hypotheses: int = 1
     distinct: bool = True
@@ -751,6 +754,7 @@ class DecodeConfig:
             _require_positive(self, "average")
         _require_positive(self, "max_source_length", "max_length_ratio", "temperature")
         _require_not_negative(self, "length_penalty", "coverage_penalty", "max_extra_length")
+        _require_not_negative(self, "length_penalty_offset")
         _require_not_negative(self, "max_length", "min_length", "min_length_ratio")
         _require_not_negative(self, "no_repeat_ngram_size", "top_k", "parallel_batches")
         _require_int32(self, "beam_size", "num_hypotheses", "batch_size", "batch_tokens", "top_k")

@@ -10,7 +10,7 @@ import reference_search
 from keras import ops
 from reference_search import PrefixTables, arrays, assert_found, hypotheses_of, log_probability
 
-from tf_transformer.decoding import NEG_INF, SpecialIds, beam_search, greedy_search
+from tf_transformer.decoding import NEG_INF, LengthPenalty, SpecialIds, beam_search, greedy_search
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
@@ -48,7 +48,7 @@ def random_limits(count: int, seed: int = 2) -> np.ndarray:
     return np.random.default_rng(seed).integers(1, LENGTH + 1, count).astype("int32")
 
 
-def search(tables, limits, beam_size, languages=None, special=SPECIAL, **options):
+def search(tables, limits, beam_size, languages=None, special=SPECIAL, alpha=0.6, **options):
     """The package's beam search on one sentence per language, as arrays."""
     languages = np.arange(len(limits)) if languages is None else languages
     return arrays(
@@ -59,6 +59,7 @@ def search(tables, limits, beam_size, languages=None, special=SPECIAL, **options
             int(max(limits)),
             special,
             beam_size,
+            LengthPenalty(alpha),
             **options,
         )
     )
@@ -337,7 +338,7 @@ def test_extreme_logits_give_finite_numbers(extreme):
             "expected 1 <= num_hypotheses <= beam_size, got 0 with a beam of 0.",
         ),
         (
-            {"beam_size": 2, "alpha": -0.5},
+            {"beam_size": 2, "penalty": LengthPenalty(-0.5)},
             "the length penalty's exponent must not be negative, got -0.5.",
         ),
     ],

@@ -10,7 +10,14 @@ from keras import ops
 from reference_search import PrefixTables, Rules, arrays, assert_found, hypotheses_of
 
 from tf_transformer import kernels
-from tf_transformer.decoding import NEG_INF, Constraints, SpecialIds, beam_search, greedy_search
+from tf_transformer.decoding import (
+    NEG_INF,
+    Constraints,
+    LengthPenalty,
+    SpecialIds,
+    beam_search,
+    greedy_search,
+)
 from tf_transformer.decoding.constraints import rank_next, rank_together
 from tf_transformer.errors import InputError
 
@@ -94,7 +101,7 @@ def constraints_of(rules: list[Rules], special) -> Constraints:
     )
 
 
-def search(tables, limits, rules, beam_size, special=SPECIAL, **options):
+def search(tables, limits, rules, beam_size, special=SPECIAL, alpha=0.6, **options):
     return arrays(
         beam_search(
             tables.step,
@@ -103,6 +110,7 @@ def search(tables, limits, rules, beam_size, special=SPECIAL, **options):
             int(max(limits)),
             special,
             beam_size,
+            LengthPenalty(alpha),
             constraints=constraints_of(rules, special),
             **{"num_hypotheses": beam_size} | options,
         )

@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from tf_transformer.decoding import length_penalty
+from tf_transformer.decoding import LengthPenalty
 from tf_transformer.decoding.hypotheses import set_column
 
 
@@ -11,8 +11,13 @@ def test_length_penalty_by_hand():
     """((5 + length) / 6)^α: 1 at length 1 for every α; (12 / 6)^α at 7; (18 / 6)^α at 13."""
     lengths = np.int32([1, 7, 13])
     for alpha, expected in [(0.0, [1, 1, 1]), (1.0, [1, 2, 3]), (2.0, [1, 4, 9])]:
-        penalty = ops.convert_to_numpy(length_penalty(lengths, alpha))
+        penalty = ops.convert_to_numpy(LengthPenalty(alpha)(lengths))
         np.testing.assert_allclose(penalty, expected, rtol=1e-6)
+
+
+def test_the_length_penalty_of_transformers_is_a_power():
+    penalty = LengthPenalty(2.0, offset=0.0)(np.int32([1, 7, 13]))
+    np.testing.assert_allclose(ops.convert_to_numpy(penalty), [1, 49, 169], rtol=1e-6)
 
 
 def test_set_column_changes_one_column():

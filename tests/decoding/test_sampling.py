@@ -11,6 +11,7 @@ from reference_search import PrefixTables, Rules, arrays, assert_found, hypothes
 from tf_transformer.decoding import (
     NEG_INF,
     Constraints,
+    LengthPenalty,
     Sampling,
     SpecialIds,
     greedy_search,
@@ -36,11 +37,15 @@ def limits():
     return np.random.default_rng(12).integers(1, LENGTH + 1, LANGUAGES).astype("int32")
 
 
-def search(tables, limits, languages=None, **options):
+def search(tables, limits, languages=None, alpha=0.6, **options):
     languages = np.arange(len(limits)) if languages is None else languages
     state = tables.state(languages, beam_size=1)
     limits = ops.convert_to_tensor(limits)
-    return arrays(greedy_search(tables.step, state, limits, int(max(limits)), SPECIAL, **options))
+    return arrays(
+        greedy_search(
+            tables.step, state, limits, int(max(limits)), SPECIAL, LengthPenalty(alpha), **options
+        )
+    )
 
 
 # Greedy search

@@ -10,6 +10,7 @@ from reference_search import hypotheses_of, log_softmax, repeats
 
 from tf_transformer import kernels
 from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.decoding import LengthPenalty
 from tf_transformer.inference.search import (
     Search,
     max_target_lengths,
@@ -219,7 +220,7 @@ each_config = pytest.mark.parametrize("options", CONFIGS.values(), ids=CONFIGS)
 def assert_scored_by_the_model(model, source, found, alpha):
     """Asserts that the scores are those of the whole translations, without a cache."""
     for n in range(found.ids.shape[1]):
-        expected = score_pairs(model, source, tf.constant(found.ids[:, n]), alpha)
+        expected = score_pairs(model, source, tf.constant(found.ids[:, n]), LengthPenalty(alpha))
         real = found.lengths[:, n] > 0
         assert real.any()
         np.testing.assert_allclose(
@@ -278,7 +279,7 @@ def test_prefix_is_cut_at_the_end_of_learned_positions():
 def test_score_of_a_pair_by_hand(model):
     """Against the NumPy model, one pair at a time, without padding."""
     targets = [[5, 9, EOS_ID], [EOS_ID], [3, 4, 6, 7]]
-    found = score_pairs(model, batch_of(SENTENCES[:3]), batch_of(targets), alpha=1.0)
+    found = score_pairs(model, batch_of(SENTENCES[:3]), batch_of(targets), LengthPenalty(1.0))
     for row, target in enumerate(targets):
         logits = reference.forward(model, SENTENCES[row], [BOS_ID, *target[:-1]]).logits
         expected = sum(log_softmax(logits[n])[token] for n, token in enumerate(target))

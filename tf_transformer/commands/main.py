@@ -11,9 +11,11 @@ COMMANDS = {
     "evaluate": "score a model on a test set",
     "translate": "translate lines of text",
     "export": "export a model for TensorFlow Serving or CTranslate2",
+    "import": "make a run from a Marian or OPUS-MT model",
     "plot": "draw the curves of trainings",
     "demo": "open a page that translates while you type",
 }
+MODULES = {"import": "import_model"}  # `import` is a word of Python
 USAGE = """\
 usage: tf-transformer COMMAND [options]
 
@@ -38,7 +40,8 @@ def _run() -> None:
         error = f"unknown command {name!r}" if name else "expected a command"
         print(f"{usage()}\n\nerror: {error}; choose from {', '.join(COMMANDS)}.", file=sys.stderr)
         sys.exit(2)
-    command = importlib.import_module(f"tf_transformer.commands.{name}").main
+    module = MODULES.get(name, name)
+    command = importlib.import_module(f"tf_transformer.commands.{module}").main
     command_line.run(command, arguments, program=f"tf-transformer {name}")
 
 

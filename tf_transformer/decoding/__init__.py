@@ -8,11 +8,11 @@ from tf_transformer.decoding.hypotheses import (
     NEG_INF,
     CacheSchedule,
     Hypotheses,
+    LengthPenalty,
     SpecialIds,
     StepFunction,
     StepOptions,
     StepState,
-    length_penalty,
 )
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 
@@ -21,6 +21,7 @@ __all__ = [
     "CacheSchedule",
     "Constraints",
     "Hypotheses",
+    "LengthPenalty",
     "Sampling",
     "SpecialIds",
     "StepFunction",
@@ -28,6 +29,5 @@ __all__ = [
     "StepState",
     "beam_search",
     "greedy_search",
-    "length_penalty",
     "sample",
 ]

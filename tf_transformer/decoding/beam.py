@@ -20,10 +20,10 @@ from tf_transformer.decoding.hypotheses import (
     NEG_INF,
     CacheSchedule,
     Hypotheses,
+    LengthPenalty,
     SpecialIds,
     StepFunction,
     StepState,
-    length_penalty,
     set_column,
 )
 from tf_transformer.decoding.loop import SentenceConstraints, run_search
@@ -60,7 +60,7 @@ def beam_search(
     max_length: int | KerasTensor,
     special: SpecialIds,
     beam_size: int = 4,
-    alpha: float = 0.6,
+    penalty: LengthPenalty = LengthPenalty(),
     num_hypotheses: int = 1,
     early_stop: bool = True,
     constraints: Constraints | None = None,
@@ -77,8 +77,8 @@ def beam_search(
         max_length: the largest limit, L.
         special: ids of padding, start and end.
         beam_size: live hypotheses per sentence, W.
-        alpha: exponent of the length penalty, at least 0. A scalar tensor may change between calls
-            of one graph.
+        penalty: the length penalty, whose exponent is at least 0. A scalar tensor as the exponent
+            may change between calls of one graph.
         num_hypotheses: number of hypotheses to return, N <= W.
         early_stop: whether to stop a sentence when its result cannot improve. The results are the
             same with and without it.
@@ -108,8 +108,10 @@ def beam_search(
             "expected 1 <= num_hypotheses <= beam_size, "
             f"got {num_hypotheses} with a beam of {beam_size}."
         )
-    if not ops.is_tensor(alpha) and alpha < 0:
-        raise InputError(f"the length penalty's exponent must not be negative, got {alpha}.")
+    if not ops.is_tensor(penalty.alpha) and penalty.alpha < 0:
+        raise InputError(
+            f"the length penalty's exponent must not be negative, got {penalty.alpha}."
+        )
 
     constraints = constraints or Constraints()
 
@@ -120,8 +122,8 @@ def beam_search(
         ranked, parents = rank_together(logits, totals, count, now.ids, now.index, special, allowed)
         candidates = _candidates(now, ranked, parents, special.end)
         bonuses = None if bonus is None else bonus(state)
-        finished = _finish(now, candidates, alpha, bonuses)
-        return _continue(now, candidates, finished, state, alpha, worst, early_stop)
+        finished = _finish(now, candidates, penalty, bonuses)
+        return _continue(now, candidates, finished, state, penalty, worst, early_stop)
 
     worst = num_hypotheses - 1  # the rank of the worst hypothesis that is returned
     per_sentence = SentenceConstraints.of(limits, constraints)
@@ -183,7 +185,7 @@ def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: in
 
 
 def _finish(
-    now: BeamState, candidates: Candidates, alpha: float, bonuses: KerasTensor | None
+    now: BeamState, candidates: Candidates, penalty: LengthPenalty, bonuses: KerasTensor | None
 ) -> Hypotheses:
     """Selects the W best among finished hypotheses and candidates that end with this step."""
     beam_size = now.tokens.shape[1]
@@ -191,7 +193,7 @@ def _finish(
     length = now.index + 1
     new = ops.logical_and(ended, log_probabilities > NEG_INF / 2)
     new = ops.logical_and(new, ops.logical_not(now.done)[:, None])  # (B, W)
-    scores = log_probabilities / length_penalty(length, alpha)
+    scores = log_probabilities / penalty(length)
     if bonuses is not None:
         scores = scores + _pick(bonuses, parents)
     ending = Hypotheses(
@@ -212,7 +214,7 @@ def _continue(
     candidates: Candidates,
     finished: Hypotheses,
     state: StepState,
-    alpha: float,
+    penalty: LengthPenalty,
     worst: int,
     early_stop: bool,
 ) -> BeamState:
@@ -228,7 +230,7 @@ def _continue(
     done = ops.logical_or(complete, dead)
     if early_stop:
         # A live hypothesis can only lose probability. The largest penalty gives the best score.
-        bound = log_probabilities[:, 0] / length_penalty(now.constraints.limits, alpha)
+        bound = log_probabilities[:, 0] / penalty(now.constraints.limits)
         done = ops.logical_or(done, finished.scores[:, worst] >= bound)
     per_hypothesis = tree.map_structure(lambda leaf: _pick(leaf, parents), state.per_hypothesis)
     return BeamState(

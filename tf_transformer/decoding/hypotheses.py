@@ -72,21 +72,29 @@ class Hypotheses(NamedTuple):
     scores: KerasTensor  # float32 (B, N): log-probability divided by length penalty
 
 
-def length_penalty(lengths: KerasTensor, alpha: float) -> KerasTensor:
-    """((5 + length) / 6)^α (Wu et al. 2016, equation 14; the paper's section 6.1 has α = 0.6).
+class LengthPenalty(NamedTuple):
+    """((c + length) / (c + 1))^α, by which the log-probability of a hypothesis is divided.
 
-    Args:
+    c = 5 is the penalty of Wu et al. 2016, equation 14, and of the paper (section 6.1, α = 0.6).
+    c = 0 is length^α, as in Transformers, Marian and CTranslate2.
+
+    Call arguments:
         lengths: int tensor of any shape (...), number of tokens with the end token.
-        alpha: α; 0 turns the penalty off.
 
     Returns:
         float32 tensor (...). The penalty of length 1 is 1.
 
     Example:
-        >>> float(length_penalty(np.array(7), 1.0))
-        2.0
+        >>> float(LengthPenalty(1.0)(np.array(7))), float(LengthPenalty(1.0, 0.0)(np.array(7)))
+        (2.0, 7.0)
     """
-    return ops.power((5.0 + ops.cast(lengths, "float32")) / 6.0, alpha)
+
+    alpha: float | KerasTensor = 0.6  # α; 0 turns the penalty off
+    offset: float = 5.0  # c
+
+    def __call__(self, lengths: KerasTensor) -> KerasTensor:
+        ratio = (self.offset + ops.cast(lengths, "float32")) / (self.offset + 1.0)
+        return ops.power(ratio, self.alpha)
 
 
 def set_column(ids: KerasTensor, index: KerasTensor, tokens: KerasTensor) -> KerasTensor:

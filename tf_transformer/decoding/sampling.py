@@ -11,10 +11,10 @@ from tf_transformer.decoding.hypotheses import (
     NEG_INF,
     CacheSchedule,
     Hypotheses,
+    LengthPenalty,
     SpecialIds,
     StepFunction,
     StepState,
-    length_penalty,
     set_column,
 )
 from tf_transformer.decoding.loop import SentenceConstraints, run_search
@@ -76,7 +76,7 @@ def greedy_search(
     limits: KerasTensor,
     max_length: int | KerasTensor,
     special: SpecialIds,
-    alpha: float = 0.6,
+    penalty: LengthPenalty = LengthPenalty(),
     constraints: Constraints | None = None,
     drop_finished: bool = False,
     cache_schedule: CacheSchedule | None = None,
@@ -89,7 +89,7 @@ def greedy_search(
         limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
         max_length: the largest limit, L.
         special: ids of padding, start and end.
-        alpha: exponent of the length penalty, which only scales the score here.
+        penalty: the length penalty, which only scales the score here.
         constraints: limits on the choices; None: no limits.
         drop_finished: whether to remove finished sentences from the batch; see `run_search`.
         cache_schedule: capacities of a static state; None: it has capacity for the whole search.
@@ -113,7 +113,7 @@ def greedy_search(
 
     start = _start(state, limits, max_length, special, 1, (), constraints)
     extend = _extension(step, special, 1, constraints, likeliest)
-    return _run(extend, start, max_length, special, alpha, drop_finished, cache_schedule)
+    return _run(extend, start, max_length, special, penalty, drop_finished, cache_schedule)
 
 
 def sample(
@@ -125,7 +125,7 @@ def sample(
     uniforms: KerasTensor,
     vocabulary_size: int,
     sampling: Sampling,
-    alpha: float = 0.6,
+    penalty: LengthPenalty = LengthPenalty(),
     constraints: Constraints | None = None,
     drop_finished: bool = False,
     cache_schedule: CacheSchedule | None = None,
@@ -145,7 +145,7 @@ def sample(
             token.
         vocabulary_size: number of token ids, V.
         sampling: temperature, top_k and top_p.
-        alpha: exponent of the length penalty, which only scales the score here.
+        penalty: the length penalty, which only scales the score here.
         constraints: limits on the choices; None: no limits.
         drop_finished: whether to remove finished sentences from the batch; see `run_search`.
         cache_schedule: capacities of a static state; None: it has capacity for the whole search.
@@ -169,7 +169,7 @@ def sample(
 
     start = _start(state, limits, max_length, special, hypotheses, uniforms, constraints)
     extend = _extension(step, special, count, constraints, draw)
-    chosen = _run(extend, start, max_length, special, alpha, drop_finished, cache_schedule)
+    chosen = _run(extend, start, max_length, special, penalty, drop_finished, cache_schedule)
     _, order = plain_top_k(chosen.scores, hypotheses)  # (B, N)
     return Hypotheses(*(_in_order(field, order) for field in chosen))
 
@@ -255,7 +255,7 @@ def _run(
     start: SampleState,
     max_length: int | KerasTensor,
     special: SpecialIds,
-    alpha: float,
+    penalty: LengthPenalty,
     drop_finished: bool,
     cache_schedule: CacheSchedule | None,
 ) -> Hypotheses:
@@ -263,22 +263,20 @@ def _run(
         extend,
         start,
         lambda now: ops.all(now.finished, axis=1),
-        lambda now: _hypotheses(now, special, alpha),
+        lambda now: _hypotheses(now, special, penalty),
         max_length,
         drop_finished,
         cache_schedule,
     )
 
 
-def _hypotheses(final: SampleState, special: SpecialIds, alpha: float) -> Hypotheses:
+def _hypotheses(final: SampleState, special: SpecialIds, penalty: LengthPenalty) -> Hypotheses:
     possible = final.log_probabilities > NEG_INF / 2
     return Hypotheses(
         ids=ops.where(possible[..., None], final.ids, special.pad),
         lengths=ops.where(possible, final.lengths, 0),
         log_probabilities=ops.where(possible, final.log_probabilities, NEG_INF),
-        scores=ops.where(
-            possible, final.log_probabilities / length_penalty(final.lengths, alpha), NEG_INF
-        ),
+        scores=ops.where(possible, final.log_probabilities / penalty(final.lengths), NEG_INF),
     )
 
 

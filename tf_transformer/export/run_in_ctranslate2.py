@@ -133,12 +133,11 @@ class Model:
             max_batch_size=BATCH_SIZE,
             max_input_length=self.search["max_source_length"],
         )
-        alpha = self.search["length_penalty"]
         rows = [
             (sum(each.log_probs) if source or target else 0.0, len(each.log_probs))
             for each, source, target in zip(results, sources, targets, strict=True)
         ]
-        return [PairScore(total / penalty(length, alpha), total) for total, length in rows]
+        return [PairScore(total / self.penalty(length), total) for total, length in rows]
 
     def as_list(self, name: str, texts: Iterable[str]) -> list[str]:
         """Checks texts, and makes a list of them.
@@ -189,6 +188,11 @@ class Model:
             "return_end_token": True,  # the length includes it
         }
 
+    def penalty(self, length: int) -> float:
+        """((c + length) / (c + 1))^α."""
+        offset = self.search.get("length_penalty_offset", 5.0)  # older folders do not have it
+        return ((offset + length) / (offset + 1)) ** self.search["length_penalty"]
+
     def rescore(
         self, hypotheses: Sequence[Sequence[str]], scores: Sequence[float]
     ) -> list[Translation]:
@@ -200,9 +204,7 @@ class Model:
         """
         alpha = self.search["length_penalty"]
         rescored = [
-            Translation(
-                self.text(tokens), score * len(tokens) ** alpha / penalty(len(tokens), alpha)
-            )
+            Translation(self.text(tokens), score * len(tokens) ** alpha / self.penalty(len(tokens)))
             for tokens, score in zip(hypotheses, scores, strict=True)
         ]
         rescored.sort(key=lambda candidate: -candidate.score)
@@ -254,11 +256,6 @@ def whole_characters(tokens: Sequence[str]) -> Iterator[str]:
             yield from (f"<0x{byte:02X}>" for byte in text.encode("utf-8"))
         else:
             yield from part
-
-
-def penalty(length: int, alpha: float) -> float:
-    """((5 + length) / 6)^α."""
-    return ((5 + length) / 6) ** alpha
 
 
 def load(folder: str, device: str, **options: Any) -> "ctranslate2.Translator":

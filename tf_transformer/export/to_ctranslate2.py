@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 
 # The fields of `DecodeConfig` that run_in_ctranslate2.py uses.
 SEARCH_OPTIONS = (
-    *("beam_size", "length_penalty", "max_extra_length", "max_length_ratio", "max_length"),
+    *("beam_size", "length_penalty", "length_penalty_offset"),
+    *("max_extra_length", "max_length_ratio", "max_length"),
     *("min_length", "min_length_ratio", "no_repeat_ngram_size", "excluded_tokens"),
     *("avoid_unknown", "distinct"),
 )

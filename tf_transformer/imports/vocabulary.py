@@ -133,8 +133,8 @@ class Vocabulary:
     def _piece(self, number: int, own: Mapping[str, Piece]) -> Piece:
         """The piece of an id of the other program.
 
-        Marian looks up the texts of SentencePiece's pieces. So a character that SentencePiece does
-        not know has an id if it is in the vocabulary.
+        Marian looks up the texts of SentencePiece's pieces. So characters that SentencePiece does
+        not know have an id if they are in the vocabulary.
         """
         token = self.tokens[number]
         if not token:
@@ -143,6 +143,6 @@ class Vocabulary:
             return Piece(token, 0.0, Kind.CONTROL)
         if token in own:
             return own[token]
-        if len(token) == 1:
+        if own.keys().isdisjoint(token):  # no character is known
             return Piece(token, LOOKED_UP)
         return Piece(token, 0.0, Kind.UNUSED)

@@ -12,13 +12,13 @@ from tf_transformer.decoding import (
     CacheSchedule,
     Constraints,
     Hypotheses,
+    LengthPenalty,
     Sampling,
     SpecialIds,
     StepOptions,
     StepState,
     beam_search,
     greedy_search,
-    length_penalty,
     sample,
 )
 from tf_transformer.machine.keras_settings import own_settings
@@ -156,7 +156,7 @@ class Search:
         step = self.model.step_function(source, sizes)
         common = (step, step.start, limits, max_length, SPECIAL)
         options: dict[str, Any] = {
-            "alpha": config.length_penalty,
+            "penalty": penalty_of(config),
             "constraints": constraints,
             # A graph with a fixed batch size cannot remove finished sentences.
             "drop_finished": not self.static_shapes and source.shape[0] is None,
@@ -178,7 +178,7 @@ class Search:
 
 
 @own_settings()
-def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) -> Score:
+def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: LengthPenalty) -> Score:
     """Scores given translations.
 
     A pair of empty sentences (the end token alone) has score 0. `Translator` gives the same score
@@ -188,7 +188,7 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) 
         model: function from (source, target shifted right) to logits, like the Transformer.
         source: int32 tensor (B, S), each row with the end id and then padding.
         target: int32 tensor (B, T), in the same form.
-        alpha: exponent of the length penalty.
+        penalty: the length penalty.
     """
     logits = model((source, shift_right(target)))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
@@ -196,7 +196,7 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, alpha: float) 
     has_text = ops.maximum(token_counts(source), token_counts(target)) > 1  # (B,)
     counted = ops.logical_and(ops.not_equal(target, PAD_ID), has_text[:, None])
     total = ops.sum(ops.where(counted, of_tokens, 0.0), axis=1)
-    return Score(total / length_penalty(token_counts(target), alpha), total)
+    return Score(total / penalty(token_counts(target)), total)
 
 
 @own_settings()
@@ -218,6 +218,11 @@ def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.T
     counted = ops.arange(ops.shape(ids)[1], dtype="int32")[None] >= start[:, None]
     counted = ops.logical_and(counted, ops.not_equal(ids, PAD_ID))
     return ops.sum(ops.where(counted, of_tokens, 0.0), axis=1)
+
+
+def penalty_of(config: DecodeConfig) -> LengthPenalty:
+    """The length penalty of a configuration."""
+    return LengthPenalty(config.length_penalty, config.length_penalty_offset)
 
 
 def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:

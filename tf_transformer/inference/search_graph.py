@@ -14,7 +14,13 @@ from tf_transformer.inference.micro_batches import (
     run_in_micro_batches,
 )
 from tf_transformer.inference.parallel_search import ParallelSearch, SearchIds
-from tf_transformer.inference.search import Score, Search, score_pairs, with_spare_hypotheses
+from tf_transformer.inference.search import (
+    Score,
+    Search,
+    penalty_of,
+    score_pairs,
+    with_spare_hypotheses,
+)
 from tf_transformer.inference.text_graph import Outputs, TextGraph, lengths_of, rows_of
 from tf_transformer.inference.traced import IDS, Traced
 from tf_transformer.text.codec import Codec
@@ -195,7 +201,7 @@ class SearchGraph(TextGraph):
 
     def score_rows(self, source: tf.Tensor, target: tf.Tensor) -> Score:
         """The scores of pairs of ids, int32 (R, S) and (R, T)."""
-        return score_pairs(self.model, source, target, self.config.length_penalty)
+        return score_pairs(self.model, source, target, penalty_of(self.config))
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
         """The signatures `serving_default`, `n_best` and `score`."""

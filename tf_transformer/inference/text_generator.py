@@ -23,6 +23,7 @@ from tf_transformer.inference.predictor import (
     as_texts,
     no_progress,
 )
+from tf_transformer.inference.search import penalty_of
 from tf_transformer.inference.search_graph import Inputs
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.inference.traced import IDS, STRINGS, Traced
@@ -109,9 +110,9 @@ class TextGenerator(TextPredictor):
         both = map(as_strings, (texts, predictions))
         windows, lengths = self._windows_of_rests(*both)
         totals = self._score_windows(windows, len(texts), progress)
-        alpha = self.config.length_penalty
+        alpha, offset = penalty_of(self.config)
         return [
-            PairScore(total / ((5 + length) / 6) ** alpha, total)
+            PairScore(total / ((offset + length) / (offset + 1)) ** alpha, total)
             for total, length in zip(totals, lengths.numpy().tolist(), strict=True)
         ]
 

@@ -1,0 +1,315 @@
+"""A Marian or OPUS-MT model in a folder of Transformers, as a run.
+
+The folder has config.json, generation_config.json (newer models), model.safetensors or
+pytorch_model.bin, source.spm and target.spm, vocab.json, and target_vocab.json for two
+vocabularies. Sources: `modeling_marian.py` and `tokenization_marian.py` of Transformers 5.24.
+"""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.errors import InputError
+from tf_transformer.imports import marian_layout
+from tf_transformer.imports.vocabulary import Vocabulary
+from tf_transformer.imports.weights import read_weights
+from tf_transformer.models.transformer import Transformer
+from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.weights import save_weights
+from tf_transformer.task_options import TranslationOptions
+from tf_transformer.text.codec import Codec
+
+# Keys of config.json with a meaning that only one value has here.
+FIXED: dict[str, tuple[Any, ...]] = {
+    "model_type": ("marian", "bart"),
+    "scale_embedding": (True,),
+    "normalize_before": (False,),
+    "normalize_embedding": (False,),
+    "add_final_layer_norm": (False,),
+    "static_position_embeddings": (True,),
+    "is_encoder_decoder": (True,),
+    "extra_pos_embeddings": (0, 1, 2),
+}
+# Keys that the import reads.
+READ = (
+    *("d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim"),
+    *("encoder_attention_heads", "decoder_attention_heads", "activation_function", "vocab_size"),
+    *("decoder_vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id"),
+    *("share_encoder_decoder_embeddings", "dropout", "attention_dropout", "activation_dropout"),
+    *("max_length", "num_beams", "length_penalty", "bad_words_ids", "forced_eos_token_id"),
+    *("architectures", "tie_word_embeddings", "max_position_embeddings"),
+)
+# Keys without an effect on translations.
+IGNORED = (
+    *("_name_or_path", "_num_labels", "add_bias_logits", "bos_token_id", "classif_dropout"),
+    *("classifier_dropout", "decoder_layerdrop", "encoder_layerdrop", "id2label", "label2id"),
+    *("init_std", "num_hidden_layers", "torch_dtype", "dtype", "transformers_version"),
+    *("use_cache", "output_past", "gradient_checkpointing", "num_labels", "is_decoder", "prefix"),
+    *("renormalize_logits", "_from_model_config", "forced_bos_token_id", "early_stopping"),
+    *(
+        "output_attentions",
+        "output_hidden_states",
+        "return_dict",
+        "problem_type",
+        "task_specific_params",
+    ),
+    *("tokenizer_class", "finetuning_task", "sep_token_id", "chunk_size_feed_forward"),
+)
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+LONGEST = 512  # tokens, the table of positions of OPUS-MT's models
+
+
+class Imported(NamedTuple):
+    """An imported model.
+
+    Attributes:
+        config: the configuration of the run.
+        codec: its codec.
+        model: the built model with its weights.
+        vocabularies: the vocabularies of source and target.
+        notes: what the import assumed, in lines.
+    """
+
+    config: Config
+    codec: Codec
+    model: Transformer
+    vocabularies: tuple[Vocabulary, Vocabulary]
+    notes: list[str]
+
+
+def read(folder: pathlib.Path) -> Imported:
+    """Reads a folder.
+
+    Args:
+        folder: a folder of Transformers with a Marian model.
+
+    Raises:
+        InputError: for a folder that has no such model, or a model that this project does not
+            support. The message names the file and the key.
+    """
+    options, notes = _options(folder)
+    arrays, file = read_weights(folder)
+    source_matrix, target_matrix = _matrices(arrays, options, folder / file)
+    vocabularies = _vocabularies(folder, options, len(source_matrix), len(target_matrix))
+    codec = _codec(folder, vocabularies)
+    config = _config(folder, options, codec, notes)
+    model = Transformer(
+        codec.size("target"), config.model, source_vocabulary_size=codec.size("source")
+    )
+    model.build()
+    source, target = vocabularies
+    model.target_embedding.embeddings.assign(target.rows(target_matrix))
+    if model.source_embedding is not model.target_embedding:
+        model.source_embedding.embeddings.assign(source.rows(source_matrix))
+    bias = arrays.get(marian_layout.BIAS)
+    if bias is None:
+        notes.append(f"{file} has no {marian_layout.BIAS}: the bias of the logits is 0")
+        bias = np.zeros((1, len(target_matrix)), np.float32)
+    _require_shape(bias, (1, len(target_matrix)), marian_layout.BIAS, folder / file)
+    model.output_embedding.bias.assign(target.bias(bias[0]))
+    used = {*marian_layout.EMBEDDINGS, *marian_layout.COMPUTED, marian_layout.BIAS}
+    try:
+        for place in marian_layout.places(model):
+            place.fill(arrays)
+            used.update(place.names)
+    except InputError as error:
+        raise InputError(f"{folder / file}: {error}") from error
+    if unknown := sorted(set(arrays) - used):
+        raise InputError(
+            f"{folder / file} has weights that a Marian model does not have: {unknown[0]} and "
+            f"{len(unknown) - 1} more. Is it a model of another kind?"
+        )
+    return Imported(config, codec, model, vocabularies, notes)
+
+
+def write(imported: Imported, to: pathlib.Path) -> None:
+    """Writes the folder of a run with an imported model."""
+    run = RunFolder(to)
+    run.save_config(imported.config)
+    run.save_samples([])
+    imported.codec.save(run.path)
+    save_weights(run, imported.model.weights, "float32", update=0)
+
+
+def _options(folder: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
+    """The keys of config.json and generation_config.json, checked; and notes."""
+    if not folder.is_dir():
+        raise InputError(f"--marian {folder} is not a folder. Give the folder of a model.")
+    if (folder / "source.bpe").is_file():
+        raise InputError(
+            f"{folder / 'source.bpe'}: models with pieces of subword-nmt are not supported. Take a "
+            "model with source.spm."
+        )
+    path = folder / "config.json"
+    options = _json(path)
+    for key, value in options.items():
+        if key in FIXED and value not in FIXED[key]:
+            expected = " or ".join(map(repr, FIXED[key]))
+            raise InputError(f"{path}: {key} must be {expected}, got {value!r}.")
+        if key not in (*FIXED, *READ, *IGNORED):
+            raise InputError(
+                f"{path} has the key {key!r}, which the import does not understand. If it does not "
+                "change translations, remove it."
+            )
+    if "MarianMTModel" not in (options.get("architectures") or ["MarianMTModel"]):
+        raise InputError(
+            f"{path}: architectures must have MarianMTModel, got {options['architectures']}."
+        )
+    generation = folder / "generation_config.json"
+    if generation.is_file():
+        options |= _json(generation)
+    notes = []
+    if "activation_function" not in options:
+        notes.append(f"{path} has no activation_function: swish, as in models of 2020")
+        options["activation_function"] = "swish"
+    return options, notes
+
+
+def _json(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} must hold a JSON object, got {type(content).__name__}.")
+    return content
+
+
+def _number(options: Mapping[str, Any], key: str, folder: pathlib.Path) -> int:
+    value = options.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InputError(f"{folder / 'config.json'}: {key} must be a number, got {value!r}.")
+    return value
+
+
+def _matrices(
+    arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """The embeddings of source and target. Any copy of a shared matrix counts."""
+    shared, output, source, target = (arrays.get(name) for name in marian_layout.EMBEDDINGS)
+    if options.get("share_encoder_decoder_embeddings", True):
+        of_both = next((x for x in (shared, source, target, output) if x is not None), None)
+        source = target = of_both
+    else:
+        target = output if target is None else target
+    if source is None or target is None:
+        raise InputError(
+            f"{path} has no embeddings: expected one of {', '.join(marian_layout.EMBEDDINGS)}."
+        )
+    for matrix in (source, target):
+        _require_shape(matrix, (len(matrix), options.get("d_model")), "embeddings", path)
+    return source, target
+
+
+def _require_shape(
+    array: np.ndarray, shape: tuple[Any, ...], name: str, path: pathlib.Path
+) -> None:
+    if array.shape != shape:
+        raise InputError(f"{path}: {name} must have the shape {shape}, got {array.shape}.")
+
+
+def _vocabularies(
+    folder: pathlib.Path, options: Mapping[str, Any], source_size: int, target_size: int
+) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of source and target; one object for a shared vocabulary."""
+    pad = _number(options, "pad_token_id", folder)
+    start = options.get("decoder_start_token_id", pad)
+    if start != pad:
+        raise InputError(
+            f"{folder / 'config.json'}: decoder_start_token_id must be pad_token_id ({pad}), "
+            f"got {start!r}."
+        )
+    path = folder / "vocab.json"
+    source = Vocabulary.of(_json(path), source_size, pad, str(path))
+    path = folder / "target_vocab.json"
+    if options.get("share_encoder_decoder_embeddings", True) and not path.is_file():
+        return source, source
+    return source, Vocabulary.of(_json(path), target_size, pad, str(path))
+
+
+def _codec(folder: pathlib.Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> Codec:
+    models = []
+    for name in ("source.spm", "target.spm"):
+        try:
+            models.append((folder / name).read_bytes())
+        except OSError as error:
+            raise InputError(f"{folder / name} cannot be read: {error}.") from error
+    source, target = vocabularies
+    if source is target and models[0] == models[1]:
+        return Codec(source.tokenizer(models[0], str(folder / "source.spm")))
+    return Codec(
+        {
+            "source": source.tokenizer(models[0], str(folder / "source.spm")),
+            "target": target.tokenizer(models[1], str(folder / "target.spm")),
+        }
+    )
+
+
+def _config(
+    folder: pathlib.Path, options: Mapping[str, Any], codec: Codec, notes: list[str]
+) -> Config:
+    """The configuration of the run."""
+    name = options["activation_function"]
+    if name not in ACTIVATIONS:
+        raise InputError(
+            f"{folder / 'config.json'}: activation_function must be one of "
+            f"{', '.join(ACTIVATIONS)}, got {name!r}."
+        )
+    sizes = {
+        field: _number(options, key, folder)
+        for field, key in {
+            "d_model": "d_model",
+            "num_encoder_layers": "encoder_layers",
+            "num_decoder_layers": "decoder_layers",
+            "d_ff": "decoder_ffn_dim",
+            "encoder_d_ff": "encoder_ffn_dim",
+            "num_heads": "decoder_attention_heads",
+            "encoder_num_heads": "encoder_attention_heads",
+        }.items()
+    }
+    longest = int(options.get("max_length") or LONGEST)
+    languages = {}
+    if (path := folder / "tokenizer_config.json").is_file():
+        stored = _json(path)
+        languages = {
+            f"{side}_language": stored[f"{side}_lang"]
+            for side in ("source", "target")
+            if isinstance(stored.get(f"{side}_lang"), str)
+        }
+    return Config(
+        model=ModelConfig(
+            **sizes,
+            num_layers=sizes["num_decoder_layers"],
+            dropout_rate=float(options.get("dropout", 0.1)),
+            attention_dropout_rate=float(options.get("attention_dropout", 0.0)),
+            feed_forward_dropout_rate=float(options.get("activation_dropout", 0.0)),
+            position="sinusoidal_halves",
+            activation=ACTIVATIONS[name],  # type: ignore[arg-type]
+            norm_epsilon=1e-5,
+            tie_embeddings="target" if codec.kind == "separate" else "all",
+            attention_bias=True,
+            output_bias=True,
+        ),
+        data=DataConfig(
+            vocabularies=codec.kind,  # type: ignore[arg-type]
+            vocabulary_size=max(codec.sizes),
+            segmentation="unigram",
+            normalization="nmt_nfkc",
+            **languages,
+        ),
+        train=TrainConfig(),
+        decode=DecodeConfig(
+            beam_size=int(options.get("num_beams") or 1),
+            length_penalty=float(options.get("length_penalty") or 1.0),
+            length_penalty_offset=0.0,
+            max_length=longest - 1,  # Transformers counts the start token
+            max_extra_length=longest,
+            max_source_length=LONGEST,
+            average=1,
+        ),
+        task=TranslationOptions(),
+    )
