@@ -5,7 +5,6 @@ prints the same text.
 """
 
 import dataclasses
-import importlib
 import inspect
 import json
 import pathlib
@@ -77,7 +76,7 @@ def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION]
     for name in main.COMMANDS:
-        function = importlib.import_module(f"tf_transformer.commands.{name}").main
+        function = main.command(name)
         parts.append(_command(name, function))
     for name, hint in get_type_hints(config.Config).items():
         if name != "task":

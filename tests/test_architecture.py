@@ -27,7 +27,7 @@ LEVELS = [
     {"inference"},
     {"visualization"},
     {"tasks"},
-    {"training", "export", "demo"},
+    {"training", "export", "imports", "demo"},
     {"commands"},
 ]
 KERAS_ONLY = {
@@ -159,6 +159,7 @@ DOORS = {
     "commands.command_line": {"RunFolder"},
     "commands.plot": {"RunFolder"},
     "commands.train": {"Run.at"},
+    "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
     "inference.text_predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
@@ -188,6 +189,7 @@ READS_NO_TEXT = {
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
     *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
     *("visualization/attention_page.py", "demo/app.py"),
+    *("imports/marian_folder.py", "imports/weights.py"),
     *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
     *(
         "commands/standard_streams.py",

@@ -1,7 +1,6 @@
 """The pages: their Python blocks run, their commands are accepted, all that they name exists."""
 
 import ast
-import importlib
 import json
 import pathlib
 import re
@@ -109,7 +108,7 @@ def test_commands_are_accepted(page, words, monkeypatch):
     if name in commands.COMMANDS:
         given = given[program == "tf-transformer" :]
         if given:  # else the page only names the command
-            main = importlib.import_module(f"tf_transformer.commands.{name}").main
+            main = commands.command(name)
             command_line.read_options(main, [word for word in given if word != "--help"])
         return
     source = source_of(program)
@@ -133,7 +132,7 @@ def known_options() -> set[str]:
     """All options of the commands, as a user types them."""
     known = set()
     for name in commands.COMMANDS:
-        main = importlib.import_module(f"tf_transformer.commands.{name}").main
+        main = commands.command(name)
         for task in OPTIONS:
             for action in command_line.parser_of(main, task=task)._actions:
                 known |= set(action.option_strings)

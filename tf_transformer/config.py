@@ -24,8 +24,15 @@ LARGEST_INT = 2**31 - 1  # searches count with int32
 DType = Literal["float32", "bfloat16"]
 Attention = Literal["full", "local", "strided", "linear"]
 Position = Literal[
-    *("sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"),
-    *("sinusoidal_halves", "marian"),
+    "sinusoidal",
+    "learned",
+    "rotary",
+    "relative",
+    "t5",
+    "alibi",
+    "none",
+    "sinusoidal_halves",
+    "marian",
 ]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 

@@ -1,6 +1,5 @@
 """The installed command: help, and errors for a missing or unknown command."""
 
-import importlib
 import inspect
 
 import pytest
@@ -24,7 +23,7 @@ def test_help_lists_the_commands(monkeypatch, capsys, word):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "error: expected a command; choose from train, evaluate, translate, export, plot, "),
+        ([], "error: expected a command; choose from train, evaluate, translate, export, import, "),
         (["serve", "--x"], "error: unknown command 'serve'; choose from train, evaluate, "),
     ],
 )
@@ -42,5 +41,5 @@ def test_each_command_has_its_own_help(monkeypatch, capsys, name):
     assert exit_info.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.startswith(f"usage: tf-transformer {name} ")
-    command = importlib.import_module(f"tf_transformer.commands.{name}").main
+    command = main.command(name)
     assert inspect.getdoc(command).split("\n")[0] in shown

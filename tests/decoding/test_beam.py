@@ -338,7 +338,7 @@ def test_extreme_logits_give_finite_numbers(extreme):
             "expected 1 <= num_hypotheses <= beam_size, got 0 with a beam of 0.",
         ),
         (
-            {"beam_size": 2, "penalty": LengthPenalty(-0.5)},
+            {"beam_size": 2, "alpha": -0.5},
             "the length penalty's exponent must not be negative, got -0.5.",
         ),
     ],

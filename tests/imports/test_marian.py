@@ -5,17 +5,24 @@ import pathlib
 import shutil
 from dataclasses import replace
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file, save_file
 
-from tf_transformer.commands import import_model
+from tf_transformer.commands import evaluate, export, import_model, translate
+from tf_transformer.config import TrainConfig
+from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_folder
 from tf_transformer.inference.search import LengthPenalty, Search, score_pairs
 from tf_transformer.inference.translator import Translator
+from tf_transformer.run.run import Run
 from tf_transformer.text.graph_tokenizer import as_strings, clean
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.special_ids import EOS_ID
+from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.training import trainer
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
 
@@ -117,3 +124,161 @@ def test_the_command_writes_a_run_that_translates_as_the_model(case, tmp_path, c
     for each, text in zip(translations, expected["beam_texts"], strict=True):
         assert each.at_limit or each.text == text
     assert sum(each.at_limit for each in translations) < 2
+
+
+def edit_json(name, **changes):
+    """A function that changes keys of a JSON file in a folder; None removes a key."""
+
+    def edit(folder):
+        content = json.loads((folder / name).read_text("utf-8")) | changes
+        kept = {key: value for key, value in content.items() if value is not None}
+        (folder / name).write_text(json.dumps(kept), "utf-8")
+
+    return edit
+
+
+def edit_weights(change):
+    """A function that changes the arrays of a folder by `change`, from arrays to arrays."""
+
+    def edit(folder):
+        path = folder / "model.safetensors"
+        save_file(change(load_file(path)), path)
+
+    return edit
+
+
+def remove(*names):
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+def cut_short(name):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:200])
+
+
+FC1 = "model.encoder.layers.0.fc1.weight"
+BROKEN = {
+    "no folder": (shutil.rmtree, "is not a folder"),
+    "no configuration": (remove("config.json"), "config.json cannot be read as JSON"),
+    "a list": (lambda x: (x / "config.json").write_text("[]"), "must hold a JSON object"),
+    "an unknown key": (edit_json("config.json", moe=2), "has the key 'moe'"),
+    "another kind": (edit_json("config.json", model_type="t5"), "'marian' or 'bart', got 't5'"),
+    "pre-norm": (edit_json("config.json", normalize_before=True), "normalize_before must be False"),
+    "unscaled": (edit_json("config.json", scale_embedding=False), "scale_embedding must be True"),
+    "activation": (edit_json("config.json", activation_function="mish"), "got 'mish'"),
+    "no size": (edit_json("config.json", d_model=None), "embeddings must have the shape"),
+    "another size": (edit_json("config.json", d_model=8), "embeddings must have the shape"),
+    "another layer": (edit_json("config.json", encoder_layers=3), "have no model.encoder.layers.2"),
+    "fewer layers": (edit_json("config.json", encoder_layers=1), "a Marian model does not have"),
+    "another start": (
+        edit_json("generation_config.json", decoder_start_token_id=0),
+        "must be pad_token_id",
+    ),
+    "no weights": (remove("model.safetensors"), "has no weights"),
+    "weights cut short": (cut_short("model.safetensors"), "cut short or no safetensors file"),
+    "another shape": (
+        edit_weights(lambda arrays: arrays | {FC1: arrays[FC1][:, :-1].copy()}),
+        r"fc1.weight has the shape \(24, 15\), and the configuration needs \(24, 16\)",
+    ),
+    "NaN": (
+        edit_weights(lambda arrays: arrays | {FC1: arrays[FC1] * np.float32(np.nan)}),
+        "fc1.weight has values that are not finite",
+    ),
+    "a foreign weight": (
+        edit_weights(lambda arrays: arrays | {"rnn": np.zeros(2, np.float32)}),
+        "does not have: rnn",
+    ),
+    "no vocabulary": (remove("vocab.json"), "vocab.json cannot be read as JSON"),
+    "an id too large": (edit_json("vocab.json", zz=999), "the id of 'zz' must be from 0 to"),
+    "an id twice": (edit_json("vocab.json", zz=5), "have the same id 5"),
+    "no end": (edit_json("vocab.json", **{"</s>": None}), "has no </s>"),
+    "no pieces": (remove("source.spm"), "source.spm cannot be read"),
+    "pieces cut short": (cut_short("target.spm"), "target.spm: the file is not a SentencePiece"),
+    "subword-nmt": (lambda x: (x / "source.bpe").touch(), "subword-nmt are not supported"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_folder_that_cannot_be_imported_is_an_error_and_leaves_nothing(fault, tmp_path):
+    folder = folder_of("shared", tmp_path / "model")
+    make_fault, message = BROKEN[fault]
+    make_fault(folder)
+    with pytest.raises(InputError, match=message):
+        import_model.main(str(folder), str(tmp_path / "runs" / "x"))
+    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
+
+
+def test_pieces_of_another_model_are_an_error(tmp_path):
+    folder = folder_of("shared", tmp_path / "model")
+    tokenizer = Tokenizer.train(["quite other words", "xyz qqq vvv"], 300, normalization="nmt_nfkc")
+    tokenizer.save(folder / "source.spm")
+    with pytest.raises(InputError, match="belong to different models"):
+        marian_folder.read(folder)
+
+
+def test_an_existing_run_is_kept(tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(InputError, match="exists"):
+        import_model.main(str(folder_of("shared", tmp_path / "model")), str(tmp_path / "run"))
+
+
+def test_what_the_import_assumes_is_said(tmp_path, capsys):
+    folder = folder_of("shared", tmp_path / "model")
+    edit_json("config.json", activation_function=None)(folder)
+    without = edit_weights(lambda arrays: {n: x for n, x in arrays.items() if "logits" not in n})
+    without(folder)
+    import_model.main(str(folder), str(tmp_path / "run"))
+    printed = capsys.readouterr().out
+    assert "has no activation_function: swish" in printed
+    assert "the bias of the logits is 0" in printed
+    assert Run.load(tmp_path / "run").config.model.activation == "swish"
+
+
+def test_an_imported_model_goes_through_every_command(tmp_path, capsys):
+    """Translate with all outputs, evaluate, SavedModel, CTranslate2, `.keras`, fine-tune."""
+    import_model.main(str(folder_of("shared", tmp_path / "model")), str(tmp_path / "run"))
+    run_dir, texts = str(tmp_path / "run"), ["a small house", "", "who is there?", "日本"]
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("\n".join(texts) + "\n", "utf-8")
+    outputs = {
+        "n_best_output": str(tmp_path / "n_best.txt"),
+        "scores_output": str(tmp_path / "scores.txt"),
+        "alignments_output": str(tmp_path / "links.txt"),
+        "attention_output": str(tmp_path / "attention.html"),
+    }
+    translate.main(run_dir, str(source), str(target), **outputs, num_hypotheses=2)
+    expected = target.read_text("utf-8").split("\n")[:-1]
+    assert expected[0] == "ein kleines Haus"
+    assert len((tmp_path / "links.txt").read_text("utf-8").split("\n")) == len(texts) + 1
+    evaluate.main(run_dir, str(source), str(target))
+    assert '"bleu": 100.0' in capsys.readouterr().out
+    export.main(run_dir, str(tmp_path / "1"))
+    assert [each.text for each in Translator.load(tmp_path / "1")(texts)] == expected
+    export.main(run_dir, str(tmp_path / "ct2"), format="ctranslate2")
+    translator = Translator.from_run(run_dir)
+    translator.model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    inputs = (tf.constant([[5, 6, 2]]), tf.constant([[1, 7]]))
+    np.testing.assert_array_equal(loaded(inputs), translator.model(inputs))
+
+    config = Run.load(run_dir).config
+    data = {"train_source": str(source), "train_target": str(target)}
+    trained = replace(
+        config,
+        data=replace(config.data, **data, valid_source=str(source), valid_target=str(target)),
+        train=TrainConfig(steps=2, validate_every=2, init_from=run_dir, warmup_steps=100),
+    )
+    result = trainer.train(Run.at(tmp_path / "tuned", trained))
+    assert result.updates == 2
+    assert result.metrics["val_loss"] < 5
+
+
+@pytest.mark.parametrize(
+    "text", ["a small house", "日本 is 日本語 h", ">>nld<< who öä is", ">>deu<<a"]
+)
+def test_every_id_belongs_to_a_word(case, text):
+    for field in ("source", "target"):
+        tokenizer = case.codec[field]
+        words = tokenizer.word_of_pieces(text)
+        assert len(words) == len(tokenizer.encode(text)) - 1
+        assert words == sorted(words)
+        assert words[-1] == len(text.split()) - 1

@@ -6,6 +6,7 @@ import secrets
 import shutil
 
 from tf_transformer.errors import InputError
+from tf_transformer.run.folder import RunFolder
 
 
 def main(marian: str, run_dir: str) -> None:
@@ -28,7 +29,7 @@ def main(marian: str, run_dir: str) -> None:
     partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}.partial")
     try:
         partial.mkdir(parents=True)
-        marian_folder.write(imported, partial)
+        marian_folder.write(imported, RunFolder(partial))
         partial.rename(final)
     except OSError as error:
         raise InputError(f"--run_dir {final} cannot be written: {error}.") from error

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from collections.abc import Callable
 
 from tf_transformer.commands import command_line
 from tf_transformer.commands.standard_streams import standard_streams
@@ -40,9 +41,12 @@ def _run() -> None:
         error = f"unknown command {name!r}" if name else "expected a command"
         print(f"{usage()}\n\nerror: {error}; choose from {', '.join(COMMANDS)}.", file=sys.stderr)
         sys.exit(2)
-    module = MODULES.get(name, name)
-    command = importlib.import_module(f"tf_transformer.commands.{module}").main
-    command_line.run(command, arguments, program=f"tf-transformer {name}")
+    command_line.run(command(name), arguments, program=f"tf-transformer {name}")
+
+
+def command(name: str) -> Callable[..., None]:
+    """The function of a command in `COMMANDS`."""
+    return importlib.import_module(f"tf_transformer.commands.{MODULES.get(name, name)}").main
 
 
 def usage() -> str:

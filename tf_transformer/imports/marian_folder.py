@@ -126,9 +126,8 @@ def read(folder: pathlib.Path) -> Imported:
     return Imported(config, codec, model, vocabularies, notes)
 
 
-def write(imported: Imported, to: pathlib.Path) -> None:
-    """Writes the folder of a run with an imported model."""
-    run = RunFolder(to)
+def write(imported: Imported, run: RunFolder) -> None:
+    """Writes an imported model into the folder of a run."""
     run.save_config(imported.config)
     run.save_samples([])
     imported.codec.save(run.path)
@@ -259,7 +258,7 @@ def _config(
             f"{folder / 'config.json'}: activation_function must be one of "
             f"{', '.join(ACTIVATIONS)}, got {name!r}."
         )
-    sizes = {
+    sizes: dict[str, Any] = {
         field: _number(options, key, folder)
         for field, key in {
             "d_model": "d_model",

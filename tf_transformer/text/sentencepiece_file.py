@@ -57,8 +57,12 @@ def read_pieces(model: bytes) -> list[Piece]:
         if number == _PIECES:
             fields = dict(_fields(_as_bytes(value)))
             (score,) = struct.unpack("<f", _as_bytes(fields.get(_SCORE, b"\0\0\0\0")))
-            kind = Kind(fields.get(_KIND, Kind.NORMAL))
-            pieces.append(Piece(_as_bytes(fields.get(_TEXT, b"")).decode("utf-8"), score, kind))
+            kind = fields.get(_KIND, Kind.NORMAL)
+            if not isinstance(kind, int):
+                raise InputError("the file is not a SentencePiece model.")
+            pieces.append(
+                Piece(_as_bytes(fields.get(_TEXT, b"")).decode("utf-8"), score, Kind(kind))
+            )
     return pieces
 
 

@@ -228,16 +228,20 @@ class Tokenizer:
     def _known(self, ids: list[int]) -> list[int]:
         """Ids with the unknown id for what the vocabulary lacks; see `looked_up`."""
         if self.looked_up:
-            unknown = {*self.looked_up, UNK_ID}.__contains__
-            runs = [(kind, list(run)) for kind, run in itertools.groupby(ids, unknown)]
-            ids = [
-                token
-                for is_unknown, run in runs
-                for token in ([UNK_ID] if is_unknown and len(run) > 1 else run)
-            ]
+            ids = [token for _, token in self._joined(ids)]
         if self.vocabulary_size < self.num_pieces:
             ids = [token if token < self.vocabulary_size else UNK_ID for token in ids]
         return ids
+
+    def _joined(self, ids: list[int]) -> Iterator[tuple[int, int]]:
+        """Places and ids, with one unknown id for several unknown characters in a row."""
+        unknown = {*self.looked_up, UNK_ID}
+        for is_unknown, group in itertools.groupby(enumerate(ids), lambda x: x[1] in unknown):
+            run = list(group)
+            if is_unknown and len(run) > 1:
+                yield run[0][0], UNK_ID
+            else:
+                yield from run
 
     @property
     def word_starts(self) -> tuple[int, ...]:
@@ -264,14 +268,17 @@ class Tokenizer:
             min(count - (not here.isspace()), last)
             for count, here in zip(starts, text, strict=True)
         ]
-        _, places = self._processor.normalize(text, with_offsets=True)  # of characters in the text
+        tag, rest = self._without_tag(text)
+        start = len(text) - len(rest)
+        ids, pieces = (self._processor.encode(rest, out_type=kind) for kind in (int, str))
+        _, places = self._processor.normalize(rest, with_offsets=True)  # of characters in the text
         end, words = 0, []
-        for token in self._processor.encode(text):
+        for token, piece in zip(ids, pieces, strict=True):
             byte = self.byte_of.get(token)
             continues = byte is not None and 0x80 <= byte < 0xC0  # a character that has begun
-            end += len(self.piece(token)) if byte is None else not continues
-            words.append(word_at[min(places[end - 1], len(text) - 1)])
-        return words
+            end += len(piece) if byte is None else not continues
+            words.append(word_at[min(start + places[end - 1], len(text) - 1)])
+        return [0] * len(tag) + [words[place] for place, _ in self._joined(ids)]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encodes many lines like `encode`, on all cores."""
