@@ -710,6 +710,8 @@ class DecodeConfig:
         repetition_penalty: factor on the log-probabilities of tokens that the prediction already
             has; 1: none.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
+        target_tag: target language of an imported model for several languages, like >>por<<. An
+            input that starts with a tag keeps its own.
         avoid_unknown: exclude the unknown token, too.
         sampling: draw tokens at random. If false, search for the likeliest prediction.
         temperature: for sampling; below 1, likely tokens become likelier.
@@ -742,6 +744,7 @@ class DecodeConfig:
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     excluded_tokens: tuple[str, ...] = ()
+    target_tag: str = ""
     avoid_unknown: bool = False
     sampling: bool = False
     temperature: float = 1.0

@@ -282,3 +282,28 @@ def test_every_id_belongs_to_a_word(case, text):
         assert len(words) == len(tokenizer.encode(text)) - 1
         assert words == sorted(words)
         assert words[-1] == len(text.split()) - 1
+
+
+def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(tmp_path):
+    import_model.main(str(folder_of("shared", tmp_path / "model")), str(tmp_path / "run"))
+    plain = Translator.from_run(tmp_path / "run")
+    tagged = Translator.from_run(tmp_path / "run", target_tag=">>nld<<")
+    texts = ["a small house", "two dogs run", ""]
+    in_text = plain([f">>nld<< {text}" if text else "" for text in texts])
+    assert tagged(texts) == in_text
+    assert in_text[0].score != plain(texts)[0].score
+    assert tagged([">>deu<< two dogs run"]) == plain([">>deu<< two dogs run"])
+    tagged.save(tmp_path / "1")
+    assert [each.text for each in Translator.load(tmp_path / "1")(texts)] == [
+        each.text for each in in_text
+    ]
+    assert tagged.align(["a small house"], ["ein Haus"])[0].source.words[0] == "a"
+    for use in (
+        lambda: plain([">>eng<< a house"]),
+        lambda: plain.score([">>eng<< a house"], ["Haus"]),
+        lambda: Translator.from_run(tmp_path / "run", target_tag=">>eng<<"),
+    ):
+        with pytest.raises(
+            InputError, match="unknown target tag '>>eng<<'; this model has >>deu<<"
+        ):
+            use()

@@ -227,6 +227,8 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
     parts = [
         layers.TokenEmbedding(7, 14),
         layers.SinusoidalPosition(),
+        layers.HalfSinusoids(),
+        layers.MarianPosition(),
         layers.LearnedPosition(5),
         layers.RotaryPosition(),
         layers.AlibiPosition(),
@@ -246,8 +248,8 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
         layers.LinearAttention(num_heads=2, key_dim=3),
     ]
     of_one_input = {case.layer for case in CASES if len(case.inputs) == 1}
-    # Their weights act on scores, not on the output of the layer alone.
-    of_one_input -= {"RelativePosition", "T5Position"}
+    # Their weights act on scores or logits, not on the output of the layer alone.
+    of_one_input -= {"RelativePosition", "T5Position", "BiasedEmbedding"}
     assert {type(part).__name__ for part in parts} == of_one_input
     head = [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(3)]
     model = keras.Sequential([keras.Input((None,), dtype="int32"), *parts, *head])

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 USAGE = "usage: python export/run_in_ctranslate2.py FOLDER [TRANSLATIONS] < SENTENCES"
 BATCH_SIZE = 32
 ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
+TAG = re.compile(r">>[^<>\s]+<<")  # the target language of a model for several languages
 NO_EARLY_EXIT = 1e-9  # an α above 0 that changes no score
 
 
@@ -95,7 +96,7 @@ class Model:
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam for each text, best first, without repeated texts."""
         texts = self.as_list("texts", texts)
-        sources = pieces(self.source, texts)
+        sources = pieces(self.source, self.tagged(texts))
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
             if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
@@ -127,7 +128,8 @@ class Model:
                 f"expected as many translations as texts, got {len(translations)} translations and "
                 f"{len(texts)} texts."
             )
-        sources, targets = pieces(self.source, texts), pieces(self.target, translations)
+        sources = pieces(self.source, self.tagged(texts))
+        targets = pieces(self.target, translations)
         results = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -188,6 +190,11 @@ class Model:
             "return_end_token": True,  # the length includes it
         }
 
+    def tagged(self, texts: Sequence[str]) -> list[str]:
+        """The texts with the tag of the target language, if they have none."""
+        tag = self.search.get("target_tag", "")  # older folders do not have it
+        return [f"{tag} {text}" if tag and text and not TAG.match(text) else text for text in texts]
+
     def penalty(self, length: int) -> float:
         """((c + length) / (c + 1))^α."""
         offset = self.search.get("length_penalty_offset", 5.0)  # older folders do not have it
@@ -232,7 +239,19 @@ def pieces(
     tokenizer: "sentencepiece.SentencePieceProcessor", texts: Sequence[str]
 ) -> list[list[str]]:
     """The pieces of texts, as from the project's `Tokenizer.encode_batch`."""
-    return tokenizer.encode(list(map(clean, texts)), out_type=str)
+    parts = [_without_tag(tokenizer, clean(text)) for text in texts]
+    rows = tokenizer.encode([rest for _, rest in parts], out_type=str)
+    return [[*tag, *row] for (tag, _), row in zip(parts, rows, strict=True)]
+
+
+def _without_tag(
+    tokenizer: "sentencepiece.SentencePieceProcessor", text: str
+) -> tuple[list[str], str]:
+    """The tag that a text starts with, if the vocabulary has it, and the rest of the text."""
+    found = TAG.match(text)
+    if found and tokenizer.is_control(tokenizer.piece_to_id(found[0])):
+        return [found[0]], text[found.end() :]
+    return [], text
 
 
 def clean(text: str) -> str:

@@ -55,7 +55,7 @@ SEARCH_OPTIONS = (
     *("beam_size", "length_penalty", "length_penalty_offset"),
     *("max_extra_length", "max_length_ratio", "max_length"),
     *("min_length", "min_length_ratio", "no_repeat_ngram_size", "excluded_tokens"),
-    *("avoid_unknown", "distinct"),
+    *("avoid_unknown", "distinct", "target_tag"),
 )
 # Fields without an equal in CTranslate2's search, and the values that turn them off. CTranslate2's
 # coverage penalty uses one head of one layer. Its repetition penalty divides logits, and ours

@@ -26,6 +26,7 @@ from tf_transformer.inference.traced import IDS, Traced
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, without_letters
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
+from tf_transformer.text.tokenizer import TAG
 
 
 class Inputs(NamedTuple):
@@ -131,6 +132,10 @@ class SearchGraph(TextGraph):
         Returns:
             ids with the end token last, int32 (B, None); and whether each text was cut, bool (B,).
         """
+        if self.config.target_tag:
+            has_tag = tf.strings.regex_full_match(text, f"(?s){TAG.pattern}.*")
+            tagged = tf.strings.join([f"{self.config.target_tag} ", text])
+            text = tf.where(has_tag | tf.equal(text, ""), text, tagged)
         return self.cut(self.codec["source"].encode(text))
 
     def encode_target(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:

@@ -36,6 +36,7 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
+from tf_transformer.text.tokenizer import TAG
 
 
 class TextPredictor(BatchPredictor):
@@ -75,6 +76,10 @@ class TextPredictor(BatchPredictor):
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
+        if config.target_tag:
+            tags = codec["source"].tags
+            if config.target_tag not in tags:
+                raise InputError(_unknown_tag(config.target_tag, tags))
         self._graph = graph = self.graph(jit_compile=False)
         self._reads = {count: Traced(graph.read, *[STRINGS] * count) for count in (1, 2)}
         searches: dict[int, Callable[..., Hypotheses]] = {1: graph.search, 2: graph.whole_search}
@@ -174,7 +179,19 @@ class TextPredictor(BatchPredictor):
             progress(len(indices), int(batch.tokens.sum()))
         return result
 
+    def _require_tags(self, texts: Sequence[str]) -> None:
+        """Raises an `InputError` for a text that starts with a tag that the model does not have.
+
+        In a model without tags, a tag is text.
+        """
+        tags = self.codec["source"].tags
+        for text in texts if tags else ():
+            found = TAG.match(text)
+            if found and found[0] not in tags:
+                raise InputError(_unknown_tag(found[0], tags))
+
     def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
+        self._require_tags(texts)
         columns = [texts] if prefixes is None else [texts, prefixes]
         return self._reads[len(columns)](*map(as_strings, columns))
 
@@ -296,6 +313,7 @@ class TextPredictor(BatchPredictor):
         self, texts: Sequence[str], predictions: Sequence[str]
     ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of texts, ids of given predictions, and whether a text of each pair was cut."""
+        self._require_tags(texts)
         *ids, cut = self._read_pairs(as_strings(texts), as_strings(predictions))
         sources, targets = (rows.lists() for rows in ids)
         return sources, targets, cut.numpy().tolist()
@@ -306,6 +324,13 @@ class TextPredictor(BatchPredictor):
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
             yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
+
+
+def _unknown_tag(tag: str, tags: Mapping[str, int]) -> str:
+    return (
+        f"unknown target tag {tag!r}; this model has {', '.join(sorted(tags)) or 'none'}. Give one "
+        "of them, or leave it out."
+    )
 
 
 def read_ids(target: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.sequences import shift_right
+from tf_transformer.text.tokenizer import TAG
 from tf_transformer.text.word_alignment import Link, Unit
 
 __all__ = ["Alignment", "SavedTranslator", "Translation", "Translator", "build_model"]
@@ -156,5 +157,8 @@ class Translator(TextPredictor):
         """The pieces of a text with the words of `str.split()`; the ids may be cut."""
         pieces = self.tokens(ids, field).pieces
         words = [*clean(text).split(), pieces[-1]]
-        word_of = self.codec[field].word_of_pieces(text)[: len(pieces) - 1]
+        word_of = self.codec[field].word_of_pieces(text)
+        if field == "source" and self.config.target_tag and not TAG.match(text):
+            word_of = [0, *word_of]  # the search adds the tag
+        word_of = word_of[: len(pieces) - 1]
         return Tokens(pieces, words, [*word_of, len(words) - 1])
