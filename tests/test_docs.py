@@ -63,7 +63,7 @@ def without_redirection(words: list[str]) -> list[str]:
 
 
 PYTHON = [
-    pytest.param(text, id=f"{page}-{number}")
+    pytest.param(text, id=f"{page}-{number}", marks=[] if page == "README.md" else pytest.mark.slow)
     for page in PAGES
     for number, text in enumerate(text for language, text in blocks(page) if language == "python")
 ]

@@ -13,7 +13,7 @@ from tf_transformer.run.run import Run
 from tf_transformer.training import trainer
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "bfloat16"])
 def test_a_small_folder_has_the_weights_of_the_run(run, tmp_path, dtype):
     folder = tmp_path / "small"
     export.main(str(run), str(folder), dtype=dtype, format="run", beam_size=2)

@@ -55,7 +55,11 @@ def test_a_table_is_searched_as_a_loop_over_hypotheses_searches_it():
         reference_search.assert_found(hypotheses, row, expected)
 
 
-@pytest.mark.parametrize("static_shapes", [False, True], ids="static_shapes={}".format)
+@pytest.mark.parametrize(
+    "static_shapes",
+    [pytest.param(False, marks=pytest.mark.slow), True],
+    ids="static_shapes={}".format,
+)
 def test_three_models_are_searched_by_the_mean_of_their_probabilities(static_shapes):
     models = [
         make_model(),

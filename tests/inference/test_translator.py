@@ -125,7 +125,13 @@ HALF_CHARACTERS = {
 }
 
 
-@pytest.mark.parametrize("options", HALF_CHARACTERS.values(), ids=HALF_CHARACTERS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(options, id=name, marks=[] if name == "beam" else pytest.mark.slow)
+        for name, options in HALF_CHARACTERS.items()
+    ],
+)
 def test_outputs_have_whole_characters_only(translator, options):
     """A model that can predict bytes of characters only, in Python and in the graph."""
     bytes_of = [f"<0x{byte:02X}>" for byte in "éÃ猫🙂".encode()]

@@ -369,7 +369,8 @@ def test_divergence_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     assert [line["step"] for line in logged(tmp_path)] == [2, 4]
 
 
-@pytest.mark.parametrize("make_unwritable", ["full", pytest.param("gone", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("make_unwritable", ["full", "gone"])
 def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
     tmp_path, monkeypatch, make_unwritable
 ):
