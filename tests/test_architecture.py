@@ -27,7 +27,8 @@ LEVELS = [
     {"inference"},
     {"visualization"},
     {"tasks"},
-    {"training", "export", "imports", "demo"},
+    {"imports"},
+    {"training", "export", "demo"},
     {"commands"},
 ]
 KERAS_ONLY = {

@@ -17,6 +17,7 @@ from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
     from tf_transformer.inference.predictor import Predictor
+    from tf_transformer.inference.translator import Translator
 
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
 
@@ -26,7 +27,7 @@ def main(
     to: str,
     jit_compile: bool | Literal["auto"] = False,
     dtype: DType = "float32",
-    format: Literal["saved_model", "ctranslate2", "run"] = "saved_model",
+    format: Literal["saved_model", "ctranslate2", "run", "marian"] = "saved_model",
     quantization: Quantization = "float32",
     **decode_options: Any,
 ) -> None:
@@ -45,7 +46,8 @@ def main(
         dtype: dtype of weights and computation.
         format: kind of model. saved_model: for TensorFlow Serving. ctranslate2: for CTranslate2,
             without TensorFlow; export/run_in_ctranslate2.py runs it. run: a small folder with the
-            averaged weights, for --run_dir of each command and for --train.init_from.
+            averaged weights, for --run_dir of each command and for --train.init_from. marian: a
+            folder that MarianMTModel and MarianTokenizer of Transformers load.
         quantization: dtype of the stored weights, with --format ctranslate2.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
@@ -53,6 +55,8 @@ def main(
         raise InputError("--jit_compile needs --format saved_model.")
     if format == "ctranslate2" and dtype != "float32":
         raise InputError("--format ctranslate2 has no --dtype. Give --quantization.")
+    if format == "marian" and dtype != "float32":
+        raise InputError("--format marian writes float32. Leave out --dtype.")
     if format != "ctranslate2" and quantization != "float32":
         raise InputError(f"--quantization needs --format ctranslate2. For {format}, give --dtype.")
     run = Run.load(run_dir, **decode_options)  # before TensorFlow is imported
@@ -75,6 +79,10 @@ def main(
             from tf_transformer.export import to_run
 
             summary = to_run.write(run, partial, dtype)
+        elif format == "marian":
+            from tf_transformer.export import to_marian
+
+            summary = to_marian.write(_translator(run, format), partial)
         else:
             summary = _write_saved_model(run, partial, jit_compile, dtype)
         partial.rename(final)
@@ -143,23 +151,30 @@ def stages(predictor: "Predictor") -> "list[Predictor]":
 def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantization) -> str:
     """Writes and checks a folder for CTranslate2; returns a summary."""
     from tf_transformer.export import check_ctranslate2, to_ctranslate2
-    from tf_transformer.inference.translator import Translator
-    from tf_transformer.tasks import load_predictor
 
     to_ctranslate2.require_package()
-    translator = load_predictor(run)
-    if not isinstance(translator, Translator):
-        raise InputError(
-            "--format ctranslate2 needs a run whose task predicts with a Translator, but "
-            f"{run.folder.path} predicts with a {type(translator).__name__}. Use --format "
-            "saved_model."
-        )
+    translator = _translator(run, "ctranslate2")
     # Rounded weights change scores. The same weights in float32 show first that the rest is right.
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
         to_ctranslate2.write(translator, folder, stored)
         agreement = check_ctranslate2.check(folder, translator, samples(run), stored)
     return str(agreement)
+
+
+def _translator(run: Run, format: str) -> "Translator":
+    """The translator of a run, for formats that hold nothing else."""
+    from tf_transformer.inference.translator import Translator
+    from tf_transformer.tasks import load_predictor
+
+    translator = load_predictor(run)
+    if not isinstance(translator, Translator):
+        raise InputError(
+            f"--format {format} needs a run whose task predicts with a Translator, but "
+            f"{run.folder.path} predicts with a {type(translator).__name__}. Use --format "
+            "saved_model."
+        )
+    return translator
 
 
 def samples(run: Run) -> list[str]:

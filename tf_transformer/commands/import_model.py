@@ -17,15 +17,18 @@ def main(marian: str, run_dir: str) -> None:
 
     Args:
         marian: folder of the model as Transformers has it: config.json, model.safetensors or
-            pytorch_model.bin, source.spm, target.spm, vocab.json.
+            pytorch_model.bin, source.spm, target.spm, vocab.json. Or a folder of Marian's own
+            files: decoder.yml, and the files that it names.
         run_dir: folder of the new run.
     """
     final = pathlib.Path(run_dir)
     if os.path.lexists(final):
         raise InputError(f"--run_dir {final} exists. Give the name of a new folder.")
-    from tf_transformer.imports import marian_folder
+    from tf_transformer.imports import marian_folder, marian_npz
 
-    imported = marian_folder.read(pathlib.Path(marian))
+    folder = pathlib.Path(marian)
+    read = marian_npz.read if marian_npz.is_marian(folder) else marian_folder.read
+    imported = read(folder)
     partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}.partial")
     try:
         partial.mkdir(parents=True)

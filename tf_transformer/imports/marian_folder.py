@@ -93,10 +93,10 @@ def read(folder: pathlib.Path) -> Imported:
     """
     options, notes = _options(folder)
     arrays, file = read_weights(folder)
-    source_matrix, target_matrix = _matrices(arrays, options, folder / file)
+    source_matrix, target_matrix, output_matrix = _matrices(arrays, options, folder / file)
     vocabularies = _vocabularies(folder, options, len(source_matrix), len(target_matrix))
     codec = _codec(folder, vocabularies)
-    config = _config(folder, options, codec, notes)
+    config = _config(folder, options, codec, output_matrix is not target_matrix)
     model = Transformer(
         codec.size("target"), config.model, source_vocabulary_size=codec.size("source")
     )
@@ -105,6 +105,8 @@ def read(folder: pathlib.Path) -> Imported:
     model.target_embedding.embeddings.assign(target.rows(target_matrix))
     if model.source_embedding is not model.target_embedding:
         model.source_embedding.embeddings.assign(source.rows(source_matrix))
+    if model.output_embedding is not model.target_embedding:
+        model.output_embedding.embeddings.assign(target.rows(output_matrix))
     bias = arrays.get(marian_layout.BIAS)
     if bias is None:
         notes.append(f"{file} has no {marian_layout.BIAS}: the bias of the logits is 0")
@@ -187,21 +189,23 @@ def _number(options: Mapping[str, Any], key: str, folder: pathlib.Path) -> int:
 
 def _matrices(
     arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
-) -> tuple[np.ndarray, np.ndarray]:
-    """The embeddings of source and target. Any copy of a shared matrix counts."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The embeddings of source, target and output. Any copy of a shared matrix counts."""
     shared, output, source, target = (arrays.get(name) for name in marian_layout.EMBEDDINGS)
     if options.get("share_encoder_decoder_embeddings", True):
         of_both = next((x for x in (shared, source, target, output) if x is not None), None)
         source = target = of_both
     else:
         target = output if target is None else target
-    if source is None or target is None:
+    if output is None or options.get("tie_word_embeddings", True):
+        output = target
+    if source is None or target is None or output is None:
         raise InputError(
             f"{path} has no embeddings: expected one of {', '.join(marian_layout.EMBEDDINGS)}."
         )
-    for matrix in (source, target):
+    for matrix in (source, target, output):
         _require_shape(matrix, (len(matrix), options.get("d_model")), "embeddings", path)
-    return source, target
+    return source, target, output
 
 
 def _require_shape(
@@ -217,17 +221,12 @@ def _vocabularies(
     """The vocabularies of source and target; one object for a shared vocabulary."""
     pad = _number(options, "pad_token_id", folder)
     start = options.get("decoder_start_token_id", pad)
-    if start != pad:
-        raise InputError(
-            f"{folder / 'config.json'}: decoder_start_token_id must be pad_token_id ({pad}), "
-            f"got {start!r}."
-        )
     path = folder / "vocab.json"
-    source = Vocabulary.of(_json(path), source_size, pad, str(path))
+    source = Vocabulary.of(_json(path), source_size, pad, start, str(path))
     path = folder / "target_vocab.json"
     if options.get("share_encoder_decoder_embeddings", True) and not path.is_file():
         return source, source
-    return source, Vocabulary.of(_json(path), target_size, pad, str(path))
+    return source, Vocabulary.of(_json(path), target_size, pad, start, str(path))
 
 
 def _codec(folder: pathlib.Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> Codec:
@@ -249,9 +248,9 @@ def _codec(folder: pathlib.Path, vocabularies: tuple[Vocabulary, Vocabulary]) ->
 
 
 def _config(
-    folder: pathlib.Path, options: Mapping[str, Any], codec: Codec, notes: list[str]
+    folder: pathlib.Path, options: Mapping[str, Any], codec: Codec, is_untied: bool
 ) -> Config:
-    """The configuration of the run."""
+    """The configuration of the run; `is_untied`: whether the output has a matrix of its own."""
     name = options["activation_function"]
     if name not in ACTIVATIONS:
         raise InputError(
@@ -270,6 +269,9 @@ def _config(
             "encoder_num_heads": "encoder_attention_heads",
         }.items()
     }
+    tying: Any = "target" if codec.kind == "separate" else "all"
+    if is_untied:
+        tying = "none"
     longest = int(options.get("max_length") or LONGEST)
     languages = {}
     if (path := folder / "tokenizer_config.json").is_file():
@@ -289,7 +291,7 @@ def _config(
             position="sinusoidal_halves",
             activation=ACTIVATIONS[name],  # type: ignore[arg-type]
             norm_epsilon=1e-5,
-            tie_embeddings="target" if codec.kind == "separate" else "all",
+            tie_embeddings=tying,
             attention_bias=True,
             output_bias=True,
         ),

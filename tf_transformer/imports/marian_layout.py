@@ -84,7 +84,8 @@ def _projections(attention: str, letters: str) -> list[str]:
 
 def _dense(layer: Any, *names: str) -> Iterator[Place]:
     yield Place(layer.kernel, tuple(f"{name}.weight" for name in names))
-    yield Place(layer.bias, tuple(f"{name}.bias" for name in names))
+    if layer.bias is not None:
+        yield Place(layer.bias, tuple(f"{name}.bias" for name in names))
 
 
 def _norm(layer: Any, name: str) -> Iterator[Place]:

@@ -32,23 +32,26 @@ class Vocabulary:
     Args:
         tokens: the texts of its tokens, in the order of their ids; "" for an id without a token.
         pad: its id of padding.
+        start: its id of the start of a target; in Marian's own models, padding.
         end: its id of the end of a sentence.
         unknown: its id of unknown pieces.
     """
 
     tokens: Sequence[str]
     pad: int
+    start: int
     end: int
     unknown: int
 
     @classmethod
-    def of(cls, ids: Mapping[str, int], size: int, pad: int, file: str) -> "Vocabulary":
+    def of(cls, ids: Mapping[str, int], size: int, pad: int, start: int, file: str) -> "Vocabulary":
         """Makes a vocabulary from the ids of tokens, as vocab.json has them.
 
         Args:
             ids: ids by token.
             size: number of rows of the embedding matrix.
             pad: the id of padding.
+            start: the id of the start of a target.
             file: name of the file, for errors.
 
         Raises:
@@ -70,25 +73,31 @@ class Vocabulary:
         for token in ("</s>", "<unk>"):
             if token not in ids:
                 raise InputError(f"{file} has no {token}, which every Marian vocabulary has.")
-        if not 0 <= pad < size:
-            raise InputError(f"pad_token_id must be from 0 to {size - 1:,}, got {pad!r}.")
-        return cls(tokens, pad, ids["</s>"], ids["<unk>"])
+        for name, number in (("pad_token_id", pad), ("decoder_start_token_id", start)):
+            if not isinstance(number, int) or not 0 <= number < size:
+                raise InputError(f"{name} must be from 0 to {size - 1:,}, got {number!r}.")
+        if start in (ids["</s>"], ids["<unk>"]):
+            raise InputError(
+                f"decoder_start_token_id must be pad_token_id ({pad}) or a token of its own, got "
+                f"{start}, which is {tokens[start]}."
+            )
+        return cls(tokens, pad, start, ids["</s>"], ids["<unk>"])
 
     @property
     def order(self) -> np.ndarray:
-        """For each id here, the id there: int array (V + 1,)."""
-        special = [self.pad, self.pad, self.end, self.unknown]
+        """For each id here, the id there: int array (V,), or (V + 1,) if padding is the start."""
+        special = [self.pad, self.start, self.end, self.unknown]
         tags = [i for i, token in enumerate(self.tokens) if TAG.fullmatch(token)]
-        first = dict.fromkeys([*special[1:], *tags])  # symbols follow the special ids
+        first = {*special, *tags}
         rest = (i for i in range(len(self.tokens)) if i not in first)
-        return np.array([special[0], *first, *rest])
+        return np.array([*special, *tags, *rest])  # symbols follow the special ids
 
     def rows(self, matrix: np.ndarray) -> np.ndarray:
-        """Rows (V, …) of the other program in the order of this project: (V + 1, …)."""
+        """Rows (V, …) of the other program in the order of this project."""
         return matrix[self.order]
 
     def bias(self, bias: np.ndarray) -> np.ndarray:
-        """A bias (V,) of logits in the order of this project: (V + 1,)."""
+        """A bias (V,) of logits in the order of this project."""
         ordered = self.rows(bias)
         ordered[[PAD_ID, BOS_ID]] = EXCLUDED
         return ordered
@@ -120,7 +129,9 @@ class Vocabulary:
                 f"{file} has {len(own):,} pieces, and the vocabulary has only {len(known):,} of "
                 "them. The two files belong to different models."
             )
-        start = next(text for text in _START if text not in self.tokens)
+        start = self.tokens[self.start]
+        if self.start == self.pad:
+            start = next(text for text in _START if text not in self.tokens)
         special = SpecialPieces("<unk>", start, "</s>", self.tokens[self.pad] or "<pad>")
         pieces = [self._piece(i, own) for i in self.order]
         pieces[PAD_ID] = Piece(special.padding, 0.0, Kind.CONTROL)
