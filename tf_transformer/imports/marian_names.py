@@ -1,7 +1,7 @@
 """The names of weights in Marian's own files, for the names in Transformers.
 
-    >>> marian_name("model.encoder.layers.0.self_attn.q_proj.weight")
-    'encoder_l1_self_Wq'
+>>> marian_name("model.encoder.layers.0.self_attn.q_proj.weight")
+'encoder_l1_self_Wq'
 """
 
 import re

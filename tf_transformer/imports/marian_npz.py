@@ -269,9 +269,8 @@ def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:
             f"{path}: a vocabulary must be .spm or .yml, got {path.suffix or 'no ending'}. "
             "Vocabularies with factors are not supported."
         )
-    read = Vocabulary.of(ids, size, 0, str(path))
     padding = next(text for text in ("<pad>", "<padding>", "<0>") if text not in ids)
-    return Vocabulary([*read.tokens, padding], size, read.end, read.unknown)
+    return Vocabulary.of({**ids, padding: size}, size + 1, size, size, str(path))
 
 
 def _codec(
@@ -299,9 +298,7 @@ def _bytes(path: pathlib.Path) -> bytes:
         raise InputError(f"{path} cannot be read: {error}.") from error
 
 
-def _fill(
-    model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Path
-) -> set[str]:
+def _fill(model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> set[str]:
     """Assigns the arrays of all layers, and returns their names."""
     used = set()
     for place in marian_layout.places(model):
@@ -321,9 +318,7 @@ def _number(options: Mapping[str, Any], key: str, path: pathlib.Path) -> int:
     return value
 
 
-def _config(
-    options: Mapping[str, Any], files: Files, codec: Codec, tying: str
-) -> Config:
+def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) -> Config:
     """The configuration of the run."""
     path = files.weights
     activation = options.get("transformer-ffn-activation")

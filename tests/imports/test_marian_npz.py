@@ -1,0 +1,214 @@
+"""Models in Marian's own files; `fixtures/make_marian_npz.py` has stored what Marian computes."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tf_transformer.commands import import_model
+from tf_transformer.errors import InputError
+from tf_transformer.imports import marian_layout, marian_npz
+from tf_transformer.imports.marian_names import BIAS, OPTIONS, marian_name
+from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
+from tf_transformer.inference.translator import Translator
+from tf_transformer.text.sentencepiece_file import read_pieces
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
+
+
+def folder_at(to):
+    """A copy of the stored folder, with its vocabularies."""
+    folder = pathlib.Path(shutil.copytree(FIXTURES / "npz", to))
+    for side in ("source", "target"):
+        shutil.copy(FIXTURES / f"{side}.spm", folder)
+    return folder
+
+
+def with_lists(folder):
+    """Replaces the vocabularies of a folder by lists of tokens, as OPUS-MT has them."""
+    for side in ("source", "target"):
+        pieces = read_pieces((folder / f"{side}.spm").read_bytes())
+        lines = [f"{json.dumps(piece.text)}: {i}\n" for i, piece in enumerate(pieces)]
+        (folder / f"{side}.yml").write_text("".join(lines), "utf-8")
+        edit_text("decoder.yml", f"- {side}.spm", f"- {side}.yml")(folder)
+
+
+def edit_text(name, old, new):
+    def edit(folder):
+        text = (folder / name).read_text("utf-8")
+        assert old in text
+        (folder / name).write_text(text.replace(old, new), "utf-8")
+
+    return edit
+
+
+def edit_arrays(change):
+    def edit(folder):
+        path = folder / "model.npz"
+        with np.load(path) as stored:
+            arrays = dict(stored)
+        np.savez(path, **change(arrays))
+
+    return edit
+
+
+def edit_options(old, new):
+    """Changes a line in the options of the model."""
+
+    def change(arrays):
+        text = arrays[OPTIONS].tobytes()
+        assert old.encode() in text
+        changed = text.replace(old.encode(), new.encode())
+        return arrays | {OPTIONS: np.frombuffer(changed, arrays[OPTIONS].dtype)}
+
+    return edit_arrays(change)
+
+
+@pytest.mark.parametrize("vocabularies", ["spm", "yml"])
+def test_translations_and_scores_are_those_of_marian(vocabularies, tmp_path):
+    folder = folder_at(tmp_path / "model")
+    if vocabularies == "yml":
+        with_lists(folder)
+    import_model.main(str(folder), str(tmp_path / "run"))
+    translator = Translator.from_run(tmp_path / "run", beam_size=4, length_penalty=1.0)
+    expected = json.loads((FIXTURES / "npz" / "expected.json").read_text("utf-8"))
+    found = translator([each["text"] for each in expected])
+    # Marian's beam shrinks when a hypothesis ends, so a search may find another translation.
+    equal = [each["translation"] == ours.text for each, ours in zip(expected, found, strict=True)]
+    assert sum(equal) >= len(expected) - 1
+    for each, ours, is_equal in zip(expected, found, equal, strict=True):
+        if is_equal:
+            assert ours.score == pytest.approx(each["score"], abs=1e-5)
+
+
+def test_the_options_of_the_search_are_those_of_decoder_yml(tmp_path):
+    decode = marian_npz.read(folder_at(tmp_path / "model")).config.decode
+    assert (decode.beam_size, decode.length_penalty, decode.length_penalty_offset) == (12, 0, 0)
+    assert decode.avoid_unknown
+    assert (decode.max_length_ratio, decode.max_extra_length) == (3, 0)
+
+
+def test_an_output_matrix_of_its_own_in_either_orientation(tmp_path):
+    folder = folder_at(tmp_path / "model")
+    edit_options("tied-embeddings: true", "tied-embeddings: false")(folder)
+    tied = marian_npz.read(folder_at(tmp_path / "tied")).model
+    for name, turn in (("W", np.transpose), ("Wt", np.asarray)):
+        copy = pathlib.Path(shutil.copytree(folder, tmp_path / name))
+        edit_arrays(
+            lambda x, n=name, t=turn: x | {f"decoder_ff_logit_out_{n}": t(x["decoder_Wemb"])}
+        )(copy)
+        imported = marian_npz.read(copy)
+        assert imported.config.model.tie_embeddings == "none"
+        inputs = np.array([[5, 6, 2]]), np.array([[1, 7]])
+        np.testing.assert_array_equal(imported.model(inputs), tied(inputs))
+
+
+def test_each_weight_of_a_layer_has_a_name_of_its_own(tmp_path):
+    imported = marian_npz.read(folder_at(tmp_path / "model"))
+    names = [marian_name(n) for place in marian_layout.places(imported.model) for n in place.names]
+    assert len(set(names)) == len(names) == 2 * 16 + 26
+    with pytest.raises(ValueError, match="no layer of a Marian model"):
+        marian_name("model.shared.weight")
+
+
+BROKEN = {
+    "two files": (
+        lambda x: [(x / "decoder.yml").rename(x / "a.decoder.yml"), (x / "b.decoder.yml").touch()],
+        "got a.decoder.yml, b.decoder.yml",
+    ),
+    "intgemm": (edit_text("decoder.yml", "model.npz", "model.bin"), "intgemm or without"),
+    "an ensemble": (
+        edit_text("decoder.yml", "  - model.npz", "  - model.npz\n  - b.npz"),
+        "expected one file in models",
+    ),
+    "a word penalty": (
+        edit_text("decoder.yml", "word-penalty: 0", "word-penalty: 1"),
+        "word-penalty must be 0",
+    ),
+    "factors": (edit_text("decoder.yml", "source.spm", "source.fsv"), "factors are not supported"),
+    "no weights": (lambda x: (x / "model.npz").unlink(), "is missing, cut short"),
+    "cut short": (
+        lambda x: (x / "model.npz").write_bytes((x / "model.npz").read_bytes()[:9000]),
+        "is missing, cut short",
+    ),
+    "foreign arrays": (
+        lambda x: np.savez(x / "model.npz", a=np.ones(2)),
+        "has no special:model.yml",
+    ),
+    "SSRU": (
+        edit_options(
+            "transformer-decoder-autoreg: self-attention", "transformer-decoder-autoreg: rnn"
+        ),
+        "transformer-decoder-autoreg must be 'self-attention', got 'rnn'",
+    ),
+    "another kind": (edit_options("type: transformer\n", "type: s2s\n"), "type must be"),
+    "lemma factors": (edit_options("lemma-dim-emb: 0", "lemma-dim-emb: 8"), "has factors"),
+    "right to left": (edit_options("right-left: false", "right-left: true"), "right to left"),
+    "an unknown option": (edit_options("skip: false", "hop: false"), "the option 'hop'"),
+    "pre-norm": (
+        edit_options('transformer-preprocess: ""', "transformer-preprocess: n"),
+        "transformer-preprocess must be ''",
+    ),
+    "more layers": (edit_options("enc-depth: 2", "enc-depth: 3"), "has no encoder_l3_self_Wq"),
+    "fewer layers": (edit_options("enc-depth: 2", "enc-depth: 1"), "do not explain: encoder_l2"),
+    "another activation": (edit_options("activation: relu", "activation: tanh"), "got 'tanh'"),
+    "another size": (edit_options("dim-ffn: 24", "dim-ffn: 25"), r"\(16, 25\), got \(16, 24\)"),
+    "no bias": (
+        edit_arrays(lambda x: {name: y for name, y in x.items() if name != BIAS}),
+        f"has no {BIAS}",
+    ),
+    "NaN": (
+        edit_arrays(lambda x: x | {BIAS: x[BIAS] * np.float32(np.nan)}),
+        "values that are not finite",
+    ),
+    "another vocabulary": (edit_text("decoder.yml", "- source", "- target"), "must be from 0 to"),
+    "subword-nmt": (
+        lambda x: [with_lists(x), (x / "source.spm").rename(x / "source.bpe")],
+        "subword-nmt are not supported",
+    ),
+    "no pieces": (lambda x: (x / "source.spm").unlink(), "source.spm cannot be read"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_folder_that_cannot_be_imported_is_an_error_and_leaves_nothing(fault, tmp_path):
+    folder = folder_at(tmp_path / "model")
+    make_fault, message = BROKEN[fault]
+    make_fault(folder)
+    with pytest.raises(InputError, match=message):
+        import_model.main(str(folder), str(tmp_path / "runs" / "x"))
+    assert not (tmp_path / "runs").exists()
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.integers(0, 10**6)
+    )
+)
+def test_a_list_of_tokens_keeps_all_texts(tmp_path_factory, ids):
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.yml"
+    lines = [f"{json.dumps(token, ensure_ascii=False)}: {i}\n" for token, i in ids.items()]
+    path.write_bytes("".join(lines).encode())
+    assert read_vocabulary_file(path) == ids
+
+
+def test_forms_of_tokens_in_a_list(tmp_path):
+    path = tmp_path / "vocab.yml"
+    path.write_bytes(
+        '</s>: 0\r\n"\\"": 1\n\'it\'\'s\': 2\n▁a: 3\n:: 4\n"\\u2028": 5\na\u0085b: 6\n'
+        '? "long"\n: 7\n#: 8\n"\\\\n": 9\n'.encode()
+    )
+    expected = ["</s>", '"', "it's", "▁a", ":", "\u2028", "a\u0085b", "long", "#", "\\n"]
+    assert read_vocabulary_file(path) == {token: i for i, token in enumerate(expected)}
+    for content, message in (
+        (b"a: 1\nb\n", r"line 2: expected a token and its id, like house: 17, got 'b'"),
+        (b"a: 1\na: 2\n", "line 2: 'a' already has the id 1"),
+        (b"\xff: 1\n", "cannot be read"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            read_vocabulary_file(path)
