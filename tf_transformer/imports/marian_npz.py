@@ -357,19 +357,27 @@ def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) 
 
 def _search(files: Files) -> DecodeConfig:
     """The options of the search. Marian never predicts the unknown token."""
-    search = files.search
-    if search.get("word-penalty"):
+    place = f"decoder.yml in {files.weights.parent}"
+
+    def number(key: str, default: float, least: float) -> float:
+        value = files.search.get(key, default)
+        if not isinstance(value, int | float) or not least <= value < float("inf"):
+            raise InputError(
+                f"{place}: {key} must be a number of at least {least:g}, got {value!r}."
+            )
+        return float(value)
+
+    if penalty := files.search.get("word-penalty"):
         raise InputError(
-            f"decoder.yml in {files.weights.parent}: word-penalty must be 0, got "
-            f"{search['word-penalty']!r}. There is no such penalty here."
+            f"{place}: word-penalty must be 0, got {penalty!r}. There is no such penalty here."
         )
     return DecodeConfig(
-        beam_size=int(search.get("beam-size") or 6),
-        length_penalty=float(search.get("normalize") or 0.0),
+        beam_size=int(number("beam-size", 6, 1)),
+        length_penalty=number("normalize", 0, 0),
         length_penalty_offset=0.0,
-        max_length_ratio=float(search.get("max-length-factor") or 3.0),
+        max_length_ratio=number("max-length-factor", 3, 0),
         max_extra_length=0,
         max_source_length=LONGEST,
-        avoid_unknown=not search.get("allow-unk", False),
+        avoid_unknown=not files.search.get("allow-unk", False),
         average=1,
     )
