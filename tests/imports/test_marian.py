@@ -173,6 +173,28 @@ BROKEN = {
         edit_json("generation_config.json", decoder_start_token_id=0),
         "must be pad_token_id",
     ),
+    "an unknown key of the search": (
+        edit_json("generation_config.json", no_repeat_ngram_size=3),
+        "generation_config.json has the key 'no_repeat_ngram_size'",
+    ),
+    "a forced first token": (
+        edit_json("config.json", forced_bos_token_id=4),
+        "forced_bos_token_id must be None, got 4",
+    ),
+    "forbidden words": (
+        edit_json("config.json", bad_words_ids=[[40], [7]]),
+        r"bad_words_ids must be \[\[40\]\]",
+    ),
+    "another end": (edit_json("generation_config.json", eos_token_id=3), "eos_token_id must be 0"),
+    "a beam of words": (
+        edit_json("generation_config.json", num_beams="wide"),
+        "num_beams must be a number of at least 1, got 'wide'",
+    ),
+    "a negative penalty": (
+        edit_json("generation_config.json", length_penalty=-1),
+        "length_penalty must be a number of at least 0, got -1",
+    ),
+    "a dropout of words": (edit_json("config.json", dropout="some"), "dropout must be a number"),
     "no weights": (remove("model.safetensors"), "has no weights"),
     "weights cut short": (cut_short("model.safetensors"), "cut short or no safetensors file"),
     "another shape": (
@@ -205,6 +227,12 @@ def test_a_folder_that_cannot_be_imported_is_an_error_and_leaves_nothing(fault, 
     with pytest.raises(InputError, match=message):
         import_model.main(str(folder), str(tmp_path / "runs" / "x"))
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
+
+
+def test_a_length_penalty_of_0_is_kept(tmp_path):
+    folder = folder_of("shared", tmp_path / "model")
+    edit_json("generation_config.json", length_penalty=0.0)(folder)
+    assert marian_folder.read(folder).config.decode.length_penalty == 0
 
 
 def test_pieces_of_another_model_are_an_error(tmp_path):

@@ -129,6 +129,11 @@ BROKEN = {
         edit_text("decoder.yml", "word-penalty: 0", "word-penalty: 1"),
         "word-penalty must be 0",
     ),
+    "a beam of words": (edit_text("decoder.yml", "beam-size: 12", "beam-size: wide"), "got 'wide'"),
+    "a negative penalty": (
+        edit_text("decoder.yml", "normalize: 0", "normalize: -1"),
+        "normalize must be a number of at least 0, got -1",
+    ),
     "factors": (edit_text("decoder.yml", "source.spm", "source.fsv"), "factors are not supported"),
     "no weights": (lambda x: (x / "model.npz").unlink(), "is missing, cut short"),
     "cut short": (

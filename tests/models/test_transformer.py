@@ -317,6 +317,8 @@ SAVED = VARIANTS | {
         "layer_drop_rate": 0.4,
     },
     "remat": {"remat": True},
+    "marian": {"position": "marian", "activation": "swish", "norm_epsilon": 1e-3}
+    | {"output_bias": True},
     "local": {"attention": "local", "attention_window": 3},
     "mixed_bfloat16": {"dtype": "mixed_bfloat16"},
     "mixed_float16": {"dtype": "mixed_float16"},

@@ -15,6 +15,7 @@ import numpy as np
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_layout
+from tf_transformer.imports.options import decimal
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import read_weights
 from tf_transformer.models.transformer import Transformer
@@ -33,6 +34,7 @@ FIXED: dict[str, tuple[Any, ...]] = {
     "static_position_embeddings": (True,),
     "is_encoder_decoder": (True,),
     "extra_pos_embeddings": (0, 1, 2),
+    "forced_bos_token_id": (None,),
 }
 # Keys that the import reads.
 READ = (
@@ -49,7 +51,7 @@ IGNORED = (
     *("classifier_dropout", "decoder_layerdrop", "encoder_layerdrop", "id2label", "label2id"),
     *("init_std", "num_hidden_layers", "torch_dtype", "dtype", "transformers_version"),
     *("use_cache", "output_past", "gradient_checkpointing", "num_labels", "is_decoder", "prefix"),
-    *("renormalize_logits", "_from_model_config", "forced_bos_token_id", "early_stopping"),
+    *("renormalize_logits", "_from_model_config", "early_stopping"),
     *(
         "output_attentions",
         "output_hidden_states",
@@ -146,6 +148,23 @@ def _options(folder: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
             "model with source.spm."
         )
     path = folder / "config.json"
+    options = _checked(path)
+    if "MarianMTModel" not in (options.get("architectures") or ["MarianMTModel"]):
+        raise InputError(
+            f"{path}: architectures must have MarianMTModel, got {options['architectures']}."
+        )
+    generation = folder / "generation_config.json"
+    if generation.is_file():
+        options |= _checked(generation)
+    notes = []
+    if "activation_function" not in options:
+        notes.append(f"{path} has no activation_function: swish, as in models of 2020")
+        options["activation_function"] = "swish"
+    return options, notes
+
+
+def _checked(path: pathlib.Path) -> dict[str, Any]:
+    """The keys of a file, all of which the import understands."""
     options = _json(path)
     for key, value in options.items():
         if key in FIXED and value not in FIXED[key]:
@@ -156,18 +175,7 @@ def _options(folder: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
                 f"{path} has the key {key!r}, which the import does not understand. If it does not "
                 "change translations, remove it."
             )
-    if "MarianMTModel" not in (options.get("architectures") or ["MarianMTModel"]):
-        raise InputError(
-            f"{path}: architectures must have MarianMTModel, got {options['architectures']}."
-        )
-    generation = folder / "generation_config.json"
-    if generation.is_file():
-        options |= _json(generation)
-    notes = []
-    if "activation_function" not in options:
-        notes.append(f"{path} has no activation_function: swish, as in models of 2020")
-        options["activation_function"] = "swish"
-    return options, notes
+    return options
 
 
 def _json(path: pathlib.Path) -> dict[str, Any]:
@@ -222,11 +230,18 @@ def _vocabularies(
     pad = _number(options, "pad_token_id", folder)
     start = options.get("decoder_start_token_id", pad)
     path = folder / "vocab.json"
-    source = Vocabulary.of(_json(path), source_size, pad, start, str(path))
+    source = target = Vocabulary.of(_json(path), source_size, pad, start, str(path))
     path = folder / "target_vocab.json"
-    if options.get("share_encoder_decoder_embeddings", True) and not path.is_file():
-        return source, source
-    return source, Vocabulary.of(_json(path), target_size, pad, start, str(path))
+    if path.is_file() or not options.get("share_encoder_decoder_embeddings", True):
+        target = Vocabulary.of(_json(path), target_size, pad, start, str(path))
+    for key, value in {
+        "eos_token_id": target.end,
+        "forced_eos_token_id": target.end,
+        "bad_words_ids": [[pad]],
+    }.items():
+        if options.get(key) not in (None, value):
+            raise InputError(f"{folder}: {key} must be {value}, got {options[key]}.")
+    return source, target
 
 
 def _codec(folder: pathlib.Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> Codec:
@@ -272,7 +287,8 @@ def _config(
     tying: Any = "target" if codec.kind == "separate" else "all"
     if is_untied:
         tying = "none"
-    longest = int(options.get("max_length") or LONGEST)
+    file = folder / "config.json or generation_config.json"
+    longest = int(decimal(options, "max_length", LONGEST, 2, file))
     languages = {}
     if (path := folder / "tokenizer_config.json").is_file():
         stored = _json(path)
@@ -285,9 +301,9 @@ def _config(
         model=ModelConfig(
             **sizes,
             num_layers=sizes["num_decoder_layers"],
-            dropout_rate=float(options.get("dropout", 0.1)),
-            attention_dropout_rate=float(options.get("attention_dropout", 0.0)),
-            feed_forward_dropout_rate=float(options.get("activation_dropout", 0.0)),
+            dropout_rate=decimal(options, "dropout", 0.1, 0, file),
+            attention_dropout_rate=decimal(options, "attention_dropout", 0, 0, file),
+            feed_forward_dropout_rate=decimal(options, "activation_dropout", 0, 0, file),
             position="sinusoidal_halves",
             activation=ACTIVATIONS[name],  # type: ignore[arg-type]
             norm_epsilon=1e-5,
@@ -304,8 +320,8 @@ def _config(
         ),
         train=TrainConfig(),
         decode=DecodeConfig(
-            beam_size=int(options.get("num_beams") or 1),
-            length_penalty=float(options.get("length_penalty") or 1.0),
+            beam_size=int(decimal(options, "num_beams", 1, 1, file)),
+            length_penalty=decimal(options, "length_penalty", 1, 0, file),
             length_penalty_offset=0.0,
             max_length=longest - 1,  # Transformers counts the start token
             max_extra_length=longest,

@@ -19,6 +19,7 @@ from tf_transformer.imports import marian_layout
 from tf_transformer.imports.marian_folder import ACTIVATIONS, LONGEST, Imported
 from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
+from tf_transformer.imports.options import decimal
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
 from tf_transformer.models.transformer import Transformer
@@ -83,9 +84,9 @@ class Files(NamedTuple):
 
 def is_marian(folder: pathlib.Path) -> bool:
     """Whether a folder has Marian's own files, and not those of Transformers."""
-    return not (folder / "config.json").is_file() and bool(
-        [*folder.glob("*decoder.yml"), *folder.glob("*.npz")]
-    )
+    if any((folder / name).is_file() for name in ("config.json", "vocab.json")):
+        return False
+    return bool([*folder.glob("*decoder.yml"), *folder.glob("*.npz")])
 
 
 def read(folder: pathlib.Path) -> Imported:
@@ -357,19 +358,18 @@ def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) 
 
 def _search(files: Files) -> DecodeConfig:
     """The options of the search. Marian never predicts the unknown token."""
-    search = files.search
-    if search.get("word-penalty"):
+    place = f"decoder.yml in {files.weights.parent}"
+    if penalty := files.search.get("word-penalty"):
         raise InputError(
-            f"decoder.yml in {files.weights.parent}: word-penalty must be 0, got "
-            f"{search['word-penalty']!r}. There is no such penalty here."
+            f"{place}: word-penalty must be 0, got {penalty!r}. There is no such penalty here."
         )
     return DecodeConfig(
-        beam_size=int(search.get("beam-size") or 6),
-        length_penalty=float(search.get("normalize") or 0.0),
+        beam_size=int(decimal(files.search, "beam-size", 6, 1, place)),
+        length_penalty=decimal(files.search, "normalize", 0, 0, place),
         length_penalty_offset=0.0,
-        max_length_ratio=float(search.get("max-length-factor") or 3.0),
+        max_length_ratio=decimal(files.search, "max-length-factor", 3, 0, place),
         max_extra_length=0,
         max_source_length=LONGEST,
-        avoid_unknown=not search.get("allow-unk", False),
+        avoid_unknown=not files.search.get("allow-unk", False),
         average=1,
     )
