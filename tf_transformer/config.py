@@ -712,6 +712,8 @@ class DecodeConfig:
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
         target_tag: target language of an imported model for several languages, like >>por<<. An
             input that starts with a tag keeps its own.
+        punctuation: kept: inputs stay as they are. opus: quotation marks, dashes, full-width forms
+            and spaces become ASCII, as in the training texts of OPUS-MT's models.
         avoid_unknown: exclude the unknown token, too.
         sampling: draw tokens at random. If false, search for the likeliest prediction.
         temperature: for sampling; below 1, likely tokens become likelier.
@@ -745,6 +747,7 @@ class DecodeConfig:
     repetition_penalty: float = 1.0
     excluded_tokens: tuple[str, ...] = ()
     target_tag: str = ""
+    punctuation: Literal["kept", "opus"] = "kept"
     avoid_unknown: bool = False
     sampling: bool = False
     temperature: float = 1.0

@@ -335,3 +335,26 @@ def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(tmp_p
             InputError, match="unknown target tag '>>eng<<'; this model has >>deu<<"
         ):
             use()
+
+
+def test_punctuation_of_the_training_texts_is_an_option(tmp_path):
+    import_model.main(str(folder_of("shared", tmp_path / "model")), str(tmp_path / "run"))
+    plain = Translator.from_run(tmp_path / "run", target_tag=">>nld<<")
+    opus = Translator.from_run(tmp_path / "run", target_tag=">>nld<<", punctuation="opus")
+    texts = ["a – small “house”…", ">>deu<< two\u00a0» dogs", ""]
+    ascii_texts = ['a - small "house"...', '>>deu<< two" dogs', ""]
+    expected = plain(ascii_texts)
+    assert opus(texts) == expected
+    assert opus.score(texts, ["Haus"] * 3) == plain.score(ascii_texts, ["Haus"] * 3)
+    assert (
+        opus.align(texts[:1], ["Haus"])[0].source
+        == plain.align(ascii_texts[:1], ["Haus"])[0].source
+    )
+    opus.save(tmp_path / "1")
+    assert [each.text for each in Translator.load(tmp_path / "1")(texts)] == [
+        each.text for each in expected
+    ]
+    with pytest.raises(InputError, match=r"decode\.punctuation=opus"):
+        export.main(
+            str(tmp_path / "run"), str(tmp_path / "ct2"), format="ctranslate2", punctuation="opus"
+        )

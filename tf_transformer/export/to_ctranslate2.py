@@ -60,7 +60,10 @@ SEARCH_OPTIONS = (
 # Fields without an equal in CTranslate2's search, and the values that turn them off. CTranslate2's
 # coverage penalty uses one head of one layer. Its repetition penalty divides logits, and ours
 # multiplies log-probabilities. Its random numbers differ.
-UNSUPPORTED = {"sampling": False, "coverage_penalty": 0.0, "repetition_penalty": 1.0}
+UNSUPPORTED = {
+    **{"sampling": False, "coverage_penalty": 0.0, "repetition_penalty": 1.0},
+    "punctuation": "kept",  # run_in_ctranslate2.py does not have the rules
+}
 
 
 def write(translator: "Translator", folder: pathlib.Path, quantization: Quantization) -> None:

@@ -25,6 +25,7 @@ from tf_transformer.inference.text_graph import Outputs, TextGraph, lengths_of, 
 from tf_transformer.inference.traced import IDS, Traced
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, without_letters
+from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
 from tf_transformer.text.tokenizer import TAG
 
@@ -132,6 +133,9 @@ class SearchGraph(TextGraph):
         Returns:
             ids with the end token last, int32 (B, None); and whether each text was cut, bool (B,).
         """
+        if self.config.punctuation == "opus":
+            for pattern, replacement in RULES:
+                text = tf.strings.regex_replace(text, pattern, replacement)
         if self.config.target_tag:
             has_tag = tf.strings.regex_full_match(text, f"(?s){TAG.pattern}.*")
             tagged = tf.strings.join([f"{self.config.target_tag} ", text])

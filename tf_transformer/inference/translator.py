@@ -18,6 +18,7 @@ from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean
+from tf_transformer.text.punctuation import opus_punctuation
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.tokenizer import TAG
 from tf_transformer.text.word_alignment import Link, Unit
@@ -155,6 +156,8 @@ class Translator(TextPredictor):
 
     def _tokens_in_words(self, text: str, ids: np.ndarray, field: str) -> Tokens:
         """The pieces of a text with the words of `str.split()`; the ids may be cut."""
+        if field == "source" and self.config.punctuation == "opus":
+            text = opus_punctuation(text)  # as the graph does
         pieces = self.tokens(ids, field).pieces
         words = [*clean(text).split(), pieces[-1]]
         word_of = self.codec[field].word_of_pieces(text)
