@@ -234,13 +234,14 @@ def _vocabularies(
     path = folder / "target_vocab.json"
     if path.is_file() or not options.get("share_encoder_decoder_embeddings", True):
         target = Vocabulary.of(_json(path), target_size, pad, start, str(path))
-    for key, value in {
-        "eos_token_id": target.end,
-        "forced_eos_token_id": target.end,
-        "bad_words_ids": [[pad]],
+    forbidden = [[pad]], [[pad], [start]]
+    for key, values in {
+        "eos_token_id": (target.end,),
+        "forced_eos_token_id": (target.end,),
+        "bad_words_ids": forbidden,
     }.items():
-        if options.get(key) not in (None, value):
-            raise InputError(f"{folder}: {key} must be {value}, got {options[key]}.")
+        if options.get(key) not in (None, *values):
+            raise InputError(f"{folder}: {key} must be {values[0]}, got {options[key]}.")
     return source, target
 
 
