@@ -628,6 +628,7 @@ class TrainConfig:
             average.
         export_best: export a SavedModel whenever the score improves.
         init_from: folder of another run; training starts with its weights and tokenizer.
+        freeze: parts of the model whose weights stay as they are, like '[encoder, "*_embedding"]'.
         max_skipped: stop after this many updates in a row with gradients that are not finite.
         strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.
             multi_worker: the processes in TF_CONFIG. auto: multi_worker with TF_CONFIG, mirrored
@@ -664,6 +665,7 @@ class TrainConfig:
     average_decay: float = 0.0
     export_best: bool = False
     init_from: str = ""
+    freeze: tuple[str, ...] = ()
     max_skipped: int = 20
     strategy: Literal["auto", "one", "mirrored", "multi_worker"] = "auto"
     threads: int = 0
@@ -675,6 +677,11 @@ class TrainConfig:
     def __post_init__(self) -> None:
         require_types(self)
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
+        if self.freeze and self.average_decay:
+            raise InputError(
+                "train.average_decay averages all weights, and train.freeze trains only some. Set "
+                "one of them to nothing."
+            )
         _require_positive(self, "accumulate", "save_every", "valid_score_every", "max_skipped")
         _require_not_negative(self, "steps", "validate_every", "valid_score_examples")
         _require_not_negative(self, "clip_norm", "patience", "threads", "micro_batches")

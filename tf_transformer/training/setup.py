@@ -14,6 +14,7 @@ from tf_transformer.run.weights import load_weights
 from tf_transformer.tasks.task import Task
 from tf_transformer.text.codec import Codec
 from tf_transformer.training.execution import Execution
+from tf_transformer.training.freezing import freeze
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
 
@@ -39,6 +40,7 @@ def make_updater(config: Config, task: Task, codec: Codec, execution: Execution)
     train = config.train
     precision = _precision(train.precision)
     model = task.build_model(config, codec, precision)
+    freeze(model, train.freeze)
     schedule = TransformerSchedule(config.model.d_model, train.warmup_steps, train.learning_rate)
     optimizer = make_optimizer(
         model,
