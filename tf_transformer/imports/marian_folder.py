@@ -62,6 +62,7 @@ IGNORED = (
     *("tokenizer_class", "finetuning_task", "sep_token_id", "chunk_size_feed_forward"),
 )
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+_OPTION_FILES = "config.json or generation_config.json"  # for errors
 LONGEST = 512  # tokens, the table of positions of OPUS-MT's models
 
 
@@ -263,10 +264,37 @@ def _codec(folder: pathlib.Path, vocabularies: tuple[Vocabulary, Vocabulary]) ->
     )
 
 
+def run_config(
+    model: ModelConfig, codec: Codec, decode: DecodeConfig, languages: Mapping[str, str]
+) -> Config:
+    """The configuration of a run with an imported model.
+
+    Args:
+        model: the configuration of the model.
+        codec: the codec of the model.
+        decode: the options of the search.
+        languages: values of `data.source_language` and `data.target_language`, if they are known.
+    """
+    data = DataConfig(
+        vocabularies=codec.kind,  # type: ignore[arg-type]
+        vocabulary_size=max(codec.sizes),
+        segmentation="unigram",
+        normalization="nmt_nfkc",
+        **languages,  # type: ignore[arg-type]
+    )
+    return Config(model, data, TrainConfig(), decode, TranslationOptions())
+
+
 def _config(
     folder: pathlib.Path, options: Mapping[str, Any], codec: Codec, is_untied: bool
 ) -> Config:
     """The configuration of the run; `is_untied`: whether the output has a matrix of its own."""
+    tying = "target" if codec.kind == "separate" else "all"
+    model = _model_config(folder, options, "none" if is_untied else tying)
+    return run_config(model, codec, _search(folder, options), _languages(folder))
+
+
+def _model_config(folder: pathlib.Path, options: Mapping[str, Any], tying: str) -> ModelConfig:
     name = options["activation_function"]
     if name not in ACTIVATIONS:
         raise InputError(
@@ -285,49 +313,42 @@ def _config(
             "encoder_num_heads": "encoder_attention_heads",
         }.items()
     }
-    tying: Any = "target" if codec.kind == "separate" else "all"
-    if is_untied:
-        tying = "none"
-    file = folder / "config.json or generation_config.json"
-    longest = int(decimal(options, "max_length", LONGEST, 2, file))
-    languages = {}
-    if (path := folder / "tokenizer_config.json").is_file():
-        stored = _json(path)
-        languages = {
-            f"{side}_language": stored[f"{side}_lang"]
-            for side in ("source", "target")
-            if isinstance(stored.get(f"{side}_lang"), str)
-        }
-    return Config(
-        model=ModelConfig(
-            **sizes,
-            num_layers=sizes["num_decoder_layers"],
-            dropout_rate=decimal(options, "dropout", 0.1, 0, file),
-            attention_dropout_rate=decimal(options, "attention_dropout", 0, 0, file),
-            feed_forward_dropout_rate=decimal(options, "activation_dropout", 0, 0, file),
-            position="sinusoidal_halves",
-            activation=ACTIVATIONS[name],  # type: ignore[arg-type]
-            norm_epsilon=1e-5,
-            tie_embeddings=tying,
-            attention_bias=True,
-            output_bias=True,
-        ),
-        data=DataConfig(
-            vocabularies=codec.kind,  # type: ignore[arg-type]
-            vocabulary_size=max(codec.sizes),
-            segmentation="unigram",
-            normalization="nmt_nfkc",
-            **languages,
-        ),
-        train=TrainConfig(),
-        decode=DecodeConfig(
-            beam_size=int(decimal(options, "num_beams", 1, 1, file)),
-            length_penalty=decimal(options, "length_penalty", 1, 0, file),
-            length_penalty_offset=0.0,
-            max_length=longest - 1,  # Transformers counts the start token
-            max_extra_length=longest,
-            max_source_length=LONGEST,
-            average=1,
-        ),
-        task=TranslationOptions(),
+    file = folder / _OPTION_FILES
+    return ModelConfig(
+        **sizes,
+        num_layers=sizes["num_decoder_layers"],
+        dropout_rate=decimal(options, "dropout", 0.1, 0, file),
+        attention_dropout_rate=decimal(options, "attention_dropout", 0, 0, file),
+        feed_forward_dropout_rate=decimal(options, "activation_dropout", 0, 0, file),
+        position="sinusoidal_halves",
+        activation=ACTIVATIONS[name],  # type: ignore[arg-type]
+        norm_epsilon=1e-5,
+        tie_embeddings=tying,  # type: ignore[arg-type]
+        attention_bias=True,
+        output_bias=True,
     )
+
+
+def _search(folder: pathlib.Path, options: Mapping[str, Any]) -> DecodeConfig:
+    file = folder / _OPTION_FILES
+    longest = int(decimal(options, "max_length", LONGEST, 2, file))
+    return DecodeConfig(
+        beam_size=int(decimal(options, "num_beams", 1, 1, file)),
+        length_penalty=decimal(options, "length_penalty", 1, 0, file),
+        length_penalty_offset=0.0,
+        max_length=longest - 1,  # Transformers counts the start token
+        max_extra_length=longest,
+        max_source_length=LONGEST,
+        average=1,
+    )
+
+
+def _languages(folder: pathlib.Path) -> dict[str, str]:
+    """The languages in tokenizer_config.json, as options of the data."""
+    path = folder / "tokenizer_config.json"
+    stored = _json(path) if path.is_file() else {}
+    return {
+        f"{side}_language": stored[f"{side}_lang"]
+        for side in ("source", "target")
+        if isinstance(stored.get(f"{side}_lang"), str)
+    }

@@ -13,17 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_layout
-from tf_transformer.imports.marian_folder import ACTIVATIONS, LONGEST, Imported
+from tf_transformer.imports.marian_folder import ACTIVATIONS, LONGEST, Imported, run_config
 from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.imports.options import decimal
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.task_options import TranslationOptions
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import read_pieces
 
@@ -329,31 +328,21 @@ def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) 
             f"{activation!r}."
         )
     size = _number(options, "transformer-dim-ffn", path)
-    return Config(
-        model=ModelConfig(
-            num_layers=_number(options, "dec-depth", path),
-            num_encoder_layers=_number(options, "enc-depth", path),
-            d_model=_number(options, "dim-emb", path),
-            d_ff=options.get("transformer-decoder-dim-ffn") or size,
-            encoder_d_ff=size,
-            num_heads=_number(options, "transformer-heads", path),
-            position="marian",
-            activation=ACTIVATIONS[activation],  # type: ignore[arg-type]
-            norm_epsilon=EPSILON,
-            tie_embeddings=tying,  # type: ignore[arg-type]
-            attention_bias=True,
-            output_bias=True,
-        ),
-        data=DataConfig(
-            vocabularies=codec.kind,  # type: ignore[arg-type]
-            vocabulary_size=max(codec.sizes),
-            segmentation="unigram",
-            normalization="nmt_nfkc",
-        ),
-        train=TrainConfig(),
-        decode=_search(files),
-        task=TranslationOptions(),
+    model = ModelConfig(
+        num_layers=_number(options, "dec-depth", path),
+        num_encoder_layers=_number(options, "enc-depth", path),
+        d_model=_number(options, "dim-emb", path),
+        d_ff=options.get("transformer-decoder-dim-ffn") or size,
+        encoder_d_ff=size,
+        num_heads=_number(options, "transformer-heads", path),
+        position="marian",
+        activation=ACTIVATIONS[activation],  # type: ignore[arg-type]
+        norm_epsilon=EPSILON,
+        tie_embeddings=tying,  # type: ignore[arg-type]
+        attention_bias=True,
+        output_bias=True,
     )
+    return run_config(model, codec, _search(files), languages={})
 
 
 def _search(files: Files) -> DecodeConfig:
