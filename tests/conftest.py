@@ -46,6 +46,11 @@ def pytest_collection_modifyitems(config, items):
     config.hook.pytest_deselected(items=left_out)
 
 
+def pytest_runtest_setup():
+    """Each test begins with the same random numbers, whatever ran before it."""
+    keras.utils.set_random_seed(1)
+
+
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory):
     """made_once(name, make): a folder that make(folder) fills, once for all workers.

@@ -216,6 +216,8 @@ class ModelConfig:
             after it (post-norm).
         attention_bias: whether the projections of attention have biases.
         output_bias: whether the logits have a bias.
+        zero_start: the first input of the decoder is its position alone, as in Marian. Needs
+            output_bias, and tie_embeddings all or target.
         remat: store only the inputs of layers for the backward pass, and compute the rest again.
             Needs less memory; an update takes about a third longer.
     """
@@ -249,6 +251,7 @@ class ModelConfig:
     norm_first: bool = False
     attention_bias: bool = False
     output_bias: bool = False
+    zero_start: bool = False
     remat: bool = False
 
     def __post_init__(self) -> None:
@@ -288,6 +291,11 @@ class ModelConfig:
             raise InputError(
                 f"model.encoder_d_model ({self.encoder_d_model}) and model.d_model "
                 f"({self.d_model}) must be equal for model.tie_embeddings=all. Use target or none."
+            )
+        if self.zero_start and (self.tie_embeddings == "none" or not self.output_bias):
+            raise InputError(
+                "model.zero_start needs model.output_bias true and model.tie_embeddings all or "
+                f"target, got {str(self.output_bias).lower()} and {self.tie_embeddings}."
             )
 
     def _check_attention(self) -> None:
@@ -627,7 +635,9 @@ class TrainConfig:
         average_decay: decay of the moving average of weights for --average ema, like 0.999; 0: no
             average.
         export_best: export a SavedModel whenever the score improves.
-        init_from: folder of another run; training starts with its weights and tokenizer.
+        init_from: folder of another run; training starts with its weights and tokenizer. Options of
+            the model, the vocabulary and the search that are not given are those of that run, and
+            learning_rate is lower.
         freeze: parts of the model whose weights stay as they are, like '[encoder, "*_embedding"]'.
         max_skipped: stop after this many updates in a row with gradients that are not finite.
         strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.

@@ -11,6 +11,7 @@ import pytest
 from tf_transformer.commands import export, import_model
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
+from tf_transformer.export import to_marian
 from tf_transformer.export.to_marian import require_supported
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
@@ -71,4 +72,4 @@ def test_ids_of_the_folder_are_those_of_the_run(run, folder):
 )
 def test_what_the_layout_cannot_hold_is_an_error(options, message):
     with pytest.raises(InputError, match=message):
-        require_supported(ModelConfig(**options))
+        require_supported(ModelConfig(**options), "marian", to_marian.POSITIONS)

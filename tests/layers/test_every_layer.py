@@ -52,6 +52,7 @@ CASES = [
     Case("Decoder", stack | linear | no_memory, [X]),
     Case("TokenEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
     Case("BiasedEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
+    Case("ZeroStartEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
     Case("SinusoidalPosition", {}, [X]),
     Case("HalfSinusoids", {}, [X]),
     Case("MarianPosition", {}, [X]),
@@ -249,7 +250,8 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
     ]
     of_one_input = {case.layer for case in CASES if len(case.inputs) == 1}
     # Their weights act on scores or logits, not on the output of the layer alone.
-    of_one_input -= {"RelativePosition", "T5Position", "BiasedEmbedding"}
+    of_one_input -= {"RelativePosition", "T5Position"}
+    of_one_input -= {"BiasedEmbedding", "ZeroStartEmbedding"}
     assert {type(part).__name__ for part in parts} == of_one_input
     head = [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(3)]
     model = keras.Sequential([keras.Input((None,), dtype="int32"), *parts, *head])

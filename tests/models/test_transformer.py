@@ -318,7 +318,7 @@ SAVED = VARIANTS | {
     },
     "remat": {"remat": True},
     "marian": {"position": "marian", "activation": "swish", "norm_epsilon": 1e-3}
-    | {"output_bias": True},
+    | {"output_bias": True, "zero_start": True},
     "local": {"attention": "local", "attention_window": 3},
     "mixed_bfloat16": {"dtype": "mixed_bfloat16"},
     "mixed_float16": {"dtype": "mixed_float16"},

@@ -260,6 +260,19 @@ def test_unknown_token_is_never_produced(tokenizer):
         assert ids.index(EOS_ID) == len(ids) - 1
 
 
+def test_no_piece_of_a_large_vocabulary_is_unknown_when_it_repeats():
+    """Scores of byte pairs are ranks, so each integer is the score of a piece."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdefghij", k=6)) for _ in range(3000)]
+    tokenizer = Tokenizer.train(words, 1500)
+    assert tokenizer.vocabulary_size == 1500
+    pieces = (tokenizer.piece(token).strip("▁") for token in range(260, 1500))
+    texts = [text for x in pieces for text in (x * 3, f"{x} {x} {x}".strip())]
+    for ids, text in zip(tokenizer.encode_batch(texts), texts, strict=True):
+        assert UNK_ID not in ids
+        assert tokenizer.decode(ids) == text
+
+
 def test_special_ids_are_those_of_the_model_file(tokenizer):
     op = tf_text.SentencepieceTokenizer(model=tokenizer.model)
     pieces = op.id_to_string([PAD_ID, BOS_ID, EOS_ID, UNK_ID]).numpy().tolist()

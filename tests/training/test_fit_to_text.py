@@ -1,6 +1,7 @@
 """Training with two files and nothing else: options are chosen, saved, and kept by a resume."""
 
 import dataclasses
+import shutil
 
 import pytest
 import yaml
@@ -99,11 +100,26 @@ def test_a_run_that_starts_with_weights_has_their_vocabulary_and_sizes(
 ):
     """`run` is a small one."""
     origin = RunFolder(run).load_config()
-    words = [*two_files, f"--train.init_from={run}"]
+    model = {"position": "marian", "output_bias": True, "zero_start": True, "dropout_rate": 0.2}
+    origin = dataclasses.replace(
+        origin,
+        model=dataclasses.replace(origin.model, **model),
+        data=dataclasses.replace(origin.data, segmentation="unigram", normalization="nmt_nfkc"),
+        decode=dataclasses.replace(origin.decode, length_penalty=0.9, average=1),
+    )
+    other = RunFolder(shutil.copytree(run, tmp_path / "origin"))
+    other.save_config(origin)
+    words = [*two_files, f"--train.init_from={other.path}"]
     config = completed(monkeypatch, tmp_path / "run", *words)
     assert config.model == origin.model
-    assert config.data.vocabulary_size == origin.data.vocabulary_size
+    assert config.data.tokenizer_options == origin.data.tokenizer_options
     assert config.data.batch_tokens == 1024
+    assert config.decode == dataclasses.replace(origin.decode, average=Config().decode.average)
+    assert config.train.learning_rate == defaults.FINE_TUNING_RATE < Config().train.learning_rate
+    words += ["--model.dropout_rate=0.1", "--train.learning_rate=0.7", "--decode.beam_size=3"]
+    config = completed(monkeypatch, tmp_path / "run", *words)
+    assert config.model == dataclasses.replace(origin.model, dropout_rate=0.1)
+    assert (config.train.learning_rate, config.decode.beam_size) == (0.7, 3)
 
 
 def test_the_generated_corpus_other_models_other_tasks_and_python_keep_fixed_defaults(

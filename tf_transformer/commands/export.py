@@ -27,7 +27,7 @@ def main(
     to: str,
     jit_compile: bool | Literal["auto"] = False,
     dtype: DType = "float32",
-    format: Literal["saved_model", "ctranslate2", "run", "marian"] = "saved_model",
+    format: Literal["saved_model", "ctranslate2", "run", "marian", "marian_npz"] = "saved_model",
     quantization: Quantization = "float32",
     **decode_options: Any,
 ) -> None:
@@ -47,7 +47,8 @@ def main(
         format: kind of model. saved_model: for TensorFlow Serving. ctranslate2: for CTranslate2,
             without TensorFlow; export/run_in_ctranslate2.py runs it. run: a small folder with the
             averaged weights, for --run_dir of each command and for --train.init_from. marian: a
-            folder that MarianMTModel and MarianTokenizer of Transformers load.
+            folder that MarianMTModel and MarianTokenizer of Transformers load. marian_npz: a folder
+            for marian-decoder.
         quantization: dtype of the stored weights, with --format ctranslate2.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
@@ -55,8 +56,8 @@ def main(
         raise InputError("--jit_compile needs --format saved_model.")
     if format == "ctranslate2" and dtype != "float32":
         raise InputError("--format ctranslate2 has no --dtype. Give --quantization.")
-    if format == "marian" and dtype != "float32":
-        raise InputError("--format marian writes float32. Leave out --dtype.")
+    if format in ("marian", "marian_npz") and dtype != "float32":
+        raise InputError(f"--format {format} writes float32. Leave out --dtype.")
     if format != "ctranslate2" and quantization != "float32":
         raise InputError(f"--quantization needs --format ctranslate2. For {format}, give --dtype.")
     run = Run.load(run_dir, **decode_options)  # before TensorFlow is imported
@@ -83,6 +84,10 @@ def main(
             from tf_transformer.export import to_marian
 
             summary = to_marian.write(_translator(run, format), partial)
+        elif format == "marian_npz":
+            from tf_transformer.export import to_marian_npz
+
+            summary = to_marian_npz.write(_translator(run, format), partial)
         else:
             summary = _write_saved_model(run, partial, jit_compile, dtype)
         partial.rename(final)

@@ -44,7 +44,7 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     from safetensors.numpy import save_file
 
     model, codec, decode = translator.model, translator.codec, translator.config
-    require_supported(model.config)
+    require_supported(model.config, "marian", POSITIONS)
     folder.mkdir(parents=True, exist_ok=True)
     save_file(weights(model), folder / SAFETENSORS)
     for side in ("source", "target"):
@@ -85,22 +85,29 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     return "; ".join(notes)
 
 
-def require_supported(config: ModelConfig) -> None:
-    """Raises an `InputError` for an option that Marian's layout does not have."""
+def require_supported(config: ModelConfig, format: str, positions: tuple[str, ...]) -> None:
+    """Raises an `InputError` for an option that Marian's layout does not have.
+
+    Args:
+        config: the configuration of the model.
+        format: the value of --format, for the error.
+        positions: the values of `model.position` that the format can hold.
+    """
     for stack in (config.encoder, config.decoder):
         sizes = (stack.key_dim * stack.num_heads, stack.value_dim * stack.num_heads)
         if sizes != (stack.d_model, stack.d_model) or stack.d_model != config.d_model:
             raise InputError(
-                "--format marian needs heads of the size d_model / num_heads, and the same d_model "
-                "in encoder and decoder. Use --format saved_model."
+                f"--format {format} needs heads of the size d_model / num_heads, and the same "
+                "d_model in encoder and decoder. Use --format saved_model."
             )
         if stack.num_key_value_heads != stack.num_heads:
             raise InputError(
-                "--format marian has no shared heads of keys and values. Use --format saved_model."
+                f"--format {format} has no shared heads of keys and values. Use --format "
+                "saved_model."
             )
     for name, values in {
         "architecture": ("transformer",),
-        "position": POSITIONS,
+        "position": positions,
         "attention": ("full",),
         "activation": ("relu", "gelu", "swish"),
         "normalization": ("layer_norm",),
@@ -108,7 +115,7 @@ def require_supported(config: ModelConfig) -> None:
     }.items():
         if getattr(config, name) not in values:
             raise InputError(
-                f"--format marian needs model.{name} {' or '.join(map(str, values))}, got "
+                f"--format {format} needs model.{name} {' or '.join(map(str, values))}, got "
                 f"{getattr(config, name)}. Use --format saved_model."
             )
 

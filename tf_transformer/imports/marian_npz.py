@@ -341,6 +341,7 @@ def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) 
         tie_embeddings=tying,  # type: ignore[arg-type]
         attention_bias=True,
         output_bias=True,
+        zero_start=tying != "none",
     )
     return run_config(model, codec, _search(files), languages={})
 

@@ -29,6 +29,7 @@ from tf_transformer.layers.self_attention import SelfAttention
 from tf_transformer.layers.sparse_attention import LocalAttention, StridedAttention
 from tf_transformer.layers.stack import Decoder, Encoder
 from tf_transformer.layers.stored import KeyValue
+from tf_transformer.layers.zero_start_embedding import ZeroStartEmbedding
 
 __all__ = [
     "AlibiPosition",
@@ -63,6 +64,7 @@ __all__ = [
     "StridedAttention",
     "T5Position",
     "TokenEmbedding",
+    "ZeroStartEmbedding",
     "causal_mask",
     "combine_masks",
     "padding_mask",

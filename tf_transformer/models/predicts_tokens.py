@@ -6,6 +6,7 @@ from keras import KerasTensor
 from tf_transformer.config import ModelConfig
 from tf_transformer.layers.biased_embedding import BiasedEmbedding
 from tf_transformer.layers.embedding import TokenEmbedding
+from tf_transformer.layers.zero_start_embedding import ZeroStartEmbedding
 
 
 class PredictsTokens:
@@ -51,8 +52,9 @@ def tied_embeddings(
     require_sizes(config, target_size, source_size)
 
     def make(name: str, size: int, d_model: int, makes_logits: bool) -> TokenEmbedding:
-        layer = BiasedEmbedding if config.output_bias and makes_logits else TokenEmbedding
-        return layer(size, d_model, dtype=dtype, name=f"{name}_embedding")
+        return embedding_layer(config, makes_logits)(
+            size, d_model, dtype=dtype, name=f"{name}_embedding"
+        )
 
     is_tied = config.tie_embeddings != "none"
     target = source = output = make("target", target_size, config.decoder.d_model, is_tied)
@@ -61,6 +63,13 @@ def tied_embeddings(
     if not is_tied:
         output = make("output", target_size, config.decoder.d_model, True)
     return target, source, output
+
+
+def embedding_layer(config: ModelConfig, makes_logits: bool) -> type[TokenEmbedding]:
+    """The class of an embedding. `makes_logits`: whether it is the output projection, too."""
+    if not (makes_logits and config.output_bias):
+        return TokenEmbedding
+    return ZeroStartEmbedding if config.zero_start else BiasedEmbedding
 
 
 def require_sizes(config: ModelConfig, target_size: int, source_size: int) -> None:

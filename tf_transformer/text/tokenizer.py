@@ -38,7 +38,9 @@ from tf_transformer.text.normalization import (
 from tf_transformer.text.sentencepiece_file import vocabulary_size as stored_size
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-LOOKED_UP = -1000.0  # the score of the pieces in `Tokenizer.looked_up`; real scores are higher
+# The score of the pieces in `Tokenizer.looked_up`. Scores of byte pairs are integers, and scores of
+# unigrams are higher.
+LOOKED_UP = -1000.5
 TAG = re.compile(r">>[^<>\s]+<<")  # the target language of a model for several languages
 BYTES = 261  # size of the vocabulary of bytes: 4 special ids, 256 bytes, the space
 _THREADS = 16  # unigram pieces depend on this number, so it is the same on every machine

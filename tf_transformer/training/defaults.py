@@ -59,6 +59,7 @@ WHY_MODEL = (
     (300_000, "so much text is worth a larger model"),
     (1_000_000, "so much text is worth the paper's base model"),
 )
+FINE_TUNING_RATE = 0.1  # the factor of the learning rate for a trained model
 INTERVALS, SHORTEST_INTERVAL = 30, 100  # of validation: their number, and their updates
 
 

@@ -3,14 +3,12 @@
 import functools
 import hashlib
 import sys
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import tensorflow as tf
 from tqdm import tqdm
 
-from tf_transformer.config import FITTING, Config, DataConfig
+from tf_transformer.config import Config, DataConfig
 from tf_transformer.data.augmented_batches import Augment
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
@@ -22,7 +20,6 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
-from tf_transformer.training import defaults
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SAMPLES = 32  # validation inputs in the run's folder, for the check of an export
@@ -34,7 +31,6 @@ MAY_CHANGE = {
     *("train.micro_batches", "train.jit_compile"),
     *("data.cache_dir", "data.origin"),
 }
-GROUPS = ("model.", "data.", "train.")
 LANGUAGES = {"data.source_language", "data.target_language"}
 NAMES = LANGUAGES | {  # names of a text; they may change if the identity of the text is known
     *("data.train_source", "data.train_target", "data.valid_source", "data.valid_target"),
@@ -87,53 +83,6 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
     if strategy:
         broadcast(strategy, [0.0])
     return data
-
-
-def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
-    """The run with options that fit its training text in place of defaults; see `defaults`.
-
-    A run that has started keeps its options. One that starts with the weights of another has the
-    vocabulary and the sizes of that. Chosen options are printed.
-
-    Args:
-        run: to train; its folder may be new.
-        task: of the training.
-        given: names of the options that are kept, like model.d_model.
-
-    Raises:
-        InputError: for data that cannot be read.
-    """
-    open_options = [name for name in FITTING if name not in given]
-    if run.folder.has_checkpoint:
-        stored = run.folder.load_config()
-        return _with_options(run, {name: _value(stored, name) for name in open_options})
-    size = task.text_size(run.config) if open_options else None
-    if not size:
-        return run
-    kept = {name: _value(run.config, name) for name in given if name.startswith(GROUPS)}
-    of_origin = {}
-    if run.origin:
-        names = [name for name in open_options if name.startswith(("data.vocabulary", "model."))]
-        of_origin = {name: _value(run.origin.config, name) for name in names}
-    choice = defaults.choose(size, kept | of_origin)
-    for line in choice.reasons:
-        tqdm.write(line)
-    return _with_options(run, choice.values | of_origin)
-
-
-def _value(config: Config, option: str) -> Any:
-    group, _, name = option.partition(".")
-    return getattr(getattr(config, group), name)
-
-
-def _with_options(run: Run, options: Mapping[str, Any]) -> Run:
-    """The run with other values of options, by names like model.d_model."""
-    groups: dict[str, dict[str, Any]] = {}
-    for option, value in options.items():
-        group, _, name = option.partition(".")
-        groups.setdefault(group, {})[name] = value
-    changed = {name: replace(getattr(run.config, name), **own) for name, own in groups.items()}
-    return replace(run, config=replace(run.config, **changed))
 
 
 def _require_options_of(task: Task, config: Config) -> None:

@@ -1,0 +1,174 @@
+"""Writes a translator as a model in Marian's own files.
+
+Marian's decoder reads the folder: `marian-decoder -c decoder.yml`. Marian has no ids of padding and
+start, so the ids of the folder are two lower than the ids of the run. Source: Marian 1.12.
+"""
+
+import json
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from tf_transformer.errors import InputError
+from tf_transformer.export import to_marian
+from tf_transformer.imports import marian_layout, marian_npz
+from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
+from tf_transformer.models.transformer import Transformer
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.sentencepiece_file import (
+    SpecialPieces,
+    read_pieces,
+    with_pieces,
+)
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID
+from tf_transformer.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tf_transformer.inference.translator import Translator
+
+WEIGHTS = "model.npz"
+# Options that Marian wants in each model, and that have no effect on these models.
+_UNUSED = {
+    **{"bert-train-type-embeddings": True, "bert-type-vocab-size": 2, "dec-cell": "gru"},
+    **{"dec-cell-base-depth": 2, "dec-cell-high-depth": 1, "dim-rnn": 1024, "enc-cell": "gru"},
+    **{"enc-cell-depth": 1, "enc-type": "bidirectional", "factors-combine": "sum"},
+    **{"factors-dim-emb": 0, "input-types": [], "layer-normalization": False, "skip": False},
+    **{"transformer-aan-activation": "swish", "transformer-aan-depth": 2},
+    **{"transformer-aan-nogate": False, "transformer-dim-aan": 2048, "ulr-dim-emb": 0},
+    **{"transformer-guided-alignment-layer": "last", "ulr-trainable-transformation": False},
+    "separator-symbol": "[eos]",
+}
+
+
+def write(translator: "Translator", folder: pathlib.Path) -> str:
+    """Writes the folder.
+
+    Args:
+        translator: the translator, with float32 weights.
+        folder: the folder to write; made if missing.
+
+    Returns:
+        a summary.
+
+    Raises:
+        InputError: for a model that Marian's own files cannot hold.
+    """
+    model, decode = translator.model, translator.config
+    require_supported(model)
+    folder.mkdir(parents=True, exist_ok=True)
+    content = yaml.safe_dump(options(model)).encode() + b"\0"
+    stored: dict[str, Any] = {OPTIONS: np.frombuffer(content, np.int8), **arrays(model)}
+    np.savez(folder / WEIGHTS, **stored)
+    search = {
+        "relative-paths": True,
+        "models": [WEIGHTS],
+        "vocabs": write_vocabularies(translator.codec, folder),
+        "beam-size": decode.beam_size,
+        "normalize": float(decode.length_penalty),
+        "word-penalty": 0,
+        "max-length-factor": float(decode.max_length_ratio or 3),
+        "allow-unk": not decode.avoid_unknown,
+    }
+    (folder / "decoder.yml").write_text(yaml.safe_dump(search, sort_keys=False), "utf-8")
+    notes = [f"{model.count_params():,} parameters"]
+    if model.config.norm_epsilon != marian_npz.EPSILON:
+        notes.append(
+            f"Marian normalizes with ε {marian_npz.EPSILON}, and the run with "
+            f"{model.config.norm_epsilon}: logits differ slightly"
+        )
+    if decode.length_penalty_offset:
+        notes.append("Marian has the length penalty length^α: long beams may differ")
+    return "; ".join(notes)
+
+
+def require_supported(model: Transformer) -> None:
+    """Raises an `InputError` for a model that Marian's own files cannot hold."""
+    to_marian.require_supported(model.config, "marian_npz", positions=("marian",))
+    if np.any(np.asarray(model.target_embedding.embeddings[BOS_ID])):
+        raise InputError(
+            "--format marian_npz needs a target that starts with a zero embedding, as Marian's do. "
+            "Train with --model.zero_start true --model.output_bias true, or use --format marian."
+        )
+
+
+def options(model: Transformer) -> dict[str, Any]:
+    """The options that Marian stores in the weights."""
+    config = model.config
+    fixed = {key: value for key, (value, _) in marian_npz.FIXED.items()}
+    return {
+        **fixed,
+        **_UNUSED,
+        "dim-vocabs": [model.source_vocabulary_size - EOS_ID, model.vocabulary_size - EOS_ID],
+        "dim-emb": config.d_model,
+        "enc-depth": config.encoder.num_layers,
+        "dec-depth": config.decoder.num_layers,
+        "transformer-heads": config.num_heads,
+        "transformer-dim-ffn": config.encoder.d_ff,
+        "transformer-decoder-dim-ffn": config.decoder.d_ff,
+        "transformer-ffn-activation": config.activation,
+        "tied-embeddings": config.tie_embeddings == "target",
+        "tied-embeddings-src": False,
+        "tied-embeddings-all": config.tie_embeddings == "all",
+        "version": "v1.12.0",
+    }
+
+
+def arrays(model: Transformer) -> dict[str, np.ndarray]:
+    """The weights by Marian's names, float32: matrices (inputs, outputs), vectors (1, outputs)."""
+    stored = to_marian.weights(model)
+    bias = stored.pop(marian_layout.BIAS)
+    result = {BIAS: bias[:, EOS_ID:]}
+    for name, key in {
+        "model.shared.weight": "all",
+        "model.encoder.embed_tokens.weight": "source",
+        "model.decoder.embed_tokens.weight": "target",
+        "lm_head.weight": "output_transposed",
+    }.items():
+        if (matrix := stored.pop(name, None)) is not None:
+            result[EMBEDDING[key]] = matrix[EOS_ID:]
+    layers = {marian_name(name): np.atleast_2d(array.T) for name, array in stored.items()}
+    return {name: np.ascontiguousarray(array) for name, array in {**result, **layers}.items()}
+
+
+def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:
+    """Writes the vocabularies, and returns the names of the files of source and target.
+
+    Marian divides texts with a SentencePiece model (.spm) itself. A list of tokens (.yml)
+    stands for vocabularies that no SentencePiece model holds. Then source.spm and target.spm divide
+    the texts before Marian.
+    """
+    tokenizers = {side: codec[side] for side in ("source", "target")}
+    are_models = codec.kind != "joint" and all(map(is_model, tokenizers.values()))
+    names = []
+    for side, tokenizer in tokenizers.items():
+        (folder / f"{side}.spm").write_bytes(without_padding(tokenizer))
+        names.append(f"{side}.spm" if are_models else f"{side}.yml")
+        if not are_models:
+            lines = (f"{json.dumps(x)}: {i}\n" for i, x in enumerate(tokens(tokenizer)))
+            (folder / f"{side}.yml").write_text("".join(lines), "utf-8")
+    if codec.kind != "separate":
+        (folder / names[1]).unlink()
+        return [names[0]] * 2
+    return names
+
+
+def is_model(tokenizer: Tokenizer) -> bool:
+    """Whether SentencePiece alone gives the ids of a tokenizer."""
+    has_all = tokenizer.vocabulary_size == tokenizer.num_pieces
+    return has_all and not tokenizer.tags and not tokenizer.looked_up
+
+
+def tokens(tokenizer: Tokenizer) -> list[str]:
+    """The tokens without padding and start, in the order of their ids."""
+    texts = [tokenizer.piece(token) for token in range(EOS_ID, tokenizer.vocabulary_size)]
+    return ["</s>", "<unk>", *texts[2:]]
+
+
+def without_padding(tokenizer: Tokenizer) -> bytes:
+    """The SentencePiece model without the pieces of padding and start."""
+    pieces = read_pieces(tokenizer.model)[EOS_ID:]
+    end, unknown = (piece.text for piece in pieces[:2])
+    special = SpecialPieces(unknown, "", end, "")
+    return with_pieces(tokenizer.model, pieces, tokenizer.vocabulary_size - EOS_ID, special)
