@@ -487,6 +487,10 @@ class DataConfig:
             only for imported models.
         vocabulary_size: tokens in each vocabulary. A small text may give fewer. 261: the tokens
             are bytes, and no pieces are learned.
+        tokenizer: SentencePiece model of your own, in place of a learned vocabulary. With
+            vocabularies separate, two with a comma between them: source.model,target.model. Its
+            pieces, its symbols and its normalization stay; vocabulary_size, segmentation and
+            normalization have no effect.
         segmentation: method of SentencePiece for pieces of words. bpe: byte-pair encoding (the
             paper, En-De). unigram: pieces chosen by likelihood, like word pieces (the paper,
             En-Fr).
@@ -526,6 +530,7 @@ class DataConfig:
     max_length: int = 0
     vocabularies: Literal["shared", "separate", "joint"] = "shared"
     vocabulary_size: int = 8000
+    tokenizer: str = ""
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0
     normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = "nmt_nfc"
@@ -551,6 +556,11 @@ class DataConfig:
             if bool(getattr(self, one)) != bool(getattr(self, other)):
                 raise InputError(f"data.{one} and data.{other} must be given together.")
         self._check_corpora()
+        if self.tokenizer and (self.vocabularies == "separate") != ("," in self.tokenizer):
+            raise InputError(
+                "data.tokenizer needs one file with data.vocabularies shared, and two files with a "
+                f"comma between them with separate, got {self.tokenizer} with {self.vocabularies}."
+            )
         if self.train_file and (self.train_source or self.tfds):
             raise InputError(
                 "give data.train_file, data.train_source with data.train_target, or data.tfds: "

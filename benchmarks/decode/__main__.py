@@ -30,7 +30,7 @@ from tf_transformer.commands import command_line
 
 PACKAGES = (
     *("tf_transformer", "tensorflow", "tensorflow-text", "keras", "sentencepiece"),
-    *("ctranslate2", "transformers", "torch", "numpy"),
+    *("ctranslate2", "transformers", "torch", "pymarian", "numpy"),
 )
 _WARM_UP_CALLS = 3
 _MODULE = "benchmarks.decode.systems"
@@ -50,7 +50,7 @@ def main(
     """Measures the speed of translation of several systems in turn, and prints a table per shape.
 
     Args:
-        shapes: sizes of the model: base, tiny, or both.
+        shapes: sizes of the model: tiny, base, big, opus, tc_big, with commas between them.
         batches: numbers of sentences in a call.
         beams: hypotheses per sentence; 1: greedy search.
         target_tokens: tokens of each translation.

@@ -58,7 +58,7 @@ def marian_config(shape: Shape, **options: Any) -> MarianConfig:
     return MarianConfig(
         vocab_size=shape.vocabulary_size,
         d_model=shape.d_model,
-        activation_function="relu",
+        activation_function=shape.opus_options.get("activation", "relu"),
         scale_embedding=True,
         max_position_embeddings=512,
         pad_token_id=PAD_ID,

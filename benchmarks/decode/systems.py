@@ -48,4 +48,10 @@ SYSTEMS = {
     "ctranslate2_int8": _ctranslate2(_TWO_THREADS, compute_type="int8"),
     "ctranslate2_2x1": _ctranslate2(_ONE_THREAD, compute_type="float32", workers=THREADS),
     "marian": System("benchmarks.decode.marian:task", ("torch", "transformers"), TORCH),
+    "marian_decoder": System(
+        "benchmarks.decode.marian_decoder:task",
+        ("pymarian", "tensorflow"),
+        TENSORFLOW,
+        build="benchmarks.decode.marian_decoder:build",
+    ),
 }

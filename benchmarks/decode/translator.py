@@ -61,7 +61,8 @@ def _translator(setting: Setting, cell: Cell, dtype: str = "float32") -> Transla
     """Random weights, the same in every process; translations of exactly `target_tokens` tokens."""
     keras.utils.set_random_seed(1)
     sizes = setting.shape._asdict()
-    model = Transformer(sizes.pop("vocabulary_size"), ModelConfig(**sizes))
+    size = sizes.pop("vocabulary_size")
+    model = Transformer(size, ModelConfig(**sizes, **setting.shape.opus_options))
     model.build()
     return Translator(model, Codec(tokenizer_for(setting)), search_for(cell)).with_dtype(dtype)
 

@@ -39,8 +39,8 @@ def test_sentences_of_another_length_are_refused():
 
 
 def test_shapes_are_those_of_the_presets():
-    for name, shape in SHAPES.items():
-        preset = ModelConfig.preset(name)
+    for name in ("tiny", "base", "big"):
+        shape, preset = SHAPES[name], ModelConfig.preset(name)
         sizes = (preset.num_layers, preset.d_model, preset.d_ff, preset.num_heads)
         assert tuple(shape)[:-1] == sizes
 

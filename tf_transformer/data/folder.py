@@ -10,7 +10,11 @@ from tf_transformer.files.reading import split_paths
 
 VARIABLE = "TF_TRANSFORMER_DATA"
 _ONE = ("train_source", "train_target", "valid_source", "valid_target")
-_SEVERAL = ("train_file", "valid_file")  # some tasks take paths with commas between them
+_SEVERAL = (
+    "train_file",
+    "valid_file",
+    "tokenizer",
+)  # some tasks take paths with commas between them
 
 
 def in_folder(data: DataConfig) -> DataConfig:

@@ -17,14 +17,16 @@ from keras import KerasTensor
 
 from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
 from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.folder import in_folder
 from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import read_texts
+from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.predictor import Prediction, Predictor, Progress, no_progress
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.tasks.metrics import LOSS, OF_VALIDATION, Metric, References, find, score_all
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.own_tokenizer import load_own
 from tf_transformer.text.tokenizer import Tokenizer
 
 __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
@@ -242,8 +244,11 @@ class Task(ABC):
         """A new codec, learned from the training examples.
 
         By default, one tokenizer learns from all texts. With `data.vocabularies` separate, each
-        field has a tokenizer that learns from the texts of this field.
+        field has a tokenizer that learns from the texts of this field. With `data.tokenizer`,
+        nothing is learned.
         """
+        if own := self.own_codec(config):
+            return own
         options = config.data.tokenizer_options
         if config.data.vocabularies == "joint":
             raise InputError(
@@ -257,6 +262,24 @@ class Task(ABC):
             lines = map(operator.itemgetter(place), stream)
             tokenizers[field] = Tokenizer.train(lines, **options)
         return Codec(tokenizers)
+
+    def own_codec(self, config: Config) -> Codec | None:
+        """The codec of the files in `data.tokenizer`; None without such files.
+
+        Raises:
+            InputError: for a file that is no SentencePiece model, or not one file for each field.
+        """
+        if not config.data.tokenizer:
+            return None
+        paths = split_paths(in_folder(config.data).tokenizer)
+        if config.data.vocabularies == "shared":
+            return Codec(load_own(paths[0]))
+        if len(paths) != len(self.fields):
+            raise InputError(
+                f"data.tokenizer needs a file for each of {', '.join(self.fields)}, got "
+                f"{len(paths)}: {', '.join(paths)}."
+            )
+        return Codec(dict(zip(self.fields, map(load_own, paths), strict=True)))
 
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
         """The codec of `train.init_from`, if it fits this training.

@@ -39,15 +39,17 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     inherited = [name for name in _inherited(run.config) if name not in given]
     if run.folder.has_checkpoint:
         return _with_options(run, _values(run.folder.load_config(), open_options + inherited))
-    of_origin = _of_origin(run, inherited)
+    fixed = _of_origin(run, inherited)
+    if own := task.own_codec(run.config):
+        fixed["data.vocabulary_size"] = max(own.sizes)
     size = task.text_size(run.config) if open_options else None
     if not size:
-        return _with_options(run, of_origin)
+        return _with_options(run, fixed)
     kept = _values(run.config, [name for name in given if name.startswith(GROUPS)])
-    choice = defaults.choose(size, kept | of_origin)
+    choice = defaults.choose(size, kept | fixed)
     for line in choice.reasons:
         tqdm.write(line)
-    return _with_options(run, choice.values | of_origin)
+    return _with_options(run, choice.values | fixed)
 
 
 def _inherited(config: Config) -> list[str]:

@@ -93,6 +93,11 @@ def _require_options_of(task: Task, config: Config) -> None:
             f"data.bpe_dropout is for translation. Expected 0 for {config.task.name}, got "
             f"{data.bpe_dropout}."
         )
+    if data.tokenizer and not task.separable:
+        raise InputError(
+            f"data.tokenizer is for translation. Leave it out for {config.task.name}, whose "
+            "vocabulary has symbols of its own."
+        )
     if data.vocabularies != "shared" and not task.separable:
         raise InputError(
             f"data.vocabularies {data.vocabularies} is for translation. Expected shared for "

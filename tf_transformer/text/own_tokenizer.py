@@ -1,0 +1,67 @@
+"""A SentencePiece model that the user brings, with the special ids of this project."""
+
+import pathlib
+
+import sentencepiece
+
+from tf_transformer.errors import InputError
+from tf_transformer.text.sentencepiece_file import (
+    Kind,
+    Piece,
+    SpecialPieces,
+    read_pieces,
+    with_pieces,
+)
+from tf_transformer.text.tokenizer import Tokenizer
+
+
+def load_own(path: str) -> Tokenizer:
+    """Reads a SentencePiece model of any program as a `Tokenizer`.
+
+    The pieces of a text and its normalization stay as they are. The ids change: 0 is padding, 1
+    starts a target, 2 ends a sentence, 3 is unknown. Pieces that the model lacks are added. Symbols
+    of the user (`user_defined_symbols`) are found in texts, and decoded as they are.
+
+    Args:
+        path: the model file, with pieces of any kind: BPE, unigram, words or characters.
+
+    Raises:
+        InputError: for a file that cannot be read, that is no SentencePiece model, or whose pieces
+            have no unknown one.
+    """
+    try:
+        model = pathlib.Path(path).read_bytes()
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        pieces = read_pieces(model)
+    except (OSError, RuntimeError, UnicodeDecodeError, InputError) as error:
+        raise InputError(
+            f"data.tokenizer: {path} is missing or no SentencePiece model: {error} Give a .model "
+            "file of SentencePiece."
+        ) from error
+    if [piece.kind for piece in pieces].count(Kind.UNKNOWN) != 1:
+        raise InputError(
+            f"data.tokenizer: {path} has no single piece for unknown characters, which id 3 stands "
+            "for. Train the SentencePiece model with an unk_id."
+        )
+    ids = (processor.pad_id(), processor.bos_id(), processor.eos_id())
+    texts = {piece.text for piece in pieces}
+    padding, start, end = (
+        pieces[number].text if number >= 0 else _unused(name, texts)
+        for number, name in zip(ids, ("<pad>", "<s>", "</s>"), strict=True)
+    )
+    unknown = pieces[processor.unk_id()]
+    special = [Piece(text, 0.0, Kind.CONTROL) for text in (padding, start, end)] + [unknown]
+    taken = {*ids, processor.unk_id()}
+    others = [piece for number, piece in enumerate(pieces) if number not in taken]
+    # Symbols come last: control pieces after the special ids would be symbols of a task.
+    others.sort(key=lambda piece: piece.kind in (Kind.USER_DEFINED, Kind.CONTROL))
+    names = SpecialPieces(unknown.text, start, end, padding)
+    everything = [*special, *others]
+    return Tokenizer(with_pieces(model, everything, len(everything), names))
+
+
+def _unused(name: str, texts: set[str]) -> str:
+    """The name of a special piece that no other piece has."""
+    while name in texts:
+        name = f"<{name}>"
+    return name
