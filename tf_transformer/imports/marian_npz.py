@@ -16,7 +16,16 @@ import yaml
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_layout
-from tf_transformer.imports.marian_folder import ACTIVATIONS, LONGEST, Imported, run_config
+from tf_transformer.imports.imported import (
+    ACTIVATIONS,
+    LONGEST,
+    Embeddings,
+    Imported,
+    make_codec,
+    make_model,
+    read_bytes,
+    run_config,
+)
 from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.imports.options import decimal
@@ -101,20 +110,13 @@ def read(folder: pathlib.Path) -> Imported:
     files = find_files(folder)
     arrays = read_arrays(files.weights)
     options = model_options(arrays, files.weights)
-    matrices, used = _matrices(arrays, options, files.weights)
-    source, target = _vocabularies(files.vocabularies, len(matrices[0]), len(matrices[1]))
-    codec = _codec(folder, files.vocabularies, (source, target))
-    tying = _tying(options, codec)
-    config = _config(options, files, codec, tying)
-    model = Transformer(
-        codec.size("target"), config.model, source_vocabulary_size=codec.size("source")
-    )
-    model.build()
-    layers = (model.source_embedding, model.target_embedding, model.output_embedding)
-    for layer, vocabulary, matrix in zip(layers, (source, target, target), matrices, strict=True):
-        layer.embeddings.assign(vocabulary.rows(_with_padding(matrix)))
-    bias = _array(arrays, BIAS, (1, len(matrices[1])), files.weights)
-    model.output_embedding.bias.assign(target.bias(_with_padding(bias[0])))
+    (of_source, of_target, output), used = _matrices(arrays, options, files.weights)
+    source, target = _vocabularies(files.vocabularies, len(of_source), len(of_target))
+    codec = make_codec((source, target), _sentencepiece(folder, files.vocabularies))
+    bias = _array(arrays, BIAS, (1, len(of_target)), files.weights)
+    embeddings = Embeddings(of_source, of_target, output, bias[0])
+    config = _config(options, files, codec, embeddings.tying(codec))
+    model = make_model(config.model, codec, (source, target), embeddings)
     used |= {BIAS, OPTIONS, *_fill(model, arrays, files.weights)}
     if unknown := sorted(set(arrays) - used):
         raise InputError(
@@ -236,19 +238,6 @@ def _matrices(
     return [*matrices, output], {*names, name}
 
 
-def _tying(options: Mapping[str, Any], codec: Codec) -> str:
-    """The value of `model.tie_embeddings`."""
-    if options.get("tied-embeddings-all") and codec.kind != "separate":
-        return "all"
-    is_tied = options.get("tied-embeddings-all") or options.get("tied-embeddings")
-    return "target" if is_tied else "none"
-
-
-def _with_padding(array: np.ndarray) -> np.ndarray:
-    """An array with a row of zeros for padding, which Marian's own files do not have."""
-    return np.concatenate([array, np.zeros_like(array[:1])])
-
-
 def _vocabularies(
     paths: tuple[pathlib.Path, pathlib.Path], source_size: int, target_size: int
 ) -> tuple[Vocabulary, Vocabulary]:
@@ -261,7 +250,7 @@ def _vocabularies(
 def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:
     """The vocabulary of a file, with a token for padding at the end."""
     if path.suffix == ".spm":
-        ids = {piece.text: i for i, piece in enumerate(read_pieces(_bytes(path)))}
+        ids = {piece.text: i for i, piece in enumerate(read_pieces(read_bytes(path)))}
     elif path.suffix in (".yml", ".yaml"):
         ids = read_vocabulary_file(path)
     else:
@@ -273,29 +262,20 @@ def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:
     return Vocabulary.of({**ids, padding: size}, size + 1, size, size, str(path))
 
 
-def _codec(
-    folder: pathlib.Path,
-    paths: tuple[pathlib.Path, pathlib.Path],
-    vocabularies: tuple[Vocabulary, Vocabulary],
-) -> Codec:
-    tokenizers = {}
-    for side, path, vocabulary in zip(("source", "target"), paths, vocabularies, strict=True):
+def _sentencepiece(
+    folder: pathlib.Path, paths: tuple[pathlib.Path, pathlib.Path]
+) -> tuple[pathlib.Path, pathlib.Path]:
+    """The files of the SentencePiece models of source and target."""
+    files = []
+    for side, path in zip(("source", "target"), paths, strict=True):
         spm = path if path.suffix == ".spm" else folder / f"{side}.spm"
         if not spm.is_file() and (folder / f"{side}.bpe").is_file():
             raise InputError(
                 f"{folder / f'{side}.bpe'}: models with pieces of subword-nmt are not supported. "
                 f"Take a model with {side}.spm."
             )
-        tokenizers[side] = vocabulary.tokenizer(_bytes(spm), str(spm))
-    source, target = tokenizers.values()
-    return Codec(source if source.model == target.model else tokenizers)
-
-
-def _bytes(path: pathlib.Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
+        files.append(spm)
+    return files[0], files[1]
 
 
 def _fill(model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> set[str]:
