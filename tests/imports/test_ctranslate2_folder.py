@@ -333,13 +333,13 @@ def test_positions_of_another_kind_are_refused(variant, fault, message, tokenize
 
 def test_exactly_one_model_is_given(tmp_path):
     run_dir = str(tmp_path / "run")
-    with pytest.raises(
-        InputError, match=r"give one model with --marian or --ctranslate2.*got none"
+    for options, message in (
+        ({}, "give one model with one of --marian, --ctranslate2.*got none"),
+        ({"marian": "a", "ctranslate2": "b"}, "got --marian and --ctranslate2"),
+        ({"marian": "a", "tokenizer": "b"}, "--tokenizer needs --ctranslate2.*got --marian"),
+        ({"ctranslate2": "a", "num_heads": 2}, "--num_heads needs --opennmt_tf, got --ctranslate2"),
     ):
-        import_model.main(run_dir=run_dir)
-    with pytest.raises(InputError, match="got --marian and --ctranslate2"):
-        import_model.main(run_dir=run_dir, marian="a", ctranslate2="b")
-    with pytest.raises(InputError, match="--tokenizer is not for --marian"):
-        import_model.main(run_dir=run_dir, marian=str(tmp_path), tokenizer="c")
+        with pytest.raises(InputError, match=message):
+            import_model.main(run_dir=run_dir, **options)
     with pytest.raises(InputError, match="takes one file or two, got 3"):
         ctranslate2_folder.sentencepiece_models(tmp_path, "a,b,c")

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from tf_transformer.imports.imported import Imported
 
 
-def main(*, run_dir: str, marian: str = "", ctranslate2: str = "", tokenizer: str = "") -> None:
+def main(
+    *,
+    run_dir: str,
+    marian: str = "",
+    ctranslate2: str = "",
+    opennmt_tf: str = "",
+    tokenizer: str = "",
+    num_heads: int = 0,
+) -> None:
     """Imports the model of another program as a run.
 
     The run translates like the model, and each command takes it: translate, evaluate, export, demo.
@@ -26,21 +34,32 @@ def main(*, run_dir: str, marian: str = "", ctranslate2: str = "", tokenizer: st
             of Marian's own files: decoder.yml, and the files that it names.
         ctranslate2: folder of a CTranslate2 model: model.bin, config.json, vocabularies, and
             SentencePiece models.
+        opennmt_tf: folder of a model of OpenNMT-tf 2: the checkpoint, one .yml file with the
+            options of the training, the vocabularies that it names, and SentencePiece models.
         tokenizer: SentencePiece model, or two with a comma between them for source and target, if
             the folder has none. Not for marian.
+        num_heads: attention heads, for opennmt_tf; 0: as model_description.py says.
     """
     final = pathlib.Path(run_dir)
     if os.path.lexists(final):
         raise InputError(f"--run_dir {final} exists. Give the name of a new folder.")
-    folders = {"marian": marian, "ctranslate2": ctranslate2}
+    folders = {"marian": marian, "ctranslate2": ctranslate2, "opennmt_tf": opennmt_tf}
     given = [name for name, folder in folders.items() if folder]
     if len(given) != 1:
-        names = " or ".join(f"--{name}" for name in folders)
+        names = ", ".join(f"--{name}" for name in folders)
         got = " and ".join(f"--{name}" for name in given) or "none"
-        raise InputError(f"give one model with {names}, got {got}.")
+        raise InputError(f"give one model with one of {names}, got {got}.")
+    (program,) = given
+    for name, value, of in (
+        ("tokenizer", tokenizer, [name for name in folders if name != "marian"]),
+        ("num_heads", num_heads, ["opennmt_tf"]),
+    ):
+        if value and program not in of:
+            expected = " or ".join(f"--{name}" for name in of)
+            raise InputError(f"--{name} needs {expected}, got --{program}.")
     from tf_transformer.imports import imported as imports
 
-    imported = _read(given[0], pathlib.Path(folders[given[0]]), tokenizer)
+    imported = _read(program, pathlib.Path(folders[program]), tokenizer, num_heads)
     partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}.partial")
     try:
         partial.mkdir(parents=True)
@@ -59,16 +78,19 @@ def main(*, run_dir: str, marian: str = "", ctranslate2: str = "", tokenizer: st
     )
 
 
-def _read(program: str, folder: pathlib.Path, tokenizer: str) -> "Imported":
+def _read(program: str, folder: pathlib.Path, tokenizer: str, num_heads: int) -> "Imported":
     """Reads the folder of a program's model."""
-    from tf_transformer.imports import ctranslate2_folder, marian_folder, marian_npz
+    from tf_transformer.imports import (
+        ctranslate2_folder,
+        marian_folder,
+        marian_npz,
+        opennmt_tf_folder,
+    )
 
     if not folder.is_dir():
         raise InputError(f"--{program} {folder} is not a folder. Give the folder of a model.")
     if program == "ctranslate2":
         return ctranslate2_folder.read(folder, tokenizer)
-    if tokenizer:
-        raise InputError(
-            "--tokenizer is not for --marian. The folder has the SentencePiece models."
-        )
+    if program == "opennmt_tf":
+        return opennmt_tf_folder.read(folder, tokenizer, num_heads)
     return (marian_npz if marian_npz.is_marian(folder) else marian_folder).read(folder)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
@@ -28,7 +27,7 @@ from tf_transformer.imports.imported import (
 )
 from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
-from tf_transformer.imports.options import decimal
+from tf_transformer.imports.options import decimal, read_yaml
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
 from tf_transformer.models.transformer import Transformer
@@ -137,7 +136,7 @@ def find_files(folder: pathlib.Path) -> Files:
             f"{folder} must have decoder.yml, or one file that ends in .decoder.yml, got {names}."
         )
     (path,) = found
-    options = _yaml(path.read_bytes(), path)
+    options = read_yaml(path.read_bytes(), path)
     models, vocabularies = (
         [x for x in options.get(key) or () if isinstance(x, str)] for key in ("models", "vocabs")
     )
@@ -177,7 +176,7 @@ def model_options(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[
     Raises:
         InputError: for an option that is unknown, or has a value that is not supported.
     """
-    options = _yaml(arrays[OPTIONS].tobytes().rstrip(b"\0"), path)
+    options = read_yaml(arrays[OPTIONS].tobytes().rstrip(b"\0"), path)
     if options.get("dec-cell") == "ssru" and options.get("transformer-decoder-autoreg") == "rnn":
         raise InputError(f"{path}: dec-cell is ssru. Models with an SSRU are not supported.")
     for key, value in options.items():
@@ -191,16 +190,6 @@ def model_options(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[
             raise InputError(
                 f"{path} has the option {key!r}, which the import does not understand."
             )
-    return options
-
-
-def _yaml(content: bytes, path: pathlib.Path) -> dict[str, Any]:
-    try:
-        options = yaml.safe_load(content.decode("utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path} cannot be read as YAML: {error}.") from error
-    if not isinstance(options, dict):
-        raise InputError(f"{path} must hold options, got {type(options).__name__}.")
     return options
 
 

@@ -6,6 +6,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
+
 from tf_transformer.errors import InputError
 
 
@@ -54,6 +56,25 @@ def read_json(path: pathlib.Path, kind: type = dict) -> Any:
         name = "object" if kind is dict else "list"
         raise InputError(f"{path} must hold a JSON {name}, got {type(content).__name__}.")
     return content
+
+
+def read_yaml(content: bytes, path: pathlib.Path) -> dict[str, Any]:
+    """The options in a text of YAML.
+
+    Args:
+        content: the text in UTF-8.
+        path: the file of the text, for errors.
+
+    Raises:
+        InputError: for a text that is no YAML or holds no options.
+    """
+    try:
+        options = yaml.safe_load(content.decode("utf-8"))
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path} cannot be read as YAML: {error}.") from error
+    if not isinstance(options, dict):
+        raise InputError(f"{path} must hold options, got {type(options).__name__}.")
+    return options
 
 
 def read_lines(path: pathlib.Path) -> list[str]:

@@ -1,7 +1,7 @@
 """Where the arrays of another program stand in a `Transformer`."""
 
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +12,16 @@ from tf_transformer.errors import InputError
 class Place(NamedTuple):
     """A variable, and the arrays whose columns it holds side by side.
 
-    A matrix of PyTorch or CTranslate2 is (outputs, inputs). A kernel of Keras is (inputs, outputs).
+    A kernel of Keras is (inputs, outputs). A matrix of PyTorch or CTranslate2 is (outputs, inputs).
     """
 
     variable: Any  # Keras' variable, (inputs, outputs) or (outputs,)
     names: tuple[str, ...]  # arrays, (outputs / N, inputs) or (outputs / N,)
+    is_transposed: bool = True  # whether the arrays are (outputs, inputs)
+
+    def renamed(self, name_of: Callable[[str], str], is_transposed: bool = True) -> "Place":
+        """The same place for arrays with other names."""
+        return Place(self.variable, tuple(map(name_of, self.names)), is_transposed)
 
     def fill(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Assigns the arrays to the variable.
@@ -25,16 +30,17 @@ class Place(NamedTuple):
             InputError: for an array that is missing or has another shape.
         """
         shape = (*self.variable.shape[:-1], self.variable.shape[-1] // len(self.names))
+        shape = shape[::-1] if self.is_transposed else shape
         columns = []
         for name in self.names:
             if name not in arrays:
                 raise InputError(f"the weights have no {name}, which the configuration needs.")
-            if arrays[name].shape != shape[::-1]:
+            if arrays[name].shape != shape:
                 raise InputError(
                     f"{name} has the shape {arrays[name].shape}, and the configuration needs "
-                    f"{shape[::-1]}."
+                    f"{shape}."
                 )
-            columns.append(arrays[name].T)
+            columns.append(arrays[name].T if self.is_transposed else arrays[name])
         self.variable.assign(np.concatenate(columns, axis=-1))
 
     def arrays(self) -> dict[str, np.ndarray]:
