@@ -193,7 +193,7 @@ READS_NO_TEXT = {
     *("imports/imported.py", "imports/options.py", "imports/weights.py"),
     "imports/ctranslate2_file.py",
     *("imports/marian_npz.py", "imports/marian_vocabulary_file.py"),
-    "imports/opennmt_tf_folder.py",
+    *("imports/opennmt_tf_folder.py", "imports/fairseq_folder.py"),
     *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
     *(
         "commands/standard_streams.py",

@@ -19,6 +19,7 @@ def main(
     marian: str = "",
     ctranslate2: str = "",
     opennmt_tf: str = "",
+    fairseq: str = "",
     tokenizer: str = "",
     num_heads: int = 0,
 ) -> None:
@@ -36,6 +37,8 @@ def main(
             SentencePiece models.
         opennmt_tf: folder of a model of OpenNMT-tf 2: the checkpoint, one .yml file with the
             options of the training, the vocabularies that it names, and SentencePiece models.
+        fairseq: folder of a transformer of fairseq: one .pt file, which needs PyTorch, a dictionary
+            for each language, such as dict.de.txt, and SentencePiece models.
         tokenizer: SentencePiece model, or two with a comma between them for source and target, if
             the folder has none. Not for marian.
         num_heads: attention heads, for opennmt_tf; 0: as model_description.py says.
@@ -43,7 +46,8 @@ def main(
     final = pathlib.Path(run_dir)
     if os.path.lexists(final):
         raise InputError(f"--run_dir {final} exists. Give the name of a new folder.")
-    folders = {"marian": marian, "ctranslate2": ctranslate2, "opennmt_tf": opennmt_tf}
+    folders = {"marian": marian, "ctranslate2": ctranslate2}
+    folders |= {"opennmt_tf": opennmt_tf, "fairseq": fairseq}
     given = [name for name, folder in folders.items() if folder]
     if len(given) != 1:
         names = ", ".join(f"--{name}" for name in folders)
@@ -82,6 +86,7 @@ def _read(program: str, folder: pathlib.Path, tokenizer: str, num_heads: int) ->
     """Reads the folder of a program's model."""
     from tf_transformer.imports import (
         ctranslate2_folder,
+        fairseq_folder,
         marian_folder,
         marian_npz,
         opennmt_tf_folder,
@@ -91,6 +96,8 @@ def _read(program: str, folder: pathlib.Path, tokenizer: str, num_heads: int) ->
         raise InputError(f"--{program} {folder} is not a folder. Give the folder of a model.")
     if program == "ctranslate2":
         return ctranslate2_folder.read(folder, tokenizer)
+    if program == "fairseq":
+        return fairseq_folder.read(folder, tokenizer)
     if program == "opennmt_tf":
         return opennmt_tf_folder.read(folder, tokenizer, num_heads)
     return (marian_npz if marian_npz.is_marian(folder) else marian_folder).read(folder)

@@ -23,7 +23,7 @@ from tf_transformer.imports.imported import (
     make_model,
     run_config,
 )
-from tf_transformer.imports.options import decimal, read_json
+from tf_transformer.imports.options import decimal, number, read_json
 from tf_transformer.imports.place import fill
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import read_weights
@@ -141,13 +141,6 @@ def _checked(path: pathlib.Path) -> dict[str, Any]:
     return options
 
 
-def _number(options: Mapping[str, Any], key: str, folder: pathlib.Path) -> int:
-    value = options.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InputError(f"{folder / 'config.json'}: {key} must be a number, got {value!r}.")
-    return value
-
-
 def _matrices(
     arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -180,7 +173,7 @@ def _vocabularies(
     folder: pathlib.Path, options: Mapping[str, Any], source_size: int, target_size: int
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of source and target; one object for a shared vocabulary."""
-    pad = _number(options, "pad_token_id", folder)
+    pad = number(options, "pad_token_id", folder / "config.json", least=0)
     start = options.get("decoder_start_token_id", pad)
     path = folder / "vocab.json"
     source = target = Vocabulary.of(read_json(path), source_size, pad, start, str(path))
@@ -212,7 +205,7 @@ def _model_config(folder: pathlib.Path, options: Mapping[str, Any], tying: str) 
             f"{', '.join(ACTIVATIONS)}, got {name!r}."
         )
     sizes: dict[str, Any] = {
-        field: _number(options, key, folder)
+        field: number(options, key, folder / "config.json", least=0)
         for field, key in {
             "d_model": "d_model",
             "num_encoder_layers": "encoder_layers",

@@ -27,7 +27,7 @@ from tf_transformer.imports.imported import (
 )
 from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
-from tf_transformer.imports.options import decimal, read_yaml
+from tf_transformer.imports.options import decimal, number, read_yaml
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
 from tf_transformer.models.transformer import Transformer
@@ -212,7 +212,7 @@ def _matrices(
     arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
 ) -> tuple[list[np.ndarray], set[str]]:
     """The matrices (V, D) of source, target and output, and the names of the arrays."""
-    size = _number(options, "dim-emb", path)
+    size = number(options, "dim-emb", path)
     shares = options.get("tied-embeddings-all") or options.get("tied-embeddings-src")
     names = [EMBEDDING["all"]] * 2 if shares else [EMBEDDING["source"], EMBEDDING["target"]]
     matrices = [_array(arrays, name, (-1, size), path) for name in names]
@@ -280,13 +280,6 @@ def _fill(model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Pa
     return used
 
 
-def _number(options: Mapping[str, Any], key: str, path: pathlib.Path) -> int:
-    value = options.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{path}: {key} must be a positive integer, got {value!r}.")
-    return value
-
-
 def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) -> Config:
     """The configuration of the run."""
     path = files.weights
@@ -296,14 +289,14 @@ def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) 
             f"{path}: transformer-ffn-activation must be one of {', '.join(ACTIVATIONS)}, got "
             f"{activation!r}."
         )
-    size = _number(options, "transformer-dim-ffn", path)
+    size = number(options, "transformer-dim-ffn", path)
     model = ModelConfig(
-        num_layers=_number(options, "dec-depth", path),
-        num_encoder_layers=_number(options, "enc-depth", path),
-        d_model=_number(options, "dim-emb", path),
+        num_layers=number(options, "dec-depth", path),
+        num_encoder_layers=number(options, "enc-depth", path),
+        d_model=number(options, "dim-emb", path),
         d_ff=options.get("transformer-decoder-dim-ffn") or size,
         encoder_d_ff=size,
-        num_heads=_number(options, "transformer-heads", path),
+        num_heads=number(options, "transformer-heads", path),
         position="marian",
         activation=ACTIVATIONS[activation],  # type: ignore[arg-type]
         norm_epsilon=EPSILON,

@@ -38,6 +38,24 @@ def decimal(
     return float(value)
 
 
+def number(options: Mapping[str, Any], key: str, file: object, least: int = 1) -> int:
+    """Returns an option that is an integer.
+
+    Args:
+        options: values by key.
+        key: the key of the option.
+        file: the file of the options, for errors.
+        least: the smallest value.
+
+    Raises:
+        InputError: for another value than an integer of at least `least`.
+    """
+    value = options.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"{file}: {key} must be an integer of at least {least}, got {value!r}.")
+    return value
+
+
 def read_json(path: pathlib.Path, kind: type = dict) -> Any:
     """The content of a JSON file.
 
