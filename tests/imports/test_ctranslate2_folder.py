@@ -170,12 +170,11 @@ def test_a_start_without_an_embedding_has_zeros(tokenizer, tmp_path):
     assert score.log_probability == pytest.approx(sum(theirs.log_probs), abs=1e-4)
 
 
-def test_the_command_makes_a_run_that_translates_as_the_exported_one(run, tmp_path):
-    translator = Translator.from_run(run)
-    to_ctranslate2.write(translator, tmp_path / "model", "float32")
-    import_model.main(ctranslate2=str(tmp_path / "model"), run_dir=str(tmp_path / "run"))
-    texts = ["twenty-one", "", "June twelfth, twenty seventeen"]
-    assert Translator.from_run(tmp_path / "run")(texts) == translator(texts)
+def test_the_command_makes_a_run_that_scores_as_the_exported_one(exported, tokenizer, tmp_path):
+    import_model.main(ctranslate2=str(exported), run_dir=str(tmp_path / "run"))
+    translator = Translator.from_run(tmp_path / "run")
+    given = TEXTS, TEXTS[::-1]
+    assert translator.score(*given) == untrained(tokenizer).score(*given)
 
 
 def with_numbers(folder, **numbers):

@@ -90,6 +90,15 @@ def test_weights_of_older_versions_have_another_output(monkeypatch, tmp_path):
     expect_scores(translator, folder)
 
 
+def test_the_sentencepiece_models_may_stand_elsewhere(monkeypatch, tmp_path):
+    folder = folder_of("untied", tmp_path / "model")
+    use(monkeypatch, earlier(*stored_in(folder)))
+    moved = [str((folder / f"{x}.spm").rename(tmp_path / x)) for x in ("source", "target")]
+    run_dir = str(tmp_path / "run")
+    import_model.main(fairseq=str(folder), tokenizer=",".join(moved), run_dir=run_dir)
+    expect_scores(Translator.from_run(run_dir), folder)
+
+
 EMBEDDING = "decoder.embed_tokens.weight"
 FC1 = "encoder.layers.1.fc1.weight"
 NORM = "decoder.layers.0.final_layer_norm.weight"
@@ -163,7 +172,8 @@ def test_a_folder_that_cannot_be_imported_is_an_error(fault, monkeypatch, tmp_pa
 
 def test_the_best_of_several_checkpoints_is_read(monkeypatch, tmp_path):
     folder = folder_of("untied", tmp_path / "model")
-    (folder / "checkpoint_best.pt").touch()
+    for name in ("checkpoint_best.pt", "a.pt"):
+        (folder / name).touch()
     content, paths = earlier(*stored_in(folder)), []
     monkeypatch.setattr(
         fairseq_folder, "load_torch", lambda path, classes: paths.append(path) or content
