@@ -190,8 +190,10 @@ READS_NO_TEXT = {
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
     *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
     *("visualization/attention_page.py", "demo/app.py"),
-    *("imports/marian_folder.py", "imports/weights.py"),
+    *("imports/imported.py", "imports/options.py", "imports/weights.py"),
+    "imports/ctranslate2_file.py",
     *("imports/marian_npz.py", "imports/marian_vocabulary_file.py"),
+    *("imports/opennmt_tf_folder.py", "imports/fairseq_folder.py"),
     *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
     *(
         "commands/standard_streams.py",

@@ -33,7 +33,10 @@ Position = Literal[
     "none",
     "sinusoidal_halves",
     "marian",
+    "opennmt",
+    "fairseq",
 ]
+SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "marian", "opennmt", "fairseq")
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 
 
@@ -195,8 +198,9 @@ class ModelConfig:
             smaller (grouped-query attention); 1 is multi-query attention.
         position: encoding of positions. sinusoidal (the paper) and learned are added to the
             embeddings. rotary, relative, t5 and alibi act on the scores of self-attention. With
-            none, the model sees no positions. sinusoidal_halves and marian are for imported models:
-            sines, then cosines, at the paper's rates or at Marian's.
+            none, the model sees no positions. The others are for imported models. They have sines,
+            then cosines. sinusoidal_halves has the paper's rates, marian Marian's. opennmt and
+            fairseq have Marian's rates, and their first position is 1 or 2.
         max_length: largest number of learned positions, for position learned.
         max_relative_distance: largest distance to either side that has an embedding of its own,
             for position relative. Longer distances share the embedding of this distance.
@@ -218,6 +222,8 @@ class ModelConfig:
         output_bias: whether the logits have a bias.
         zero_start: the first input of the decoder is its position alone, as in Marian. Needs
             output_bias, and tie_embeddings all or target.
+        source_end: whether the encoder reads the end token of a source. Imported models of
+            OpenNMT-tf do not.
         remat: store only the inputs of layers for the backward pass, and compute the rest again.
             Needs less memory; an update takes about a third longer.
     """
@@ -252,6 +258,7 @@ class ModelConfig:
     attention_bias: bool = False
     output_bias: bool = False
     zero_start: bool = False
+    source_end: bool = True
     remat: bool = False
 
     def __post_init__(self) -> None:
@@ -270,7 +277,7 @@ class ModelConfig:
                     f"model.{prefix}num_heads ({stack.num_heads}), or model.key_dim and "
                     "model.value_dim must both be given."
                 )
-            if self.position in ("sinusoidal", "sinusoidal_halves", "marian") and stack.d_model % 2:
+            if self.position in SINUSOIDS and stack.d_model % 2:
                 raise InputError(
                     f"model.{prefix}d_model must be even for {self.position} positions, "
                     f"got {stack.d_model}."
@@ -299,6 +306,11 @@ class ModelConfig:
             )
 
     def _check_attention(self) -> None:
+        if not self.source_end and self.architecture != "transformer":
+            raise InputError(
+                "model.source_end=false needs model.architecture=transformer, got "
+                f"{self.architecture}."
+            )
         if self.attention != "full" and self.architecture != "transformer":
             raise InputError(
                 f"model.attention={self.attention} is a pattern of self-attention, which "

@@ -28,7 +28,7 @@ def folder(run, tmp_path_factory):
 
 def test_a_run_comes_back_with_its_logits(run, folder, tmp_path):
     """But those of padding and start, which an imported model never predicts."""
-    import_model.main(str(folder), str(tmp_path / "run"))
+    import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     own, back = (Translator.from_run(path) for path in (run, tmp_path / "run"))
     assert back.model.config.position == "sinusoidal_halves"
     inputs = np.array([[5, 6, 70, 2], [7, 2, 0, 0]]), np.array([[1, 8, 90], [1, 10, 11]])
@@ -38,9 +38,9 @@ def test_a_run_comes_back_with_its_logits(run, folder, tmp_path):
 
 
 def test_an_imported_model_comes_back_bit_for_bit(folder, tmp_path):
-    import_model.main(str(folder), str(tmp_path / "run"))
+    import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     export.main(str(tmp_path / "run"), str(tmp_path / "again"), format="marian")
-    import_model.main(str(tmp_path / "again"), str(tmp_path / "twice"))
+    import_model.main(marian=str(tmp_path / "again"), run_dir=str(tmp_path / "twice"))
     one, two = (Translator.from_run(tmp_path / name) for name in ("run", "twice"))
     for ours, theirs in zip(one.model.get_weights(), two.model.get_weights(), strict=True):
         rows = min(len(ours), len(theirs))  # each import adds an id for the start

@@ -32,7 +32,7 @@ def folders(tmp_path_factory):
     shutil.copytree(FIXTURES / "npz", root / "marian")
     for side in ("source", "target"):
         shutil.copy(FIXTURES / f"{side}.spm", root / "marian")
-    import_model.main(str(root / "marian"), str(root / "run"))
+    import_model.main(marian=str(root / "marian"), run_dir=str(root / "run"))
     export.main(str(root / "run"), str(root / "again"), format="marian_npz")
     return root
 

@@ -116,7 +116,7 @@ def test_translations_are_those_of_transformers(case, beam_size):
 
 def test_the_command_writes_a_run_that_translates_as_the_model(case, tmp_path, capsys):
     folder = folder_of("shared", tmp_path / "model")
-    import_model.main(str(folder), str(tmp_path / "run"))
+    import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     assert "en to de" in capsys.readouterr().out
     translator = Translator.from_run(tmp_path / "run")
     expected = json.loads((folder / "expected.json").read_text("utf-8"))
@@ -225,7 +225,7 @@ def test_a_folder_that_cannot_be_imported_is_an_error_and_leaves_nothing(fault, 
     make_fault, message = BROKEN[fault]
     make_fault(folder)
     with pytest.raises(InputError, match=message):
-        import_model.main(str(folder), str(tmp_path / "runs" / "x"))
+        import_model.main(marian=str(folder), run_dir=str(tmp_path / "runs" / "x"))
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
 
 
@@ -246,7 +246,9 @@ def test_pieces_of_another_model_are_an_error(tmp_path):
 def test_an_existing_run_is_kept(tmp_path):
     (tmp_path / "run").mkdir()
     with pytest.raises(InputError, match="exists"):
-        import_model.main(str(folder_of("shared", tmp_path / "model")), str(tmp_path / "run"))
+        import_model.main(
+            marian=str(folder_of("shared", tmp_path / "model")), run_dir=str(tmp_path / "run")
+        )
 
 
 def test_what_the_import_assumes_is_said(tmp_path, capsys):
@@ -254,7 +256,7 @@ def test_what_the_import_assumes_is_said(tmp_path, capsys):
     edit_json("config.json", activation_function=None)(folder)
     without = edit_weights(lambda arrays: {n: x for n, x in arrays.items() if "logits" not in n})
     without(folder)
-    import_model.main(str(folder), str(tmp_path / "run"))
+    import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     printed = capsys.readouterr().out
     assert "has no activation_function: swish" in printed
     assert "the bias of the logits is 0" in printed
@@ -263,7 +265,9 @@ def test_what_the_import_assumes_is_said(tmp_path, capsys):
 
 def test_an_imported_model_goes_through_every_command(tmp_path, capsys):
     """Translate with all outputs, evaluate, SavedModel, CTranslate2, `.keras`, fine-tune."""
-    import_model.main(str(folder_of("shared", tmp_path / "model")), str(tmp_path / "run"))
+    import_model.main(
+        marian=str(folder_of("shared", tmp_path / "model")), run_dir=str(tmp_path / "run")
+    )
     run_dir, texts = str(tmp_path / "run"), ["a small house", "", "who is there?", "日本"]
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(texts) + "\n", "utf-8")
@@ -313,7 +317,9 @@ def test_every_id_belongs_to_a_word(case, text):
 
 
 def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(tmp_path):
-    import_model.main(str(folder_of("shared", tmp_path / "model")), str(tmp_path / "run"))
+    import_model.main(
+        marian=str(folder_of("shared", tmp_path / "model")), run_dir=str(tmp_path / "run")
+    )
     plain = Translator.from_run(tmp_path / "run")
     tagged = Translator.from_run(tmp_path / "run", target_tag=">>nld<<")
     texts = ["a small house", "two dogs run", ""]
@@ -338,7 +344,9 @@ def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(tmp_p
 
 
 def test_punctuation_of_the_training_texts_is_an_option(tmp_path):
-    import_model.main(str(folder_of("shared", tmp_path / "model")), str(tmp_path / "run"))
+    import_model.main(
+        marian=str(folder_of("shared", tmp_path / "model")), run_dir=str(tmp_path / "run")
+    )
     plain = Translator.from_run(tmp_path / "run", target_tag=">>nld<<")
     opus = Translator.from_run(tmp_path / "run", target_tag=">>nld<<", punctuation="opus")
     texts = ["a – small “house”…", ">>deu<< two\u00a0» dogs", ""]

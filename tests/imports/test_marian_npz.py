@@ -73,7 +73,7 @@ def test_translations_and_scores_are_those_of_marian(vocabularies, tmp_path):
     folder = folder_at(tmp_path / "model")
     if vocabularies == "yml":
         with_lists(folder)
-    import_model.main(str(folder), str(tmp_path / "run"))
+    import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     translator = Translator.from_run(tmp_path / "run", beam_size=4, length_penalty=1.0)
     expected = json.loads((FIXTURES / "npz" / "expected.json").read_text("utf-8"))
     found = translator([each["text"] for each in expected])
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_imported_is_an_error_and_leaves_nothing(fault, 
     make_fault, message = BROKEN[fault]
     make_fault(folder)
     with pytest.raises(InputError, match=message):
-        import_model.main(str(folder), str(tmp_path / "runs" / "x"))
+        import_model.main(marian=str(folder), run_dir=str(tmp_path / "runs" / "x"))
     assert not (tmp_path / "runs").exists()
 
 

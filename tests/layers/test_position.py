@@ -10,7 +10,11 @@ import reference
 from keras import ops
 
 from tf_transformer.layers import (
+    FairseqPosition,
+    HalfSinusoids,
     LearnedPosition,
+    MarianPosition,
+    OpenNMTPosition,
     PositionEncoding,
     SinusoidalPosition,
     sinusoids,
@@ -38,12 +42,31 @@ def test_sinusoids_reach_beyond_the_positions_of_earlier_calls():
     np.testing.assert_allclose(last, expected, atol=2e-3)  # float32 angles of 5,000 radians
 
 
+@pytest.mark.parametrize(
+    ("layer", "first", "last_rate"),
+    [
+        (HalfSinusoids(), 0, 10_000 ** (-2 / 3)),
+        (MarianPosition(), 0, 1e-4),
+        (OpenNMTPosition(), 1, 1e-4),
+        (FairseqPosition(), 2, 1e-4),
+    ],
+)
+def test_halves_have_sines_and_then_cosines(layer, first, last_rate):
+    """The three rates of six columns fall from 1 to the last rate."""
+    angles = np.outer(np.arange(4) + first, [1, last_rate**0.5, last_rate])
+    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    encodings = ops.convert_to_numpy(layer(np.zeros((1, 4, 6), "float32")))
+    np.testing.assert_allclose(encodings[0], expected, atol=1e-6)
+
+
 def test_odd_d_model_is_an_error():
     with pytest.raises(ValueError, match=r"d_model must be even, got 5\."):
         sinusoids(np.arange(3), 5)
 
 
-@pytest.mark.parametrize("layer", [SinusoidalPosition(), LearnedPosition(max_length=11)])
+@pytest.mark.parametrize(
+    "layer", [SinusoidalPosition(), LearnedPosition(max_length=11), FairseqPosition()]
+)
 def test_the_layer_adds_the_encodings_of_positions_from_0_on(layer):
     x = np.random.default_rng(1).normal(size=(2, 7, 6)).astype("float32")
     added = ops.convert_to_numpy(layer(x)) - x

@@ -30,6 +30,7 @@ VARIANTS = {
     "another encoder": {
         **{"encoder_d_model": 20, "encoder_num_heads": 5, "num_encoder_layers": 1},
         **{"num_decoder_layers": 3, "tie_embeddings": "target"},
+        **{"position": "opennmt", "source_end": False},
     },
     "grouped queries, rotary": {
         **{"num_heads": 6, "num_key_value_heads": 2, "key_dim": 4, "value_dim": 5},

@@ -163,6 +163,18 @@ def test_logits_of_a_source_that_is_all_padding_are_finite():
 # Options
 
 
+def test_the_encoder_may_leave_out_the_end_token():
+    """The logits are those of sources without it; the end token of an empty text stays."""
+    model = make_model(source_end=False)
+    without_end = np.where(SOURCE == 2, 0, SOURCE)
+    expected = logits(make_model(), without_end, TARGET)
+    np.testing.assert_allclose(logits(model, SOURCE, TARGET), expected, atol=1e-5)
+    assert not np.allclose(logits(make_model(), SOURCE, TARGET), expected, atol=1e-2)
+    np.testing.assert_array_equal(
+        *(logits(each, np.array([[2, 0]]), TARGET[:1]) for each in (model, make_model()))
+    )
+
+
 def test_all_embeddings_tied():
     model = make_model(tie_embeddings="all")
     assert model.source_embedding is model.target_embedding is model.output_embedding
@@ -319,6 +331,7 @@ SAVED = VARIANTS | {
     "remat": {"remat": True},
     "marian": {"position": "marian", "activation": "swish", "norm_epsilon": 1e-3}
     | {"output_bias": True, "zero_start": True},
+    "opennmt": {"position": "opennmt", "source_end": False},
     "local": {"attention": "local", "attention_window": 3},
     "mixed_bfloat16": {"dtype": "mixed_bfloat16"},
     "mixed_float16": {"dtype": "mixed_float16"},

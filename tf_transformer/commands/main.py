@@ -12,7 +12,7 @@ COMMANDS = {
     "evaluate": "score a model on a test set",
     "translate": "translate lines of text",
     "export": "export a model for TensorFlow Serving or CTranslate2",
-    "import": "make a run from a Marian or OPUS-MT model",
+    "import": "make a run from the model of another program",
     "plot": "draw the curves of trainings",
     "demo": "open a page that translates while you type",
 }

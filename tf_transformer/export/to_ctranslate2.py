@@ -90,7 +90,7 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.register_target_vocabulary(pieces)
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = translator.model.config.source_end
     spec.config.layer_norm_epsilon = translator.model.decoder.layers[
         0
     ].attention_residual.norm.epsilon

@@ -112,6 +112,7 @@ def require_supported(config: ModelConfig, format: str, positions: tuple[str, ..
         "activation": ("relu", "gelu", "swish"),
         "normalization": ("layer_norm",),
         "norm_first": (False,),
+        "source_end": (True,),
     }.items():
         if getattr(config, name) not in values:
             raise InputError(

@@ -5,23 +5,28 @@ pytorch_model.bin, source.spm and target.spm, vocab.json, and target_vocab.json 
 vocabularies. Sources: `modeling_marian.py` and `tokenization_marian.py` of Transformers 5.24.
 """
 
-import json
 import pathlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_layout
-from tf_transformer.imports.options import decimal
+from tf_transformer.imports.imported import (
+    ACTIVATIONS,
+    LONGEST,
+    Embeddings,
+    Imported,
+    make_codec,
+    make_model,
+    run_config,
+)
+from tf_transformer.imports.options import decimal, number, read_json
+from tf_transformer.imports.place import fill
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import read_weights
-from tf_transformer.models.transformer import Transformer
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.run.weights import save_weights
-from tf_transformer.task_options import TranslationOptions
 from tf_transformer.text.codec import Codec
 
 # Keys of config.json with a meaning that only one value has here.
@@ -61,27 +66,7 @@ IGNORED = (
     ),
     *("tokenizer_class", "finetuning_task", "sep_token_id", "chunk_size_feed_forward"),
 )
-ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 _OPTION_FILES = "config.json or generation_config.json"  # for errors
-LONGEST = 512  # tokens, the table of positions of OPUS-MT's models
-
-
-class Imported(NamedTuple):
-    """An imported model.
-
-    Attributes:
-        config: the configuration of the run.
-        codec: its codec.
-        model: the built model with its weights.
-        vocabularies: the vocabularies of source and target.
-        notes: what the import assumed, in lines.
-    """
-
-    config: Config
-    codec: Codec
-    model: Transformer
-    vocabularies: tuple[Vocabulary, Vocabulary]
-    notes: list[str]
 
 
 def read(folder: pathlib.Path) -> Imported:
@@ -98,31 +83,18 @@ def read(folder: pathlib.Path) -> Imported:
     arrays, file = read_weights(folder)
     source_matrix, target_matrix, output_matrix = _matrices(arrays, options, folder / file)
     vocabularies = _vocabularies(folder, options, len(source_matrix), len(target_matrix))
-    codec = _codec(folder, vocabularies)
-    config = _config(folder, options, codec, output_matrix is not target_matrix)
-    model = Transformer(
-        codec.size("target"), config.model, source_vocabulary_size=codec.size("source")
-    )
-    model.build()
-    source, target = vocabularies
-    model.target_embedding.embeddings.assign(target.rows(target_matrix))
-    if model.source_embedding is not model.target_embedding:
-        model.source_embedding.embeddings.assign(source.rows(source_matrix))
-    if model.output_embedding is not model.target_embedding:
-        model.output_embedding.embeddings.assign(target.rows(output_matrix))
+    spm = folder / "source.spm", folder / "target.spm"
+    codec = make_codec(vocabularies, spm)
     bias = arrays.get(marian_layout.BIAS)
     if bias is None:
         notes.append(f"{file} has no {marian_layout.BIAS}: the bias of the logits is 0")
         bias = np.zeros((1, len(target_matrix)), np.float32)
     _require_shape(bias, (1, len(target_matrix)), marian_layout.BIAS, folder / file)
-    model.output_embedding.bias.assign(target.bias(bias[0]))
+    embeddings = Embeddings(source_matrix, target_matrix, output_matrix, bias[0])
+    config = _config(folder, options, codec, embeddings.tying(codec))
+    model = make_model(config.model, codec, vocabularies, embeddings)
     used = {*marian_layout.EMBEDDINGS, *marian_layout.COMPUTED, marian_layout.BIAS}
-    try:
-        for place in marian_layout.places(model):
-            place.fill(arrays)
-            used.update(place.names)
-    except InputError as error:
-        raise InputError(f"{folder / file}: {error}") from error
+    used |= fill(marian_layout.places(model), arrays, folder / file)
     if unknown := sorted(set(arrays) - used):
         raise InputError(
             f"{folder / file} has weights that a Marian model does not have: {unknown[0]} and "
@@ -131,18 +103,8 @@ def read(folder: pathlib.Path) -> Imported:
     return Imported(config, codec, model, vocabularies, notes)
 
 
-def write(imported: Imported, run: RunFolder) -> None:
-    """Writes an imported model into the folder of a run."""
-    run.save_config(imported.config)
-    run.save_samples([])
-    imported.codec.save(run.path)
-    save_weights(run, imported.model.weights, "float32", update=0)
-
-
 def _options(folder: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
     """The keys of config.json and generation_config.json, checked; and notes."""
-    if not folder.is_dir():
-        raise InputError(f"--marian {folder} is not a folder. Give the folder of a model.")
     if (folder / "source.bpe").is_file():
         raise InputError(
             f"{folder / 'source.bpe'}: models with pieces of subword-nmt are not supported. Take a "
@@ -166,7 +128,7 @@ def _options(folder: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
 
 def _checked(path: pathlib.Path) -> dict[str, Any]:
     """The keys of a file, all of which the import understands."""
-    options = _json(path)
+    options = read_json(path)
     for key, value in options.items():
         if key in FIXED and value not in FIXED[key]:
             expected = " or ".join(map(repr, FIXED[key]))
@@ -177,23 +139,6 @@ def _checked(path: pathlib.Path) -> dict[str, Any]:
                 "change translations, remove it."
             )
     return options
-
-
-def _json(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path} must hold a JSON object, got {type(content).__name__}.")
-    return content
-
-
-def _number(options: Mapping[str, Any], key: str, folder: pathlib.Path) -> int:
-    value = options.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InputError(f"{folder / 'config.json'}: {key} must be a number, got {value!r}.")
-    return value
 
 
 def _matrices(
@@ -228,13 +173,13 @@ def _vocabularies(
     folder: pathlib.Path, options: Mapping[str, Any], source_size: int, target_size: int
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of source and target; one object for a shared vocabulary."""
-    pad = _number(options, "pad_token_id", folder)
+    pad = number(options, "pad_token_id", folder / "config.json", least=0)
     start = options.get("decoder_start_token_id", pad)
     path = folder / "vocab.json"
-    source = target = Vocabulary.of(_json(path), source_size, pad, start, str(path))
+    source = target = Vocabulary.of(read_json(path), source_size, pad, start, str(path))
     path = folder / "target_vocab.json"
     if path.is_file() or not options.get("share_encoder_decoder_embeddings", True):
-        target = Vocabulary.of(_json(path), target_size, pad, start, str(path))
+        target = Vocabulary.of(read_json(path), target_size, pad, start, str(path))
     forbidden = [[pad]], [[pad], [start]]
     for key, values in {
         "eos_token_id": (target.end,),
@@ -246,51 +191,9 @@ def _vocabularies(
     return source, target
 
 
-def _codec(folder: pathlib.Path, vocabularies: tuple[Vocabulary, Vocabulary]) -> Codec:
-    models = []
-    for name in ("source.spm", "target.spm"):
-        try:
-            models.append((folder / name).read_bytes())
-        except OSError as error:
-            raise InputError(f"{folder / name} cannot be read: {error}.") from error
-    source, target = vocabularies
-    if source is target and models[0] == models[1]:
-        return Codec(source.tokenizer(models[0], str(folder / "source.spm")))
-    return Codec(
-        {
-            "source": source.tokenizer(models[0], str(folder / "source.spm")),
-            "target": target.tokenizer(models[1], str(folder / "target.spm")),
-        }
-    )
-
-
-def run_config(
-    model: ModelConfig, codec: Codec, decode: DecodeConfig, languages: Mapping[str, str]
-) -> Config:
-    """The configuration of a run with an imported model.
-
-    Args:
-        model: the configuration of the model.
-        codec: the codec of the model.
-        decode: the options of the search.
-        languages: values of `data.source_language` and `data.target_language`, if they are known.
-    """
-    data = DataConfig(
-        vocabularies=codec.kind,  # type: ignore[arg-type]
-        vocabulary_size=max(codec.sizes),
-        segmentation="unigram",
-        normalization="nmt_nfkc",
-        **languages,  # type: ignore[arg-type]
-    )
-    return Config(model, data, TrainConfig(), decode, TranslationOptions())
-
-
-def _config(
-    folder: pathlib.Path, options: Mapping[str, Any], codec: Codec, is_untied: bool
-) -> Config:
-    """The configuration of the run; `is_untied`: whether the output has a matrix of its own."""
-    tying = "target" if codec.kind == "separate" else "all"
-    model = _model_config(folder, options, "none" if is_untied else tying)
+def _config(folder: pathlib.Path, options: Mapping[str, Any], codec: Codec, tying: str) -> Config:
+    """The configuration of the run; `tying`: the value of `model.tie_embeddings`."""
+    model = _model_config(folder, options, tying)
     return run_config(model, codec, _search(folder, options), _languages(folder))
 
 
@@ -302,7 +205,7 @@ def _model_config(folder: pathlib.Path, options: Mapping[str, Any], tying: str) 
             f"{', '.join(ACTIVATIONS)}, got {name!r}."
         )
     sizes: dict[str, Any] = {
-        field: _number(options, key, folder)
+        field: number(options, key, folder / "config.json", least=0)
         for field, key in {
             "d_model": "d_model",
             "num_encoder_layers": "encoder_layers",
@@ -346,7 +249,7 @@ def _search(folder: pathlib.Path, options: Mapping[str, Any]) -> DecodeConfig:
 def _languages(folder: pathlib.Path) -> dict[str, str]:
     """The languages in tokenizer_config.json, as options of the data."""
     path = folder / "tokenizer_config.json"
-    stored = _json(path) if path.is_file() else {}
+    stored = read_json(path) if path.is_file() else {}
     return {
         f"{side}_language": stored[f"{side}_lang"]
         for side in ("source", "target")

@@ -1,11 +1,9 @@
 """The names of Marian's weights in Transformers, and the place of each in a `Transformer`."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
-
-from tf_transformer.errors import InputError
+from tf_transformer.imports.place import Place
 from tf_transformer.layers import DecoderLayer, EncoderLayer
 from tf_transformer.models.transformer import Transformer
 
@@ -18,48 +16,13 @@ BIAS = "final_logits_bias"
 COMPUTED = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
-class Place(NamedTuple):
-    """A variable, and the arrays whose columns it holds side by side.
-
-    A matrix of Transformers is (outputs, inputs), and a kernel of Keras is (inputs, outputs).
-    """
-
-    variable: Any  # Keras' variable, (inputs, outputs) or (outputs,)
-    names: tuple[str, ...]  # arrays, (outputs / N, inputs) or (outputs / N,)
-
-    def fill(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Assigns the arrays to the variable.
-
-        Raises:
-            InputError: for an array that is missing or has another shape.
-        """
-        shape = (*self.variable.shape[:-1], self.variable.shape[-1] // len(self.names))
-        columns = []
-        for name in self.names:
-            if name not in arrays:
-                raise InputError(f"the weights have no {name}, which the configuration needs.")
-            if arrays[name].shape != shape[::-1]:
-                raise InputError(
-                    f"{name} has the shape {arrays[name].shape}, and the configuration needs "
-                    f"{shape[::-1]}."
-                )
-            columns.append(arrays[name].T)
-        self.variable.assign(np.concatenate(columns, axis=-1))
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays in the variable, by name."""
-        value = np.asarray(self.variable, np.float32)
-        parts = np.split(value, len(self.names), axis=-1)
-        return {
-            name: np.ascontiguousarray(part.T) for name, part in zip(self.names, parts, strict=True)
-        }
-
-
 def places(model: Transformer) -> Iterator[Place]:
     """The places of all weights but the embeddings and the bias of the logits."""
     for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         for i, layer in enumerate(stack.layers):
             yield from _of_layer(layer, f"model.{side}.layers.{i}")
+        if stack.final_norm is not None:
+            yield from _norm(stack.final_norm, f"model.{side}.layer_norm")
 
 
 def _of_layer(layer: EncoderLayer | DecoderLayer, name: str) -> Iterator[Place]:

@@ -11,15 +11,23 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_layout
-from tf_transformer.imports.marian_folder import ACTIVATIONS, LONGEST, Imported, run_config
+from tf_transformer.imports.imported import (
+    ACTIVATIONS,
+    LONGEST,
+    Embeddings,
+    Imported,
+    make_codec,
+    make_model,
+    read_bytes,
+    run_config,
+)
 from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
-from tf_transformer.imports.options import decimal
+from tf_transformer.imports.options import decimal, number, read_yaml
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
 from tf_transformer.models.transformer import Transformer
@@ -101,20 +109,13 @@ def read(folder: pathlib.Path) -> Imported:
     files = find_files(folder)
     arrays = read_arrays(files.weights)
     options = model_options(arrays, files.weights)
-    matrices, used = _matrices(arrays, options, files.weights)
-    source, target = _vocabularies(files.vocabularies, len(matrices[0]), len(matrices[1]))
-    codec = _codec(folder, files.vocabularies, (source, target))
-    tying = _tying(options, codec)
-    config = _config(options, files, codec, tying)
-    model = Transformer(
-        codec.size("target"), config.model, source_vocabulary_size=codec.size("source")
-    )
-    model.build()
-    layers = (model.source_embedding, model.target_embedding, model.output_embedding)
-    for layer, vocabulary, matrix in zip(layers, (source, target, target), matrices, strict=True):
-        layer.embeddings.assign(vocabulary.rows(_with_padding(matrix)))
-    bias = _array(arrays, BIAS, (1, len(matrices[1])), files.weights)
-    model.output_embedding.bias.assign(target.bias(_with_padding(bias[0])))
+    (of_source, of_target, output), used = _matrices(arrays, options, files.weights)
+    source, target = _vocabularies(files.vocabularies, len(of_source), len(of_target))
+    codec = make_codec((source, target), _sentencepiece(folder, files.vocabularies))
+    bias = _array(arrays, BIAS, (1, len(of_target)), files.weights)
+    embeddings = Embeddings(of_source, of_target, output, bias[0])
+    config = _config(options, files, codec, embeddings.tying(codec))
+    model = make_model(config.model, codec, (source, target), embeddings)
     used |= {BIAS, OPTIONS, *_fill(model, arrays, files.weights)}
     if unknown := sorted(set(arrays) - used):
         raise InputError(
@@ -135,7 +136,7 @@ def find_files(folder: pathlib.Path) -> Files:
             f"{folder} must have decoder.yml, or one file that ends in .decoder.yml, got {names}."
         )
     (path,) = found
-    options = _yaml(path.read_bytes(), path)
+    options = read_yaml(path.read_bytes(), path)
     models, vocabularies = (
         [x for x in options.get(key) or () if isinstance(x, str)] for key in ("models", "vocabs")
     )
@@ -175,7 +176,7 @@ def model_options(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[
     Raises:
         InputError: for an option that is unknown, or has a value that is not supported.
     """
-    options = _yaml(arrays[OPTIONS].tobytes().rstrip(b"\0"), path)
+    options = read_yaml(arrays[OPTIONS].tobytes().rstrip(b"\0"), path)
     if options.get("dec-cell") == "ssru" and options.get("transformer-decoder-autoreg") == "rnn":
         raise InputError(f"{path}: dec-cell is ssru. Models with an SSRU are not supported.")
     for key, value in options.items():
@@ -189,16 +190,6 @@ def model_options(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[
             raise InputError(
                 f"{path} has the option {key!r}, which the import does not understand."
             )
-    return options
-
-
-def _yaml(content: bytes, path: pathlib.Path) -> dict[str, Any]:
-    try:
-        options = yaml.safe_load(content.decode("utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path} cannot be read as YAML: {error}.") from error
-    if not isinstance(options, dict):
-        raise InputError(f"{path} must hold options, got {type(options).__name__}.")
     return options
 
 
@@ -221,7 +212,7 @@ def _matrices(
     arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
 ) -> tuple[list[np.ndarray], set[str]]:
     """The matrices (V, D) of source, target and output, and the names of the arrays."""
-    size = _number(options, "dim-emb", path)
+    size = number(options, "dim-emb", path)
     shares = options.get("tied-embeddings-all") or options.get("tied-embeddings-src")
     names = [EMBEDDING["all"]] * 2 if shares else [EMBEDDING["source"], EMBEDDING["target"]]
     matrices = [_array(arrays, name, (-1, size), path) for name in names]
@@ -236,19 +227,6 @@ def _matrices(
     return [*matrices, output], {*names, name}
 
 
-def _tying(options: Mapping[str, Any], codec: Codec) -> str:
-    """The value of `model.tie_embeddings`."""
-    if options.get("tied-embeddings-all") and codec.kind != "separate":
-        return "all"
-    is_tied = options.get("tied-embeddings-all") or options.get("tied-embeddings")
-    return "target" if is_tied else "none"
-
-
-def _with_padding(array: np.ndarray) -> np.ndarray:
-    """An array with a row of zeros for padding, which Marian's own files do not have."""
-    return np.concatenate([array, np.zeros_like(array[:1])])
-
-
 def _vocabularies(
     paths: tuple[pathlib.Path, pathlib.Path], source_size: int, target_size: int
 ) -> tuple[Vocabulary, Vocabulary]:
@@ -261,7 +239,7 @@ def _vocabularies(
 def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:
     """The vocabulary of a file, with a token for padding at the end."""
     if path.suffix == ".spm":
-        ids = {piece.text: i for i, piece in enumerate(read_pieces(_bytes(path)))}
+        ids = {piece.text: i for i, piece in enumerate(read_pieces(read_bytes(path)))}
     elif path.suffix in (".yml", ".yaml"):
         ids = read_vocabulary_file(path)
     else:
@@ -273,29 +251,20 @@ def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:
     return Vocabulary.of({**ids, padding: size}, size + 1, size, size, str(path))
 
 
-def _codec(
-    folder: pathlib.Path,
-    paths: tuple[pathlib.Path, pathlib.Path],
-    vocabularies: tuple[Vocabulary, Vocabulary],
-) -> Codec:
-    tokenizers = {}
-    for side, path, vocabulary in zip(("source", "target"), paths, vocabularies, strict=True):
+def _sentencepiece(
+    folder: pathlib.Path, paths: tuple[pathlib.Path, pathlib.Path]
+) -> tuple[pathlib.Path, pathlib.Path]:
+    """The files of the SentencePiece models of source and target."""
+    files = []
+    for side, path in zip(("source", "target"), paths, strict=True):
         spm = path if path.suffix == ".spm" else folder / f"{side}.spm"
         if not spm.is_file() and (folder / f"{side}.bpe").is_file():
             raise InputError(
                 f"{folder / f'{side}.bpe'}: models with pieces of subword-nmt are not supported. "
                 f"Take a model with {side}.spm."
             )
-        tokenizers[side] = vocabulary.tokenizer(_bytes(spm), str(spm))
-    source, target = tokenizers.values()
-    return Codec(source if source.model == target.model else tokenizers)
-
-
-def _bytes(path: pathlib.Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
+        files.append(spm)
+    return files[0], files[1]
 
 
 def _fill(model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> set[str]:
@@ -311,13 +280,6 @@ def _fill(model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Pa
     return used
 
 
-def _number(options: Mapping[str, Any], key: str, path: pathlib.Path) -> int:
-    value = options.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{path}: {key} must be a positive integer, got {value!r}.")
-    return value
-
-
 def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) -> Config:
     """The configuration of the run."""
     path = files.weights
@@ -327,14 +289,14 @@ def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) 
             f"{path}: transformer-ffn-activation must be one of {', '.join(ACTIVATIONS)}, got "
             f"{activation!r}."
         )
-    size = _number(options, "transformer-dim-ffn", path)
+    size = number(options, "transformer-dim-ffn", path)
     model = ModelConfig(
-        num_layers=_number(options, "dec-depth", path),
-        num_encoder_layers=_number(options, "enc-depth", path),
-        d_model=_number(options, "dim-emb", path),
+        num_layers=number(options, "dec-depth", path),
+        num_encoder_layers=number(options, "enc-depth", path),
+        d_model=number(options, "dim-emb", path),
         d_ff=options.get("transformer-decoder-dim-ffn") or size,
         encoder_d_ff=size,
-        num_heads=_number(options, "transformer-heads", path),
+        num_heads=number(options, "transformer-heads", path),
         position="marian",
         activation=ACTIVATIONS[activation],  # type: ignore[arg-type]
         norm_epsilon=EPSILON,

@@ -7,6 +7,7 @@ padding stands twice. No option of the model is needed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,22 @@ from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.tokenizer import LOOKED_UP, TAG, Tokenizer
 
 EXCLUDED = -100.0  # the logit of padding and start: the model never predicts them
+PADDING = ("<blank>", "<pad>")  # tokens of padding in lists of tokens
 _START = "<s>", "<start>", "<start of target>"  # the first that no other token has
+
+
+class SpecialTokens(NamedTuple):
+    """The special tokens of a list of tokens.
+
+    Attributes:
+        start: the token that starts a target; None: zeros in place of an embedding.
+        end: the token at the end of a sentence.
+        unknown: the token for unknown pieces.
+    """
+
+    start: str | None
+    end: str
+    unknown: str
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,8 @@ class Vocabulary:
         start: its id of the start of a target; in Marian's own models, padding.
         end: its id of the end of a sentence.
         unknown: its id of unknown pieces.
+        excluded: ids of this project that the model never predicts. An id whose row stands twice,
+            or is new, must be one of them.
     """
 
     tokens: Sequence[str]
@@ -42,6 +60,7 @@ class Vocabulary:
     start: int
     end: int
     unknown: int
+    excluded: tuple[int, ...] = (PAD_ID, BOS_ID)
 
     @classmethod
     def of(cls, ids: Mapping[str, int], size: int, pad: int, start: int, file: str) -> "Vocabulary":
@@ -83,9 +102,49 @@ class Vocabulary:
             )
         return cls(tokens, pad, start, ids["</s>"], ids["<unk>"])
 
+    @classmethod
+    def of_list(
+        cls, tokens: Sequence[str], size: int, special: SpecialTokens, file: str
+    ) -> "Vocabulary":
+        """Makes a vocabulary from a list of tokens, in the order of their ids.
+
+        The token of padding is <blank> or <pad>. A list without them, or whose start has zeros in
+        place of an embedding, gets a token without a row.
+
+        Args:
+            tokens: the tokens.
+            size: number of rows of the embedding matrix.
+            special: the special tokens.
+            file: name of the file, for errors.
+
+        Raises:
+            InputError: for a list of another size, with a token twice, or without a special token.
+        """
+        if len(tokens) != size:
+            raise InputError(
+                f"{file} has {len(tokens):,} tokens, and the embeddings have {size:,} rows. The "
+                "files belong to different models."
+            )
+        ids = {token: number for number, token in enumerate(tokens)}
+        if len(ids) < size:
+            twice = next(token for number, token in enumerate(tokens) if ids[token] != number)
+            raise InputError(f"{file} has the token {twice!r} twice.")
+        for name, token in special._asdict().items():
+            if token is not None and token not in ids:
+                raise InputError(f"{file} has no {token}, the token for {name}.")
+        own = next((token for token in PADDING if token in ids), None)
+        if own is None or special.start is None:
+            new = next(text for text in ("<pad>", "<padding>", "<0>") if text not in ids)
+            tokens, pad = [*tokens, new], size
+        else:
+            pad = ids[own]
+        start = pad if special.start is None else ids[special.start]
+        excluded = (PAD_ID,) * (pad == size) + (BOS_ID,) * (start in (pad, ids[special.end]))
+        return cls(tuple(tokens), pad, start, ids[special.end], ids[special.unknown], excluded)
+
     @property
     def order(self) -> np.ndarray:
-        """For each id here, the id there: int array (V,), or (V + 1,) if padding is the start."""
+        """For each id here, the id there: int array (V,), or (V + 1,) if the start has no id."""
         special = [self.pad, self.start, self.end, self.unknown]
         tags = [i for i, token in enumerate(self.tokens) if TAG.fullmatch(token)]
         first = {*special, *tags}
@@ -93,13 +152,17 @@ class Vocabulary:
         return np.array([*special, *tags, *rest])  # symbols follow the special ids
 
     def rows(self, matrix: np.ndarray) -> np.ndarray:
-        """Rows (V, …) of the other program in the order of this project."""
-        return matrix[self.order]
+        """Rows (V, …) of the other program in the order of this project.
+
+        A token without a row has zeros, such as a token of padding that the import adds.
+        """
+        missing = np.zeros((len(self.tokens) - len(matrix), *matrix.shape[1:]), matrix.dtype)
+        return np.concatenate([matrix, missing])[self.order]
 
     def bias(self, bias: np.ndarray) -> np.ndarray:
         """A bias (V,) of logits in the order of this project."""
         ordered = self.rows(bias)
-        ordered[[PAD_ID, BOS_ID]] = EXCLUDED
+        ordered[list(self.excluded)] = EXCLUDED
         return ordered
 
     def tokenizer(self, spm: bytes, file: str) -> Tokenizer:
@@ -116,13 +179,14 @@ class Vocabulary:
             InputError: for a file that is no SentencePiece model, or has none of the tokens.
         """
         try:
-            own = {
-                piece.text: piece
-                for piece in read_pieces(spm)
-                if piece.kind not in (Kind.CONTROL, Kind.UNKNOWN)
-            }
+            pieces = read_pieces(spm)
         except InputError as error:
             raise InputError(f"{file}: {error}") from error
+        if self._is_ours and [piece.text for piece in pieces] == list(self.tokens):
+            return Tokenizer(spm)  # the folder is an export of this project
+        own = {
+            piece.text: piece for piece in pieces if piece.kind not in (Kind.CONTROL, Kind.UNKNOWN)
+        }
         known = own.keys() & set(self.tokens)
         if len(known) * 2 < len(own):
             raise InputError(
@@ -130,7 +194,7 @@ class Vocabulary:
                 "them. The two files belong to different models."
             )
         start = self.tokens[self.start]
-        if self.start == self.pad:
+        if self.start in (self.pad, self.end):
             start = next(text for text in _START if text not in self.tokens)
         special = SpecialPieces("<unk>", start, "</s>", self.tokens[self.pad] or "<pad>")
         pieces = [self._piece(i, own) for i in self.order]
@@ -140,6 +204,12 @@ class Vocabulary:
         pieces[UNK_ID] = Piece(special.unknown, 0.0, Kind.UNKNOWN)
         beyond = [piece for text, piece in own.items() if text not in known]
         return Tokenizer(with_pieces(spm, [*pieces, *beyond], len(pieces), special))
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether the special ids are the ids of this project."""
+        special = self.pad, self.start, self.end, self.unknown
+        return special == (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
 
     def _piece(self, number: int, own: Mapping[str, Piece]) -> Piece:
         """The piece of an id of the other program.

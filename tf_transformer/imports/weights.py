@@ -2,7 +2,8 @@
 
 import importlib.util
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -55,16 +56,40 @@ def _read_safetensors(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
+    instead = f" Or download {SAFETENSORS} of the model, if there is one."
+    arrays = load_torch(path, instead=instead)
+    if not isinstance(arrays, dict) or not all(isinstance(x, np.ndarray) for x in arrays.values()):
+        raise InputError(f"{path} must hold weights by name. Download it again.")
+    return arrays
+
+
+def load_torch(path: pathlib.Path, classes: Sequence[type] = (), instead: str = "") -> Any:
+    """Reads a file of PyTorch with its loader for weights, which runs no code of the file.
+
+    Args:
+        path: the file.
+        classes: classes of objects that the file may have, besides tensors and Python's own.
+        instead: what to do without PyTorch, for the error.
+
+    Returns:
+        the content. Its tensors, and the tensors in its dicts, are float32 arrays.
+
+    Raises:
+        InputError: if PyTorch is missing, or the file is broken or has other objects.
+    """
     if importlib.util.find_spec("torch") is None:
-        raise InputError(
-            f"{path} needs PyTorch to read it: pip install torch. Or download {SAFETENSORS} of the "
-            "model, if there is one."
-        )
+        raise InputError(f"{path} needs PyTorch to read it: pip install torch.{instead}")
     import torch
 
     try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-        return {name: tensor.float().numpy() for name, tensor in tensors.items()}
+        with torch.serialization.safe_globals(list(classes)):
+            return _as_arrays(torch.load(path, map_location="cpu", weights_only=True))
     except Exception as error:  # torch.load raises errors of many types for a broken file
         reason = " ".join(str(error).split())
         raise InputError(f"{path} cannot be read: {reason:.200}. Download it again.") from error
+
+
+def _as_arrays(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _as_arrays(value) for key, value in content.items()}
+    return content.float().numpy() if hasattr(content, "numpy") else content

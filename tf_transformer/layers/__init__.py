@@ -10,7 +10,12 @@ from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encodings import LearnedPosition
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.gated_feed_forward import GatedFeedForward
-from tf_transformer.layers.half_sinusoids import HalfSinusoids, MarianPosition
+from tf_transformer.layers.half_sinusoids import (
+    FairseqPosition,
+    HalfSinusoids,
+    MarianPosition,
+    OpenNMTPosition,
+)
 from tf_transformer.layers.layer_drop import LayerDrop
 from tf_transformer.layers.linear_attention import LinearAttention
 from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
@@ -41,6 +46,7 @@ __all__ = [
     "Dropout",
     "Encoder",
     "EncoderLayer",
+    "FairseqPosition",
     "FeedForward",
     "GatedFeedForward",
     "HalfSinusoids",
@@ -52,6 +58,7 @@ __all__ = [
     "LocalAttention",
     "MarianPosition",
     "MultiHeadAttention",
+    "OpenNMTPosition",
     "PositionEncoding",
     "Positions",
     "RMSNorm",

@@ -8,7 +8,12 @@ from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.layers.half_sinusoids import HalfSinusoids, MarianPosition
+from tf_transformer.layers.half_sinusoids import (
+    FairseqPosition,
+    HalfSinusoids,
+    MarianPosition,
+    OpenNMTPosition,
+)
 from tf_transformer.layers.position import SinusoidalPosition
 from tf_transformer.layers.position_encoding import PositionEncoding
 from tf_transformer.layers.relative_position import (
@@ -80,6 +85,8 @@ ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
     "alibi": lambda config, is_causal, **options: AlibiPosition(**options),
     "sinusoidal_halves": lambda config, is_causal, **options: HalfSinusoids(**options),
     "marian": lambda config, is_causal, **options: MarianPosition(**options),
+    "opennmt": lambda config, is_causal, **options: OpenNMTPosition(**options),
+    "fairseq": lambda config, is_causal, **options: FairseqPosition(**options),
     "none": lambda config, is_causal, **options: PositionEncoding(**options),
 }
 

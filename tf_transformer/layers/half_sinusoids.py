@@ -1,4 +1,4 @@
-"""Sinusoids whose first half are sines and whose second half are cosines, as in Marian's models."""
+"""Sinusoids whose first half are sines and whose second half are cosines, for imported models."""
 
 import math
 
@@ -50,3 +50,26 @@ class MarianPosition(PositionEncoding):
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
         return half_sinusoids(positions, d_model, steps=max(d_model // 2 - 1, 1))
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class OpenNMTPosition(MarianPosition):
+    """Marian's rates, with 1 as the first position: what OpenNMT-tf and CTranslate2 compute.
+
+    `PositionEncoding` describes the call.
+    """
+
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
+        return super().encodings(positions + 1, d_model)
+
+
+@keras.saving.register_keras_serializable(package="tf_transformer")
+class FairseqPosition(MarianPosition):
+    """Marian's rates, with 2 as the first position, as in fairseq's models.
+
+    fairseq counts positions from the one after its id of padding, 1. `PositionEncoding` describes
+    the call.
+    """
+
+    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
+        return super().encodings(positions + 2, d_model)

@@ -1,0 +1,219 @@
+"""A Transformer of OpenNMT-tf 2, as a run.
+
+The folder has a checkpoint, a .yml file with the options of the training, the vocabularies that it
+names, and model_description.py if OpenNMT-tf wrote it. Source: OpenNMT-tf 2.32.
+"""
+
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.errors import InputError
+from tf_transformer.imports import marian_layout
+from tf_transformer.imports.imported import (
+    LONGEST,
+    Embeddings,
+    Imported,
+    make_codec,
+    make_model,
+    read_bytes,
+    run_config,
+)
+from tf_transformer.imports.opennmt_tf_names import BIAS, OUTPUT, SOURCE, TARGET, opennmt_name
+from tf_transformer.imports.options import decimal, read_lines, read_yaml
+from tf_transformer.imports.place import fill, require_all_used
+from tf_transformer.imports.sentencepiece_models import sentencepiece_models
+from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
+from tf_transformer.imports.weights import require_finite
+
+EPSILON = 1e-3  # of Keras' layer normalization, which OpenNMT-tf uses
+# Heads of the models in OpenNMT-tf's catalog. The checkpoint does not have the number.
+HEADS = {
+    **{"Transformer": 8, "TransformerBase": 8, "TransformerBaseSharedEmbeddings": 8},
+    **{"TransformerBig": 16, "TransformerBigSharedEmbeddings": 16, "TransformerTiny": 2},
+    "ScalingNmtEnDe": 16,
+}
+_CATALOG_NAME = re.compile(r"""get_model_from_catalog\(\s*["'](\w+)["']""")
+_END = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> Imported:
+    """Reads a folder.
+
+    Args:
+        folder: a folder with a checkpoint, options and vocabularies.
+        tokenizer: SentencePiece models, for a folder without them; see `sentencepiece_models`.
+        num_heads: number of attention heads; 0: model_description.py names a model of the catalog.
+
+    Raises:
+        InputError: for a folder that has no such model, or a model that this project does not
+            support. The message names the file and the key.
+    """
+    arrays, path = read_checkpoint(folder)
+    options_file, options = _options(folder)
+    embeddings = _embeddings(arrays, path)
+    vocabularies = _vocabularies(folder, options_file, options["data"], embeddings)
+    codec = make_codec(vocabularies, sentencepiece_models(folder, tokenizer))
+    config = ModelConfig(
+        **_sizes(arrays, path),
+        num_heads=num_heads or _heads(folder),
+        position="opennmt",
+        norm_epsilon=EPSILON,
+        attention_bias=True,
+        tie_embeddings=embeddings.tying(codec),  # type: ignore[arg-type]
+        output_bias=embeddings.has_bias(vocabularies[1]),
+        source_end=_reads_end(options_file, options["data"]),
+    )
+    model = make_model(config, codec, vocabularies, embeddings)
+    norm = "input_layer_norm" if config.norm_first else "output_layer_norm"
+    places = (
+        place.renamed(lambda name: opennmt_name(name, norm), is_transposed=False)
+        for place in marian_layout.places(model)
+    )
+    names = fill(places, arrays, path)
+    require_all_used(arrays, names | {SOURCE, TARGET, OUTPUT, BIAS}, path)
+    notes = [f"{path.name}: activation and dropout, which it does not store, are relu and 0.1"]
+    decode = _search(options_file, options)
+    return Imported(run_config(config, codec, decode, {}), codec, model, vocabularies, notes)
+
+
+def read_checkpoint(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], pathlib.Path]:
+    """Reads the weights of the latest checkpoint.
+
+    Returns:
+        the float32 arrays by name, and the path of the checkpoint.
+
+    Raises:
+        InputError: if there is no checkpoint, if it is cut short or of OpenNMT-tf 1, and for values
+            that are not finite.
+    """
+    found = tf.train.latest_checkpoint(str(folder))
+    if found is None:
+        raise InputError(f"{folder} has no checkpoint: expected checkpoint and ckpt-….index.")
+    path = pathlib.Path(found)
+    try:
+        reader = tf.train.load_checkpoint(found)
+        names = reader.get_variable_to_shape_map()
+        stored = {
+            name.removesuffix(_END): reader.get_tensor(name).astype(np.float32)
+            for name in names
+            if name.startswith("model/") and name.endswith(_END) and ".OPTIMIZER_SLOT" not in name
+        }
+    except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} cannot be read: {reason:.200}. Copy it again.") from error
+    if SOURCE not in stored:
+        raise InputError(
+            f"{path} has no {SOURCE}, so it is not a checkpoint of a Transformer of OpenNMT-tf 2."
+        )
+    require_finite(stored, path)
+    return stored, path
+
+
+def _options(folder: pathlib.Path) -> tuple[pathlib.Path, dict[str, Any]]:
+    """The .yml file with the options of the training, and its content."""
+    paths = sorted([*folder.glob("*.yml"), *folder.glob("*.yaml")])
+    if len(paths) != 1:
+        names = ", ".join(path.name for path in paths) or "none"
+        raise InputError(
+            f"{folder} must have one .yml file, the options of the training with data: "
+            f"source_vocabulary and target_vocabulary, got {names}."
+        )
+    options = read_yaml(read_bytes(paths[0]), paths[0])
+    for key in ("data", "params"):
+        options.setdefault(key, {})
+        if not isinstance(options[key], dict):
+            raise InputError(f"{paths[0]}: {key} must hold options, got {options[key]!r}.")
+    return paths[0], options
+
+
+def _embeddings(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> Embeddings:
+    source = arrays[SOURCE]
+    target = arrays.get(TARGET, source)
+    output = arrays[OUTPUT].T if OUTPUT in arrays else target
+    for name, matrix in ((SOURCE, source), (TARGET, target), (OUTPUT, output)):
+        if matrix.shape != (len(matrix), source.shape[-1]):
+            raise InputError(f"{path}: {name} must be a matrix for size {source.shape[-1]}.")
+    bias = arrays.get(BIAS)
+    if len(output) != len(target) or (bias is not None and bias.shape != (len(target),)):
+        raise InputError(f"{path}: {OUTPUT} and {BIAS} must have {len(target)} outputs.")
+    return Embeddings(source, target, output, bias)
+
+
+def _sizes(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[str, Any]:
+    """The sizes of the model, and whether it is pre-norm."""
+    hidden = [f"model/{side}/layers/0/ffn/layer/inner/bias" for side in ("encoder", "decoder")]
+    for name in hidden:
+        if name not in arrays:
+            raise InputError(f"{path} has no {name}, which a Transformer needs.")
+    layer = re.compile(r"model/(encoder|decoder)/layers/(\d+)/.*")
+    numbers = [(parts[1], int(parts[2]) + 1) for parts in map(layer.fullmatch, arrays) if parts]
+    depths = {side: max(x for of, x in numbers if of == side) for side in ("encoder", "decoder")}
+    return {
+        "d_model": arrays[SOURCE].shape[-1],
+        "num_layers": depths["decoder"],
+        "num_encoder_layers": depths["encoder"],
+        "encoder_d_ff": len(arrays[hidden[0]]),
+        "d_ff": len(arrays[hidden[1]]),
+        "norm_first": "model/encoder/layer_norm/gamma" in arrays,
+    }
+
+
+def _heads(folder: pathlib.Path) -> int:
+    """The number of heads of the model that model_description.py names."""
+    path = folder / "model_description.py"
+    text = read_bytes(path).decode("utf-8", "replace") if path.is_file() else ""
+    name = _CATALOG_NAME.search(text)
+    if name is None or name[1] not in HEADS:
+        raise InputError(
+            f"{path} must name one of {', '.join(HEADS)}, or give the number of attention heads "
+            "with --num_heads, because the checkpoint does not have it."
+        )
+    return HEADS[name[1]]
+
+
+def _vocabularies(
+    folder: pathlib.Path, file: pathlib.Path, data: Mapping[str, Any], embeddings: Embeddings
+) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of source and target; one object for a shared vocabulary."""
+    vocabularies = []
+    for side, matrix in (("source", embeddings.source), ("target", embeddings.target)):
+        name = data.get(f"{side}_vocabulary")
+        if not isinstance(name, str):
+            raise InputError(f"{file}: data must have {side}_vocabulary, got {name!r}.")
+        path = folder / pathlib.PurePath(name).name
+        tokens = read_lines(path)
+        unknown = "<unk>" if "<unk>" not in tokens else "<unknown>"  # the last row, not in the file
+        special = SpecialTokens("<s>", "</s>", unknown)
+        vocabularies.append(Vocabulary.of_list([*tokens, unknown], len(matrix), special, str(path)))
+    source, target = vocabularies
+    return (target, target) if source == target else (source, target)
+
+
+def _reads_end(file: pathlib.Path, data: Mapping[str, Any]) -> bool:
+    """Whether sources have an end token, by default not."""
+    controls = data.get("source_sequence_controls") or {}
+    if not isinstance(controls, dict) or controls.get("start"):
+        raise InputError(
+            f"{file}: source_sequence_controls must have no start, got {controls!r}. Sources with "
+            "a start token are not supported."
+        )
+    return bool(controls.get("end"))
+
+
+def _search(file: pathlib.Path, options: Mapping[str, Any]) -> DecodeConfig:
+    params = options["params"]
+    longest = int(decimal(params, "maximum_decoding_length", 250, 1, file))
+    return DecodeConfig(
+        beam_size=int(decimal(params, "beam_width", 4, 1, file)),
+        length_penalty=decimal(params, "length_penalty", 0, 0, file),
+        max_length=longest,
+        max_extra_length=longest,
+        max_source_length=LONGEST,
+        average=1,
+    )
