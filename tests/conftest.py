@@ -81,7 +81,7 @@ def run(made_once):
     from tf_transformer.run.run import Run
     from tf_transformer.training import trainer
 
-    return made_once("small_run", lambda folder: trainer.train(Run.at(folder, small_config())))
+    return made_once("small_run", lambda folder: trainer.train(Run.at(folder, scored_config())))
 
 
 def small_config(**train_options):
@@ -98,6 +98,11 @@ def small_config(**train_options):
         train=TrainConfig(**(options | train_options)),
         decode=DecodeConfig(beam_size=2, max_extra_length=5),
     )
+
+
+def scored_config(**train_options):
+    """The configuration of `run`, which predicts and scores four examples at each validation."""
+    return small_config(valid_score_examples=4, **train_options)
 
 
 @pytest.fixture(scope="session")

@@ -186,7 +186,8 @@ def test_a_run_is_made_from_its_path_at_the_doors_only():
 
 # Files that read other things than a user's text: their own JSON, YAML, models and pages.
 READS_NO_TEXT = {
-    *("text/tokenizer.py", "run/folder.py", "run/run.py", "training/autotuning.py"),
+    *("text/tokenizer.py", "text/own_tokenizer.py", "run/folder.py", "run/run.py"),
+    "training/autotuning.py",
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
     *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
     *("visualization/attention_page.py", "demo/app.py"),

@@ -47,17 +47,22 @@ def test_scores_are_those_of_the_mean_of_probabilities(run, other):
     assert score.log_probability == pytest.approx(expected, rel=1e-5)
 
 
-def test_each_command_takes_runs_with_commas(run, other, tmp_path, capsys):
+def test_translate_and_evaluate_take_runs_with_commas(run, other, tmp_path, capsys):
     both = f"{run},{other}"
     (tmp_path / "in.txt").write_text("\n".join(TEXTS) + "\n", "utf-8")
     translate.main(both, str(tmp_path / "in.txt"), str(tmp_path / "out.txt"))
-    expected = (tmp_path / "out.txt").read_text("utf-8").split("\n")[:-1]
-    assert len(expected) == len(TEXTS)
+    texts = (tmp_path / "out.txt").read_text("utf-8").split("\n")[:-1]
+    assert texts == [each.text for each in Translator.from_run(both)(TEXTS)]
     evaluate.main(both, str(tmp_path / "in.txt"), str(tmp_path / "in.txt"))
     assert '"sentences": 4' in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_an_ensemble_is_exported(run, other, tmp_path):
+    both = f"{run},{other}"
     export.main(both, str(tmp_path / "1"))
     saved = Translator.load(tmp_path / "1")
-    assert [each.text for each in saved(TEXTS)] == expected
+    assert [x.text for x in saved(TEXTS)] == [x.text for x in Translator.from_run(both)(TEXTS)]
 
 
 def test_a_folder_may_have_a_comma_in_its_name(run, tmp_path):

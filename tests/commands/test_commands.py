@@ -96,9 +96,13 @@ def own_files(tmp_path_factory):
 @pytest.fixture(scope="session")
 def own_run(own_files):
     run = own_files / "run"
-    files = ("--data.train_source", own_files / "a.en", "--data.train_target", own_files / "b.de")
-    process("train.py", "--run_dir", run, *files)
+    process("train.py", "--run_dir", run, *training_files(own_files), "--train.steps", 20)
     return run
+
+
+def training_files(folder):
+    """The options that name the two files."""
+    return "--data.train_source", folder / "a.en", "--data.train_target", folder / "b.de"
 
 
 @pytest.fixture(scope="session")
@@ -109,10 +113,12 @@ def saved_model(run, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_two_files_and_no_other_option_train_validate_and_export(own_files, own_run):
-    last = json.loads((own_run / "metrics.jsonl").read_text().splitlines()[-1])
+def test_two_files_and_no_other_option_train_validate_and_export(own_files):
+    run = own_files / "without_options"
+    process("train.py", "--run_dir", run, *training_files(own_files))
+    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
     assert {"val_loss", "val_bleu"} <= last.keys()
-    command("-m", "export", "--run_dir", own_run, "--to", own_files / "served" / "1")
+    command("-m", "export", "--run_dir", run, "--to", own_files / "served" / "1")
     assert (own_files / "served" / "1" / "saved_model.pb").is_file()
 
 

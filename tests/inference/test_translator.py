@@ -464,7 +464,7 @@ def test_a_draw_depends_on_the_sentence_and_the_seed_alone(translator):
     assert len(set(texts_of(drawing(["one"] * 3)))) == 1
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_saved_model_gives_the_same_strings(translator, tmp_path, jit_compile):
     """Batches of several sizes and lengths: buckets of a compiled one, and beyond the largest."""
     import tensorflow as tf

@@ -6,7 +6,7 @@ import os
 import keras
 import numpy as np
 import pytest
-from conftest import small_config, weights_of
+from conftest import scored_config, weights_of
 
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
@@ -43,7 +43,11 @@ def expected(run):
     return results(run)
 
 
-@pytest.mark.parametrize("foreign_settings", ["float16", "bfloat16", "float64"], indirect=True)
+@pytest.mark.parametrize(
+    "foreign_settings",
+    ["float16", *(pytest.param(x, marks=pytest.mark.slow) for x in ("bfloat16", "float64"))],
+    indirect=True,
+)
 def test_a_run_translates_the_same(foreign_settings, run, expected):
     assert results(run) == expected
 
@@ -51,7 +55,7 @@ def test_a_run_translates_the_same(foreign_settings, run, expected):
 @pytest.mark.parametrize("foreign_settings", ["float16"], indirect=True)
 def test_a_run_trains_the_same(foreign_settings, run, tmp_path):
     """Weights and metrics, bit for bit."""
-    trainer.train(Run.at(tmp_path, small_config()))
+    trainer.train(Run.at(tmp_path, scored_config()))
     for one, other in zip(weights_of(run), weights_of(tmp_path), strict=True):
         np.testing.assert_array_equal(one, other)
     rows = [

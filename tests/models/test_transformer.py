@@ -422,9 +422,10 @@ def test_evaluate_gives_the_cross_entropy_of_real_tokens():
     assert found == pytest.approx(real.mean(), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variant",
-    [{}, pytest.param({"remat": True, "dtype": "mixed_bfloat16"}, marks=pytest.mark.slow)],
+    [{}, {"remat": True, "dtype": "mixed_bfloat16"}],
     ids=["plain", "remat in mixed_bfloat16"],
 )
 def test_fit_continues_with_a_loaded_model_as_with_the_saved_one(variant, tmp_path):

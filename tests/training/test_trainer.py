@@ -1,7 +1,6 @@
 """A whole training: its folder, going on after an interruption, early stopping, warm starts."""
 
 import dataclasses
-import functools
 import itertools
 import json
 import math
@@ -10,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import small_config, stored_weights, weights_of
+from conftest import scored_config, small_config, stored_weights, weights_of
 
 from tf_transformer.config import DataConfig
 from tf_transformer.errors import InputError
@@ -23,8 +22,6 @@ from tf_transformer.training.progress import TrainingProgress
 from tf_transformer.training.strategy import make_strategy
 from tf_transformer.training.validation import Validation
 
-scored_config = functools.partial(small_config, valid_score_examples=4)
-
 
 def test_a_run_holds_what_the_readme_says(run):
     names = {path.name for path in run.iterdir()}
@@ -32,7 +29,7 @@ def test_a_run_holds_what_the_readme_says(run):
         *("config.yaml", "execution.json", "tokenizer.model", "samples.txt", "text.json"),
         *("checkpoints", "logs", "metrics.jsonl"),
     }
-    assert RunFolder(run).load_config() == small_config()
+    assert RunFolder(run).load_config() == scored_config()
 
 
 def test_metrics_have_a_line_per_validation_interval(run):
@@ -110,26 +107,26 @@ def test_a_whole_run_on_replicas_and_threads_is_the_run_on_one(tmp_path, capsys)
 
 def test_a_finished_run_is_not_changed(run):
     before = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").rglob("*"))
-    assert trainer.train(Run.at(run, small_config())).updates == 4
+    assert trainer.train(Run.at(run, scored_config())).updates == 4
     after = sorted((p.name, p.stat().st_mtime_ns) for p in (run / "checkpoints").rglob("*"))
     assert before == after
 
 
 def test_fewer_updates_than_the_run_has_are_said(run, tmp_path, capsys):
     shutil.copytree(run, tmp_path / "run")
-    assert trainer.train(Run.at(tmp_path / "run", small_config(steps=2))).updates == 4
+    assert trainer.train(Run.at(tmp_path / "run", scored_config(steps=2))).updates == 4
     assert "nothing is trained: the run has made 4 updates" in capsys.readouterr().err
 
 
 def test_another_configuration_is_refused(run):
     with pytest.raises(InputError, match=r"train.seed was 1, now 9.*another --run_dir"):
-        trainer.train(Run.at(run, small_config(seed=9)))
+        trainer.train(Run.at(run, scored_config(seed=9)))
 
 
 def test_the_folder_of_tokenised_text_may_change(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
-    data = dataclasses.replace(small_config().data, cache_dir=str(tmp_path / "elsewhere"))
-    trainer.train(Run.at(tmp_path / "run", dataclasses.replace(small_config(), data=data)))
+    data = dataclasses.replace(scored_config().data, cache_dir=str(tmp_path / "elsewhere"))
+    trainer.train(Run.at(tmp_path / "run", dataclasses.replace(scored_config(), data=data)))
     assert RunFolder(tmp_path / "run").load_config().data == data
 
 

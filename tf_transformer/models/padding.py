@@ -8,9 +8,10 @@ import keras
 import numpy as np
 from keras import KerasTensor, ops
 
+from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
-from tf_transformer.text.special_ids import PAD_ID
+from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 
 def tokens_first(ids: KerasTensor, vocabulary_size: int) -> tuple[KerasTensor, KerasTensor]:
@@ -39,6 +40,22 @@ def tokens_first(ids: KerasTensor, vocabulary_size: int) -> tuple[KerasTensor, K
     places = ops.where(ops.equal(real, 1), ops.cumsum(real, axis=1) - 1, of_padding)
     moved = ops.take_along_axis(ids, ops.argsort(places, axis=1), axis=1)
     return ops.where(moved < 0, ops.cast(vocabulary_size, moved.dtype), moved), places
+
+
+def as_read(source: KerasTensor, config: ModelConfig) -> KerasTensor:
+    """The source ids (B, S) that an encoder reads.
+
+    Without `source_end`, end tokens become padding. The end token of an empty text stays.
+
+    Example:
+        >>> as_read(np.array([[5, 6, 2], [2, 0, 0]]), ModelConfig(source_end=False)).numpy()
+        array([[5, 6, 0],
+               [2, 0, 0]])
+    """
+    if config.source_end:
+        return source
+    is_end = ops.logical_and(ops.equal(source, EOS_ID), ops.arange(ops.shape(source)[1]) > 0)
+    return ops.where(is_end, ops.cast(PAD_ID, source.dtype), source)
 
 
 def put_back(x: KerasTensor, places: KerasTensor) -> KerasTensor:

@@ -15,9 +15,8 @@ from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.stack import Decoder, Encoder
 from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
 from tf_transformer.models.outputs import TransformerOutput
-from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
+from tf_transformer.models.padding import as_read, put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embeddings
-from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -103,7 +102,7 @@ class Transformer(PredictsTokens, keras.Model):
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> TransformerOutput:
         """Like a call without the logits, for rows with padding at the end only."""
-        source, target = self._read(inputs[0]), inputs[1]
+        source, target = as_read(inputs[0], self.config), inputs[1]
         require_tokens_first(target, self.vocabulary_size)
         x = self._source(source, training)
         encoded = self.encoder.run(x, None, padding_mask(source), training=training)
@@ -117,19 +116,9 @@ class Transformer(PredictsTokens, keras.Model):
 
     def encode(self, source: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Source ids (B, S) to memory (B, S, D)."""
-        source = self._read(source)
+        source = as_read(source, self.config)
         x = self._source(source, training)
         return self.encoder(x, padding_mask(source), training=training)
-
-    def _read(self, source: KerasTensor) -> KerasTensor:
-        """The ids that the encoder reads. Without `source_end`, the end tokens become padding.
-
-        The end token of an empty text stays.
-        """
-        if self.config.source_end:
-            return source
-        is_end = ops.logical_and(ops.equal(source, EOS_ID), ops.arange(ops.shape(source)[1]) > 0)
-        return ops.where(is_end, ops.cast(PAD_ID, source.dtype), source)
 
     def _source(self, source: KerasTensor, training: bool | None) -> KerasTensor:
         require_tokens_first(source, self.source_vocabulary_size)
@@ -145,7 +134,7 @@ class Transformer(PredictsTokens, keras.Model):
         parts = DecoderParts(
             self.target_embedding, self.target_position, self.decoder, self.output_embedding
         )
-        return CachedDecoder(parts, options, self._read(source), self.encode(source))
+        return CachedDecoder(parts, options, as_read(source, self.config), self.encode(source))
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
