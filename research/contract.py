@@ -23,7 +23,7 @@ from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import Comparison
 from tf_transformer.commands import command_line
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.export.check import ask, start_session
+from tf_transformer.export.check import ask, load, prepare_session
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.translator import Translator
 
@@ -151,7 +151,9 @@ def served(
         for chunk in chunks
     ]
     found: Rows = [{}] * len(rows)
-    for chunk, outputs in zip(chunks, ask(start_session(model), requests), strict=True):
+    process = prepare_session(model)
+    load(process)
+    for chunk, outputs in zip(chunks, ask(process, requests), strict=True):
         for place, row in enumerate(chunk):
             found[row] = {name: values[place] for name, values in outputs.items()}
     return found

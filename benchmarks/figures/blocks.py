@@ -36,6 +36,14 @@ def train() -> str:
     return markdown(["system", "base, 16 × 32 tokens", "tiny, 64 × 24 tokens"], rows)
 
 
+def fine_tuning() -> str:
+    """BLEU of each run, with a column for each test set."""
+    scores = {(row["run"], row["set"]): row["bleu"] for row in rows_of("fine_tuning")}
+    runs, sets = (list(dict.fromkeys(key[place] for key in scores)) for place in (0, 1))
+    rows = [[run, *(f"{scores[run, name]:.2f}" for name in sets)] for run in runs]
+    return markdown(["model", *sets], rows)
+
+
 SCORED = {  # by result file
     "multi30k": "Multi30k En→De, test_2016_flickr",
     "multi30k_fr": "Multi30k En→Fr, test_2016_flickr",
@@ -210,6 +218,8 @@ OWN: dict[str, Renderer] = {
     "decode.tiny": lambda: decode("tiny"),
     "decode_avx2.base": lambda: decode("base", "decode_avx2"),
     "decode_avx2.tiny": lambda: decode("tiny", "decode_avx2"),
+    "decode_opus.opus": lambda: decode("opus", "decode_opus"),
+    "decode_tc_big.tc_big": lambda: decode("tc_big", "decode_tc_big"),
     "decode_intel.base": lambda: decode("base", "decode_intel"),
     "decode_intel.tiny": lambda: decode("tiny", "decode_intel"),
     "decode_lengths": fields_of(
@@ -221,6 +231,7 @@ OWN: dict[str, Renderer] = {
     "decode_other_systems.tiny": lambda: decode_other_systems("tiny"),
     "demo.output": demo_output,
     "demo.response": demo_response,
+    "fine_tuning": fine_tuning,
     "kernels.pairs": kernel_pairs,
     "kernels.thresholds": kernel_thresholds,
     "kernels.weights": attention_weights,

@@ -1,5 +1,6 @@
 """Compares a SavedModel, run as a server runs it, with the predictor from which it was exported."""
 
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -16,6 +17,15 @@ SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
 # frequent in sampling.
 MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5}
 MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0}
+# Imports TensorFlow, waits for a line, and runs the program. Without a line, it ends.
+_WAIT = """
+import os, runpy, sys
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import tensorflow, tensorflow_text
+sys.argv[:] = sys.argv[1:]
+if sys.stdin.buffer.readline():
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 class Answer(NamedTuple):
@@ -33,23 +43,23 @@ class Answer(NamedTuple):
         )
 
 
-def check(saved_model: pathlib.Path, predictor: Predictor, sentences: Sequence[str]) -> None:
+def check(process: subprocess.Popen, predictor: Predictor, sentences: Sequence[str]) -> None:
     """Runs all signatures of a SavedModel in a fresh process, and compares their outputs.
 
     Args:
-        saved_model: the folder of the SavedModel.
+        process: the process from `prepare_session`, whose SavedModel is written.
         predictor: the predictor from which it was exported.
         sentences: the check sentences.
 
     Raises:
         RuntimeError: when the process fails, or too many answers differ.
     """
-    with start_session(saved_model) as process:  # loads the model while the predictor answers
-        cases = predictor.signatures(sentences)
-        requests = [
-            {"signature_name": name, "inputs": dict(case.inputs)} for name, case in cases.items()
-        ]
-        results = ask(process, requests)
+    load(process)  # while the predictor answers
+    cases = predictor.signatures(sentences)
+    requests = [
+        {"signature_name": name, "inputs": dict(case.inputs)} for name, case in cases.items()
+    ]
+    results = ask(process, requests)
     for (name, case), outputs in zip(cases.items(), results, strict=True):
         answered = answers({output: outputs[output] for output in case.outputs})
         compare(name, predictor, sentences, answers(case.outputs), answered)
@@ -79,22 +89,33 @@ def _answer(row: Sequence[Any]) -> Answer:
     )
 
 
-def start_session(saved_model: pathlib.Path) -> subprocess.Popen:
-    """Starts `run_in_session.py` on a SavedModel in a fresh process."""
+def prepare_session(saved_model: pathlib.Path) -> subprocess.Popen:
+    """Starts a fresh process that imports TensorFlow, and runs `run_in_session.py` after `load`.
+
+    The import takes seconds. Meanwhile this process can write the SavedModel.
+    """
     program = pathlib.Path(__file__).with_name("run_in_session.py")
     return subprocess.Popen(
-        [sys.executable, str(program), str(saved_model), "--requests"],
+        [sys.executable, "-P", "-c", _WAIT, str(program), str(saved_model), "--requests"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
 
 
+def load(process: subprocess.Popen) -> None:
+    """Lets a process from `prepare_session` load its SavedModel."""
+    with contextlib.suppress(BrokenPipeError):  # `ask` reports a process that has failed
+        if process.stdin:
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+
+
 def ask(process: subprocess.Popen, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Sends requests to a process, and waits for its end.
 
     Args:
-        process: the process from `start_session`.
+        process: the process from `prepare_session`, after `load`.
         requests: requests in the format of TF Serving's REST interface.
 
     Returns:
