@@ -145,7 +145,8 @@ def test_names_are_replaced_wherever_they_stand():
     [
         ("It was Tom's.", "Es war Toms."),  # an inflected name
         ("Tom saw Tom.", "Tom sah sich."),  # not as often
-        ("THE WAR", "DER WAR"),  # capitals do not show a name
+        ("What Was That", "Was War Das"),  # capitals do not show a name
+        ("THE WAR", "DER WAR"),
         ("he knows tom", "er kennt tom"),
     ],
 )

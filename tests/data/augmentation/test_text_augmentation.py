@@ -115,13 +115,15 @@ def test_lines_stay_pairs_when_sentences_are_joined(codec, examples):
     assert sorted(seen) == sorted(translation)
 
 
-def test_groups_of_joined_lines_fit_the_longest_row(examples):
-    groups = joined(examples, 1.0, LONGEST, np.random.default_rng(1))
-    assert sorted(itertools.chain(*groups)) == list(range(len(examples)))
-    for group in groups:
-        for rows in examples.rows.values():
-            assert (rows.lengths[group] - 1).sum() + 1 <= LONGEST
-    assert max(map(len, groups)) > 1
+@pytest.mark.parametrize(
+    ("longest", "largest_group"), [(10, 1), (20, 1), (21, 2), (30, 2), (31, 3)]
+)
+def test_as_many_lines_are_joined_as_fit_the_longest_row(longest, largest_group):
+    """Lines of 10 tokens; the last one has the end token."""
+    rows = {name: IdRows.from_lists([[5] * 10 + [EOS_ID]] * 50) for name in ("source", "target")}
+    groups = joined(TokenExamples(rows), 1.0, longest, np.random.default_rng(1))
+    assert sorted(itertools.chain(*groups)) == list(range(50))
+    assert max(map(len, groups)) == largest_group
 
 
 def test_no_row_is_too_long_and_such_lines_stay_as_they_are(codec, examples):
@@ -207,9 +209,14 @@ def config_of(tmp_path, **options):
 
 
 def test_training_changes_texts_and_pieces_and_validation_nothing(tmp_path):
-    config = config_of(tmp_path, augment=AugmentConfig(upper=1.0), bpe_dropout=0.9, held_out=10)
+    rates = AugmentConfig(upper=1.0)
+    config = config_of(
+        tmp_path, augment=rates, bpe_dropout=0.9, held_out=10, max_length=150, batch_tokens=200
+    )
     data = prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
-    batch = next(data.train.batches())
+    batches = first_batches(data.train, WINDOW)
+    assert max(ids.size for batch in batches for ids in batch.values()) <= 200
+    batch = batches[0]
     texts = texts_of(data.codec, batch)
     assert all(source.isupper() and target.isupper() for source, target in texts)
     row = batch["source"][0].tolist()
@@ -219,7 +226,8 @@ def test_training_changes_texts_and_pieces_and_validation_nothing(tmp_path):
     assert RunFolder(tmp_path / "run").load_config() == config
     other = config_of(tmp_path, augment=AugmentConfig(upper=0.5, copy=0.1))
     assert config.differences(other).keys() == {
-        *("data.augment.upper", "data.augment.copy", "data.bpe_dropout", "data.held_out")
+        *("data.augment.upper", "data.augment.copy", "data.bpe_dropout", "data.held_out"),
+        *("data.max_length", "data.batch_tokens"),
     }
 
 
