@@ -81,6 +81,7 @@ def page() -> str:
     for name, hint in get_type_hints(config.Config).items():
         if name != "task":
             parts.append(_group(name, hint, f"{name.capitalize()} options"))
+    parts.append(_group("data.augment", config.AugmentConfig, "Augmentation options"))
     parts.append(_group("corpus", config.Corpus, "Corpus options"))
     parts.append(TASKS)
     for task in OPTIONS:
@@ -167,6 +168,8 @@ def _row(option: str, hint: Any, default: str, text: str) -> str:
 
 def _of_field(group: str, field: dataclasses.Field) -> str:
     """The default of an option, which training may choose by the size of its text."""
+    if field.default is dataclasses.MISSING:  # a group of options
+        return "empty"
     may_fit = f"{group}.{field.name}" in FITTING
     return _default(field.default) + ", or [fitting the text](#python-trainpy)" * may_fit
 
@@ -186,6 +189,8 @@ def _values(hint: Any) -> str:
     if get_origin(hint) is tuple:
         is_corpora = dataclasses.is_dataclass(get_args(hint)[0])
         return "list of [corpora](#corpus-options)" if is_corpora else "list of text"
+    if hint is config.AugmentConfig:
+        return "group of [options](#augmentation-options)"
     words = {int: "integer", float: "number", bool: "`true`, `false`", str: "text"}
     return (words | {type(None): "`null`"})[hint]
 

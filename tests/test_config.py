@@ -6,6 +6,7 @@ import yaml
 
 from tf_transformer.config import (
     PRESETS,
+    AugmentConfig,
     Config,
     Corpus,
     DataConfig,
@@ -349,8 +350,9 @@ def test_differences_name_the_fields_and_both_values():
 TASKS = (TranslationOptions, ParsingOptions, ClassificationOptions)
 FIELDS = [
     (config, field.name, field.default)
-    for config in (ModelConfig, DataConfig, TrainConfig, DecodeConfig, *TASKS)
+    for config in (ModelConfig, DataConfig, AugmentConfig, TrainConfig, DecodeConfig, *TASKS)
     for field in dataclasses.fields(config)
+    if field.name != "augment"
 ]
 OF_ANOTHER_TYPE = {
     bool: [None, 1, 0.0, "true", [True], float("nan")],
@@ -366,7 +368,7 @@ OF_ANOTHER_TYPE = {
 )
 def test_a_value_of_another_type_is_an_error_that_names_the_option(config, name, default):
     group = "task" if config in TASKS else config.__name__.removesuffix("Config").lower()
-    option = f"{group}.{name}"
+    option = f"data.augment.{name}" if config is AugmentConfig else f"{group}.{name}"
     for value in OF_ANOTHER_TYPE[type(default)]:
         if name == "jit_compile" and value is True:
             continue  # it has two types
@@ -374,6 +376,11 @@ def test_a_value_of_another_type_is_an_error_that_names_the_option(config, name,
             config(**{name: value})
         assert str(error.value).startswith(f"{option} must be "), (value, str(error.value))
         assert str(error.value).endswith(f"got {value!r}.")
+
+
+def test_a_value_in_place_of_a_group_is_an_error():
+    with pytest.raises(InputError, match=r"data\.augment must be a group of options, got 0\.5"):
+        DataConfig(augment=0.5)
 
 
 def test_numbers_of_numpy_and_lists_become_what_a_file_holds():

@@ -9,7 +9,7 @@ import math
 import numbers
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -142,6 +142,8 @@ def _path(config: Any, name: str) -> str:
     """The option as a user types it, like model.d_model."""
     if isinstance(config, TaskOptions):
         return f"task.{name}"
+    if isinstance(config, AugmentConfig):
+        return f"data.augment.{name}"
     return f"{type(config).__name__.removesuffix('Config').lower()}.{name}".removeprefix(".")
 
 
@@ -453,6 +455,52 @@ class Corpus:
 
 
 @dataclass(frozen=True)
+class AugmentConfig:
+    """Random changes of the training text, so that a model also learns unusual input.
+
+    Each option is the share of the lines that is changed, from 0 to 1. Each epoch draws other
+    lines. A line may have several changes. The changes are for translation only.
+
+    Attributes:
+        join: two to four sentences in a random order become one line.
+        names: a name on both sides is replaced by another name, most often one with accents.
+        end_mark: the last punctuation mark is left out on both sides.
+        upper: both sides are in upper case.
+        title: each word of both sides starts with a capital.
+        lower: both sides are in lower case.
+        typography: quotation marks, apostrophes, dashes and ellipses of both sides are typographic.
+            Half of these lines, and all without such marks, also get quotation marks or a dash.
+        typos: the source has a wrong, missing, doubled or swapped letter, or several.
+        spaces: the source has a space before a mark, no space after a mark, or double spaces.
+        copy: an emoji, URL, e-mail address, number, code or tag is at the same place of both sides.
+    """
+
+    join: float = 0.0
+    names: float = 0.0
+    end_mark: float = 0.0
+    upper: float = 0.0
+    title: float = 0.0
+    lower: float = 0.0
+    typography: float = 0.0
+    typos: float = 0.0
+    spaces: float = 0.0
+    copy: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_types(self)
+        for option in fields(self):
+            if not 0 <= (rate := getattr(self, option.name)) <= 1:
+                raise InputError(
+                    f"{_path(self, option.name)} must be from 0 to 1, the share of the lines that "
+                    f"is changed, got {rate}."
+                )
+
+    def __bool__(self) -> bool:
+        """Whether any text is changed."""
+        return any(getattr(self, option.name) for option in fields(self))
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """The examples, and how they become batches.
 
@@ -509,6 +557,7 @@ class DataConfig:
         bpe_dropout: probability that byte-pair encoding skips a merge in training (Provilkov et al.
             2020). Each epoch has other pieces. For small corpora. The rate 0.1 makes about a fifth
             more pieces, and batches grow accordingly.
+        augment: random changes of the training text, such as upper case and copied emoji.
         normalization: rules that rewrite text before it is divided into pieces. nmt_nfc: white
             space becomes a space, invisible characters are deleted, and letters are composed with
             their marks. nmt_nfkc and nfkc: rules of SentencePiece, which also rewrite characters
@@ -545,6 +594,7 @@ class DataConfig:
     tokenizer: str = ""
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
     normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = "nmt_nfc"
     batch_tokens: int = 2048
     bucket_width: int = 2
@@ -915,8 +965,13 @@ class Config:
 
 def _flat(config: Config) -> dict[str, object]:
     """All options by the name that a user types, like model.d_model."""
-    groups = asdict(config).items()
-    flat = {
-        f"{group}.{name}": value for group, options in groups for name, value in options.items()
-    }
+    flat = dict(_flat_items(asdict(config)))
     return {"task" if name == "task.name" else name: value for name, value in flat.items()}
+
+
+def _flat_items(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _flat_items(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value

@@ -27,6 +27,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import ExampleStream, Texts
 from tf_transformer.data.generated import number_in_words
+from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
 _DRAWN_AT_ONCE = 10_000  # pairs
@@ -52,12 +53,12 @@ def measured(pairs: int) -> dict[str, Any]:
     data = DataConfig()
     text, valid = generated_numbers(pairs).hold_out(data.held_out, seed=1)
     some = itertools.islice(itertools.chain.from_iterable(text), 100_000)
-    tokenizer = Tokenizer.train(some, data.vocabulary_size)
+    codec = Codec(Tokenizer.train(some, data.vocabulary_size))
     before = peak_megabytes()
     with tempfile.TemporaryDirectory() as folder:
-        store, tokenisation = usage_of(lambda: store_of(text, tokenizer, data, folder))
+        store, tokenisation = usage_of(lambda: store_of(text, codec, data, folder))
         size = sum(path.stat().st_size for path in pathlib.Path(folder).rglob("*.npy"))
-        sampler = sampler_of(store, data)
+        sampler = sampler_of(store, data, codec)
         tokens, epoch = usage_of(lambda: target_tokens_of_an_epoch(sampler, 1))
     if store.num_examples + len(valid) != pairs:
         raise RuntimeError(f"expected {pairs:,} pairs, got {store.num_examples + len(valid):,}.")

@@ -103,6 +103,20 @@ def error_of(tmp_path, capsys):
     ("word", "expected"),
     [
         ("--train.stepz", "unknown option --train.stepz; did you mean --train.steps?"),
+        (
+            "--data.augment.uper=1",
+            "unknown option --data.augment.uper; did you mean --data.augment.upper?",
+        ),
+        ("--data.augment.upper=x", "--data.augment.upper must be a number, got 'x'."),
+        (
+            "--data.augment=1",
+            "--data.augment is a group of options, such as --data.augment.join; got '1'.",
+        ),
+        (
+            "--data.augment.upper=2",
+            "--data.augment.upper must be from 0 to 1, the share of the lines that is changed, got "
+            "2.0.",
+        ),
         ("--trian.steps=3", "unknown option --trian.steps; did you mean --train.steps?"),
         ("--beam_size", "unknown option --beam_size; did you mean --decode.beam_size?"),
         ("--zzz", "unknown option --zzz."),
@@ -169,6 +183,11 @@ def test_a_file_in_place_of_the_options_of_a_corpus_is_an_error(error_of):
         ("train: {stepz: 3}", "unknown option train.stepz; did you mean train.steps?"),
         ("trian: {steps: 3}", "unknown option trian.steps; did you mean train.steps?"),
         ("train: {steps: many}", "train.steps must be an integer, got 'many'."),
+        ("data: {augment: 1}", "data.augment must be a group of options, got 1."),
+        (
+            "data: {augment: {uper: 1}}",
+            "unknown option data.augment.uper; did you mean data.augment.upper?",
+        ),
         ("train: {steps: -3}", "train.steps must not be negative, got -3."),
         ("words", "expected options like 'train: {steps: 100}', got 'words'."),
     ],

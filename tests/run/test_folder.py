@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 
 from tf_transformer.commands import train
 from tf_transformer.commands.command_line import read_options
-from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config import (
+    AugmentConfig,
+    Config,
+    Corpus,
+    DataConfig,
+    DecodeConfig,
+    ModelConfig,
+    TrainConfig,
+)
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS
 from tf_transformer.run.folder import RunFolder
@@ -78,6 +86,9 @@ def values_of(hint):
         return st.one_of(*map(values_of, get_args(hint)))
     if get_origin(hint) is tuple:
         return st.lists(values_of(get_args(hint)[0]), max_size=3).map(tuple)
+    if hint is AugmentConfig:
+        rates = st.floats(0, 1)
+        return st.builds(AugmentConfig, join=rates, upper=rates, copy=rates)
     if hint is Corpus:
         text, columns = values_of(str), values_of(tuple[str, ...])
         return st.builds(Corpus, path=text.filter(bool), format=text, columns=columns, split=text)

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from conftest import scored_config, small_config, stored_weights, weights_of
 
-from tf_transformer.config import DataConfig
+from tf_transformer.config import AugmentConfig, DataConfig
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
@@ -72,7 +72,9 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_pa
 
     def config(steps):
         full = small_config(steps=steps, **options)
-        return dataclasses.replace(full, data=dataclasses.replace(full.data, bpe_dropout=0.2))
+        augment = AugmentConfig(join=0.3, upper=0.3, copy=0.3)
+        data = dataclasses.replace(full.data, bpe_dropout=0.2, augment=augment)
+        return dataclasses.replace(full, data=data)
 
     trainer.train(Run.at(tmp_path / "whole", config(4)))
     trainer.train(Run.at(tmp_path / "parts", config(2)))
@@ -94,7 +96,11 @@ def test_a_whole_run_on_replicas_and_threads_is_the_run_on_one(tmp_path, capsys)
 
     def config(strategy, steps, threads):
         full = small_config(strategy=strategy, steps=steps, threads=threads)
-        return dataclasses.replace(full, model=dataclasses.replace(full.model, dropout_rate=0.0))
+        return dataclasses.replace(
+            full,
+            model=dataclasses.replace(full.model, dropout_rate=0.0),
+            data=dataclasses.replace(full.data, augment=AugmentConfig(lower=0.3, copy=0.3)),
+        )
 
     trainer.train(Run.at(tmp_path / "one", config("one", 4, threads=1)))
     assert "float32, 1 replica(s)\n" in capsys.readouterr().out

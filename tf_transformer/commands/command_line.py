@@ -168,14 +168,24 @@ def types_of(main: Callable[..., None], task: str = DEFAULT_TASK) -> dict[str, A
     """The types of a command's options by name, like {"train.steps": int}."""
     types: dict[str, Any] = {"config": str, "help": bool}
     for name, hint in get_type_hints(main).items():
-        if dataclasses.is_dataclass(hint):
-            types |= {f"{name}.{field}": kind for field, kind in get_type_hints(hint).items()}
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            types |= _types_in(name, hint)
         if name not in (_repeated(main), GIVEN):
             types[name] = hint
     if _has_task(main):
         hints = get_type_hints(options_of(task))
         types |= {f"task.{name}": hint for name, hint in hints.items() if name != "name"}
     return types | (get_type_hints(DecodeConfig) if _takes_decode_options(main) else {})
+
+
+def _types_in(group: str, options: type) -> dict[str, Any]:
+    """The types of the options of a group, and of the groups in it."""
+    types: dict[str, Any] = {}
+    for name, hint in get_type_hints(options).items():
+        types[f"{group}.{name}"] = hint
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            types |= _types_in(f"{group}.{name}", hint)
+    return types
 
 
 def _repeated(main: Callable[..., None]) -> str:

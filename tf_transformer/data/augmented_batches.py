@@ -25,6 +25,7 @@ def augmented_batches(
     start: int,
     augment: Augment,
     bucket_width: int,
+    most_tokens: int | None = None,
 ) -> Iterator[Batch]:
     """Makes the batches from number `start` on, with changed examples.
 
@@ -37,6 +38,7 @@ def augmented_batches(
         start: number of the first batch.
         augment: changes the examples of a window.
         bucket_width: lengths are rounded up to multiples of this width and then compared.
+        most_tokens: largest number of ids of each name in a batch, with padding; None: no limit.
 
     Yields:
         batches: by name, int32 arrays (B, L) with 0 as padding.
@@ -45,7 +47,8 @@ def augmented_batches(
     def window(numbered: tuple[int, list[BatchIndices]]) -> list[Batch]:
         number, batches = numbered
         rows = TokenExamples.concatenated([batch.taken() for batch in batches])
-        divided = evenly_divided(augment(number, rows), len(batches), bucket_width, number)
+        changed = augment(number, rows)
+        divided = evenly_divided(changed, len(batches), bucket_width, number, most_tokens)
         return [batch.padded() for batch in divided]
 
     first, skipped = divmod(start, WINDOW)
@@ -55,15 +58,23 @@ def augmented_batches(
 
 
 def evenly_divided(
-    examples: TokenExamples, count: int, bucket_width: int, seed: int
+    examples: TokenExamples,
+    count: int,
+    bucket_width: int,
+    seed: int,
+    most_tokens: int | None = None,
 ) -> list[BatchIndices]:
     """Divides examples into exactly `count` batches with the smallest possible token budget.
 
+    If the examples need more batches of `most_tokens`, random batches are left out. If there are
+    fewer than `count` examples, some are repeated.
+
     Args:
-        examples: at least `count` examples.
+        examples: the examples; at least one.
         count: number of batches.
         bucket_width: lengths are rounded up to multiples of this width and then compared.
         seed: seed of the order of the batches.
+        most_tokens: largest token budget; None: no limit.
     """
 
     def sampler(budget: int) -> ShardSampler:
@@ -72,9 +83,11 @@ def evenly_divided(
     longest = max(int(rows.lengths.max()) for rows in examples.rows.values())
     budgets = range(1, len(examples) * (longest + bucket_width) + 1)
     fits = bisect.bisect_left(budgets, -count, key=lambda budget: -len(sampler(budget)))
-    batches = list(sampler(budgets[fits]).epoch((seed, 4)))
+    budget = min(budgets[fits], most_tokens or budgets[-1])
+    batches = list(sampler(budget).epoch((seed, 4)))[:count]
     while len(batches) < count:
         batches.sort(key=lambda batch: len(batch.rows))
         rows = batches.pop().rows
-        batches += [BatchIndices(examples, half) for half in np.array_split(rows, 2)]
+        halves = np.array_split(rows, 2) if len(rows) > 1 else [rows, rows]
+        batches += [BatchIndices(examples, half) for half in halves]
     return batches

@@ -29,6 +29,8 @@ class BatchSampler:
         bucket_width: lengths are rounded up to multiples of this width and then compared.
         seed: seed of all orders.
         augment: changes the examples of `batches`; None: they stay as they are.
+        keeps_budget: whether batches of changed examples hold at most `batch_tokens`, too. If the
+            examples have grown, random batches are left out. False: the batches grow.
 
     Example:
         >>> from tf_transformer.data.tokens import IdRows, TokenExamples
@@ -46,9 +48,11 @@ class BatchSampler:
         bucket_width: int,
         seed: int,
         augment: Augment | None = None,
+        keeps_budget: bool = False,
     ):
         self.store = store
         self._augment = augment
+        self._most_tokens = batch_tokens if keeps_budget else None
         self.seed = seed
         self._batch_tokens = batch_tokens
         self._bucket_width = bucket_width
@@ -105,7 +109,9 @@ class BatchSampler:
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Makes endless batches, from batch number `start` of the training on."""
         if self._augment:
-            return augmented_batches(self._indices, start, self._augment, self._bucket_width)
+            return augmented_batches(
+                self._indices, start, self._augment, self._bucket_width, self._most_tokens
+            )
         return prefetch(BatchIndices.padded, self._indices(start))
 
     def _indices(self, start: int) -> Iterator[BatchIndices]:

@@ -259,13 +259,17 @@ def _parse(content: bytes) -> Config:
         raise InputError(f"{error}{quotes}") from error
 
 
-def require_groups(options: Mapping[str, Any], of: Callable) -> None:
+def require_groups(options: Mapping[str, Any], of: Callable, prefix: str = "") -> None:
     """Raises an `InputError` for a value in place of a group, which jsonargparse accepts.
 
     Args:
         options: the options from jsonargparse.
         of: the function or dataclass of the options. Each of its dataclass arguments is a group.
+        prefix: the groups that `options` is in, like "data."
     """
     for name, hint in get_type_hints(of).items():
-        if is_dataclass(hint) and name in options and not hasattr(options[name], "as_dict"):
-            raise InputError(f"{name} must be a group of options, got {options[name]!r}.")
+        if isinstance(hint, type) and is_dataclass(hint) and name in options:
+            group = options[name]
+            if not hasattr(group, "as_dict"):
+                raise InputError(f"{prefix}{name} must be a group of options, got {group!r}.")
+            require_groups(vars(group), hint, f"{prefix}{name}.")

@@ -1,5 +1,6 @@
 """The options of a training that nobody gave: from the size of its text, and from `init_from`."""
 
+import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -78,8 +79,7 @@ def _of_origin(run: Run, names: Sequence[str]) -> dict[str, Any]:
 
 def _values(config: Config, options: Iterable[str]) -> dict[str, Any]:
     """The values of options with names like model.d_model."""
-    split = (option.split(".", 1) for option in options)
-    return {f"{group}.{name}": getattr(getattr(config, group), name) for group, name in split}
+    return {option: operator.attrgetter(option)(config) for option in options}
 
 
 def _with_options(run: Run, options: Mapping[str, Any]) -> Run:

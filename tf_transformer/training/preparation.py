@@ -3,18 +3,20 @@
 import functools
 import hashlib
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.config import Config, DataConfig
+from tf_transformer.data import corpora
+from tf_transformer.data.augmentation.text_augmentation import FIELDS, TextAugmentation
 from tf_transformer.data.augmented_batches import Augment
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.make_store import find_or_make
-from tf_transformer.data.tokens import Encoder
+from tf_transformer.data.tokens import Encoder, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
@@ -98,11 +100,22 @@ def _require_options_of(task: Task, config: Config) -> None:
             f"data.tokenizer is for translation. Leave it out for {config.task.name}, whose "
             "vocabulary has symbols of its own."
         )
+    if data.augment and not _can_augment(task):
+        rates = {name: rate for name, rate in asdict(data.augment).items() if rate}
+        name, rate = next(iter(rates.items()))
+        raise InputError(
+            f"data.augment.{name} is for translation. Expected 0 for {config.task.name}, got "
+            f"{rate}."
+        )
     if data.vocabularies != "shared" and not task.separable:
         raise InputError(
             f"data.vocabularies {data.vocabularies} is for translation. Expected shared for "
             f"{config.task.name}, which has one vocabulary."
         )
+
+
+def _can_augment(task: Task) -> bool:
+    return task.only_text and set(task.fields) == set(FIELDS)
 
 
 def require_trainable(run: Run) -> None:
@@ -211,7 +224,7 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
     inputs, references = task.test_set(splits.valid)
     count = config.train.valid_score_examples
     sampler = functools.partial(_sampler, encoder=_encoder(config, task, codec))
-    augment = _bpe_dropout(config, task, codec)
+    augment = _augment(config, task, codec)
     return TrainingData(
         codec,
         train=sampler(config, run.folder, "training", splits.train, augment=augment),
@@ -233,6 +246,22 @@ def _encoder(config: Config, task: Task, codec: Codec) -> Encoder:
         max(codec.sizes),
         identity=f"{config.task.name} {codec.identity}",
     )
+
+
+def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
+    """Makes the changes of the training examples: of the texts, then of the pieces."""
+    data, text = config.data, None
+    if data.augment:
+        languages = corpora.languages(data)
+        text = TextAugmentation(data.augment, codec, data.max_length, config.train.seed, languages)
+    dropout = _bpe_dropout(config, task, codec)
+    if text is None or dropout is None:
+        return text or dropout
+
+    def augment(number: int, examples: TokenExamples) -> TokenExamples:
+        return dropout(number, text(number, examples))
+
+    return augment
 
 
 def _bpe_dropout(config: Config, task: Task, codec: Codec) -> BpeDropout | None:
@@ -263,4 +292,7 @@ def _sampler(
         report=lambda counts: tqdm.write(f"{name}: {counts}"),
         warn=lambda text: tqdm.write(f"warning: {name}: {text}", file=sys.stderr),
     )
-    return BatchSampler(store, data.batch_tokens, data.bucket_width, config.train.seed, augment)
+    return BatchSampler(
+        *(store, data.batch_tokens, data.bucket_width, config.train.seed, augment),
+        keeps_budget=bool(data.augment),
+    )

@@ -1,0 +1,38 @@
+"""Upper, title and lower case on both sides of a pair."""
+
+import re
+
+import numpy as np
+
+from tf_transformer.data.augmentation.pairs import Pair
+
+_FIRST_LETTER = re.compile(r"(?<![\w'’])[^\W\d_]")
+
+
+def upper(pair: Pair, rng: np.random.Generator) -> Pair:
+    """Writes both sides in upper case.
+
+    Example:
+        >>> upper(("Tom left.", "Tom ging fort."), np.random.default_rng(1))
+        ('TOM LEFT.', 'TOM GING FORT.')
+    """
+    return pair[0].upper(), pair[1].upper()
+
+
+def lower(pair: Pair, rng: np.random.Generator) -> Pair:
+    """Writes both sides in lower case."""
+    return pair[0].lower(), pair[1].lower()
+
+
+def title(pair: Pair, rng: np.random.Generator) -> Pair:
+    """Starts every word of both sides with a capital; the other letters stay.
+
+    Example:
+        >>> title(("Tom isn't here.", "Tom ist nicht hier."), np.random.default_rng(1))
+        ("Tom Isn't Here.", 'Tom Ist Nicht Hier.')
+    """
+    return _in_title_case(pair[0]), _in_title_case(pair[1])
+
+
+def _in_title_case(text: str) -> str:
+    return _FIRST_LETTER.sub(lambda letter: letter[0].upper(), text)

@@ -1,0 +1,219 @@
+"""Random spans of text that a translation copies: emoji, addresses, numbers, codes, tags, names.
+
+An eighth of all spans, chosen by a hash, is held out: training never draws them. A test set of
+held-out spans shows whether a model copies spans that it has not seen. Tags are not held out.
+"""
+
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from tf_transformer.data.augmentation.pairs import chosen, happens
+
+_HELD_OUT = 8  # one of this many
+_WITHOUT_HELD_OUT = ("tag", "opening_tag")  # there are few of them
+
+# All characters of these ranges have been emoji since Unicode 11, so every Python draws alike.
+_FACES = range(0x1F600, 0x1F650)
+_RANGES = (
+    *(range(0x1F300, 0x1F600), range(0x1F680, 0x1F6D3), range(0x1F910, 0x1F93B)),
+    *(range(0x1F947, 0x1F971), range(0x1F980, 0x1F9A3), range(0x1F9D0, 0x1FA00)),
+)
+_OTHER_EMOJI = (
+    *("❤️", "✅", "✨", "☀️", "⭐", "❗", "❓", "☕", "✌️", "☺️", "⚡", "❌", "✈️", "♥️", "☎️", "➡️"),
+    *("⚽", "⛄", "✔️", "⏰", "⚠️", "☔", "✍️", "☝️", "1️⃣", "2️⃣", "3️⃣", "#️⃣", "🏳️‍🌈", "❤️‍🔥"),
+)
+_PEOPLE = "👨👩🧑"
+_PROFESSIONS = "💻🔬🎓🍳🌾🏫🎨🚒🚀🔧"
+_HANDS = "👍👎👋🙏👏💪🤝✋👌🤞🤘👊"
+_SKIN = tuple(map(chr, range(0x1F3FB, 0x1F400)))
+_FLAGS = (
+    *("AT", "AU", "BE", "BR", "CA", "CH", "CN", "CZ", "DE", "DK", "ES", "FI", "FR", "GB", "GR"),
+    *("IE", "IL", "IN", "IT", "JP", "KR", "MX", "NL", "NO", "PL", "PT", "SE", "TR", "UA", "US"),
+)
+
+_WORDS = (
+    *("news", "shop", "blog", "data", "forum", "travel", "music", "photo", "weather", "example"),
+    *("docs", "mail", "book", "city", "garden", "museum", "library", "market", "school", "sport"),
+    *("hello-world", "contact", "about", "products", "search", "login", "archive", "help", "map"),
+    *("wiki", "video", "health", "kitchen", "science", "project", "report", "summary", "index"),
+)
+_ENDINGS = ("com", "org", "net", "de", "at", "ch", "eu", "io", "co.uk", "fr", "info", "edu", "gov")
+_SYLLABLES = ("bcdfghklmnprstvwz", "aeiou")
+_ACCENTED = ("bdfgklmnprstvzñčšžçłřśð", "aeioáéíóúäöüøåèêëîôãõěąıő")
+
+_NAMES = (
+    *("Søren", "João", "José", "Zoë", "François", "Łukasz", "Dvořák", "Björk", "Renée", "Jürgen"),
+    *("Noël", "Chloé", "Inés", "Óscar", "Håkon", "Žofie", "Jiří", "Matěj", "Ágnes", "Gülşen"),
+    *("Ömer", "İbrahim", "Nuñez", "Muñoz", "Peña", "Ibáñez", "Günther", "Müller", "Thérèse"),
+    *("Béla", "László", "Władysław", "Małgorzata", "Agnieszka", "Bjørn", "Åse", "Kåre", "Märta"),
+    *("Tōru", "Nguyễn", "Siân", "Seán", "Gráinne", "Aimée", "Loïc", "Anaïs", "Cécile", "Hélène"),
+    *("São Paulo", "Kraków", "Malmö", "Tromsø", "Århus", "Besançon", "Orléans", "Córdoba", "León"),
+    *("Győr", "Pécs", "Plzeň", "Šiauliai", "Liège", "Genève", "Zürich", "Cádiz", "Évora", "Łódź"),
+    *("Reykjavík", "Bogotá", "Medellín", "Asunción", "Brasília", "Tórshavn", "Poznań", "Gdańsk"),
+    *("Linda", "Peter", "Ahmed", "Fatima", "Yuki", "Olga", "Ivan", "Priya", "Kwame", "Chen"),
+    *("Oslo", "Lisbon", "Nairobi", "Osaka", "Toronto", "Dublin", "Manila", "Quito", "Leeds"),
+)
+_TAGS = (
+    *("b", "i", "u", "em", "strong", "p", "span", "h1", "h2", "h3", "li", "td", "div", "code"),
+    *("small", "sub", "sup", "mark", "title", "q", "a", "tt", "font", "label", "button", "g"),
+)
+
+
+def draw(kind: str, rng: np.random.Generator, held_out: bool = False) -> str:
+    """Draws a span.
+
+    Args:
+        kind: a key of `SPANS`.
+        rng: the random generator.
+        held_out: draws one of the spans that training never draws. Tags are not held out.
+    """
+    make = SPANS[kind]
+    while is_held_out(span := make(rng)) != held_out and kind not in _WITHOUT_HELD_OUT:
+        pass
+    return span
+
+
+def is_held_out(span: str) -> bool:
+    """Whether training never draws this span."""
+    return zlib.crc32(span.encode()) % _HELD_OUT == 0
+
+
+def emoji(rng: np.random.Generator) -> str:
+    """An emoji; some are sequences of characters, such as flags and hands with a skin tone."""
+    way = rng.random()
+    if way < 0.5:
+        return chr(chosen(_FACES, rng))
+    if way < 0.75:
+        return chr(chosen(chosen(_RANGES, rng), rng))
+    if way < 0.85:
+        return chosen(_OTHER_EMOJI, rng)
+    if way < 0.9:
+        return "".join(chr(ord(letter) + 0x1F1A5) for letter in chosen(_FLAGS, rng))
+    if way < 0.95:
+        return chosen(_HANDS, rng) + chosen(_SKIN, rng)
+    return chosen(_PEOPLE, rng) + "\u200d" + chosen(_PROFESSIONS, rng)
+
+
+def url(rng: np.random.Generator) -> str:
+    """An address of a page, like https://www.news-tralu.org/travel?id=31."""
+    scheme = chosen(("https://", "https://", "https://www.", "http://", "www."), rng)
+    path = "".join(f"/{_slug(rng)}" for _ in range(int(rng.integers(0, 4))))
+    end = chosen(("", "", "", "/", ".html", ".pdf", f"?id={_digits(rng)}", f"#{_slug(rng)}"), rng)
+    return scheme + _domain(rng) + path + (end if path else "")
+
+
+def email(rng: np.random.Generator) -> str:
+    """An e-mail address."""
+    name = chosen((".", "_", "-", ""), rng).join((_slug(rng), _word(rng)))
+    return f"{name}{_digits(rng) if happens(0.2, rng) else ''}@{_domain(rng)}"
+
+
+def number(rng: np.random.Generator) -> str:
+    """A number, date, time, price, version or telephone number that all languages write alike."""
+    one, two, three = (int(rng.integers(0, limit)) for limit in (10, 60, 1000))
+    day, month, year = int(rng.integers(1, 29)), 1 + two % 12, 1900 + int(rng.integers(0, 150))
+    return chosen(
+        (
+            *(_digits(rng), _digits(rng), f"{three}", f"{year}", f"{one}.{two}", f"{three},{one}"),
+            *(f"{day % 24}:{two:02}", f"{year}-{month:02}-{day:02}", f"{day:02}.{month:02}.{year}"),
+            *(f"{day}/{month}/{year}", f"{two}%", f"${three}", f"€{three}", f"{one}.{day}.{two}"),
+            *(f"+{two} {three} {_digits(rng)}{two:02}", f"{three}-{two:02}{day:02}"),
+            *(f"{one + 1},{three:03}", f"{one + 1}.{three:03}", f"{two}-{two + one + 1}"),
+        ),
+        rng,
+    )
+
+
+def code(rng: np.random.Generator) -> str:
+    """A code: of a product, a flight, a file, a variable, a version."""
+    letters = "".join(chosen("ABCDEFGHJKLMNPRSTUVWXYZ", rng) for _ in range(rng.integers(1, 4)))
+    digits, word = _digits(rng), _word(rng)
+    return chosen(
+        (
+            *(f"{letters}-{digits}", f"{letters}{digits}", f"#{digits}", f"{letters}_{digits}"),
+            *(f"{word}_{digits}.txt", f"{word}.{chosen(('pdf', 'py', 'csv', 'png'), rng)}"),
+            *(f"{word}_{_word(rng)}", f"/{word}/{_word(rng)}", f"{word}()", f"v{digits}"),
+            *(f"{int(rng.integers(2**28)):07x}", f"{letters}/{digits}", f"{digits}{letters}"),
+        ),
+        rng,
+    )
+
+
+def tag(rng: np.random.Generator) -> str:
+    """A tag that stands alone: of markup, of a template, a mention or a topic."""
+    word = chosen((_word(rng), chosen(_WORDS, rng)), rng)
+    return chosen(
+        (
+            *("<br>", "<br/>", "<hr/>", f'<img src="{word}.png"/>', f"<{word}/>"),
+            *(f"{{{word}}}", f"{{{{{word}}}}}", f"${{{word}}}", f"%({word})s", f"%{word}%"),
+            *("%s", "%d", f"{{{rng.integers(10)}}}", f"[{rng.integers(1, 100)}]", f"<x id={word}>"),
+            *(f"@{word}", f"#{word}", f"[{word}]", f"&{word};", f":{word}:"),
+        ),
+        rng,
+    )
+
+
+def opening_tag(rng: np.random.Generator) -> str:
+    """The opening tag of an element; `closing_tag` has its end."""
+    element = chosen(_TAGS, rng)
+    attribute = chosen(("", "", "", f' class="{_word(rng)}"', f' id="{rng.integers(1, 99)}"'), rng)
+    return f"<{element}{attribute}>"
+
+
+def closing_tag(opening: str) -> str:
+    """The closing tag.
+
+    Example:
+        >>> closing_tag('<b class="x">')
+        '</b>'
+    """
+    return f"</{opening[1:-1].partition(' ')[0]}>"
+
+
+def name(rng: np.random.Generator) -> str:
+    """A name of a person or a city, or an invented name. Most have accents."""
+    if happens(0.6, rng):
+        return chosen(_NAMES, rng)
+    syllables = _ACCENTED if happens(0.7, rng) else _SYLLABLES
+    return _invented(syllables, rng).capitalize()
+
+
+SPANS: dict[str, Callable[[np.random.Generator], str]] = {
+    "emoji": emoji,
+    "url": url,
+    "email": email,
+    "number": number,
+    "code": code,
+    "tag": tag,
+    "opening_tag": opening_tag,
+    "name": name,
+}
+"""The kinds of spans by name."""
+
+
+def _digits(rng: np.random.Generator) -> str:
+    return str(int(rng.integers(10 ** int(rng.integers(1, 6)))))
+
+
+def _word(rng: np.random.Generator) -> str:
+    return _invented(_SYLLABLES, rng)
+
+
+def _invented(syllables: tuple[str, str], rng: np.random.Generator) -> str:
+    starts, vowels = syllables
+    parts = (chosen(starts, rng) + chosen(vowels, rng) for _ in range(rng.integers(2, 4)))
+    return "".join(parts) + (chosen(starts, rng) if happens(0.4, rng) else "")
+
+
+def _slug(rng: np.random.Generator) -> str:
+    way = rng.random()
+    if way < 0.5:
+        return chosen(_WORDS, rng)
+    return _digits(rng) if way < 0.6 else _word(rng)
+
+
+def _domain(rng: np.random.Generator) -> str:
+    first = chosen((_word(rng), chosen(_WORDS, rng), f"{chosen(_WORDS, rng)}-{_word(rng)}"), rng)
+    return f"{first}.{chosen(_ENDINGS, rng)}"

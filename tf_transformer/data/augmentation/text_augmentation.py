@@ -1,0 +1,171 @@
+"""Changes the texts of the batches of a training at random; see `AugmentConfig`."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tf_transformer.config import AugmentConfig
+from tf_transformer.data.augmentation import copies, letter_case, marks, noise
+from tf_transformer.data.augmentation.pairs import Change, Pair
+from tf_transformer.data.tokens import IdRows, TokenExamples
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.special_ids import UNK_ID
+
+MOST_JOINED = 4  # sentences on a line
+FIELDS = ("source", "target")
+
+Row = list[int]
+
+
+def changes(languages: tuple[str | None, str | None] = (None, None)) -> dict[str, Change]:
+    """All changes of a pair by the name of their option, in the order in which they are made.
+
+    Names are replaced before the case changes. Typos and stray spaces leave copied spans intact.
+
+    Args:
+        languages: codes of the source and target language, like en; None: unknown.
+    """
+    return {
+        "names": copies.names,
+        "end_mark": marks.without_end_mark,
+        "upper": letter_case.upper,
+        "title": letter_case.title,
+        "lower": letter_case.lower,
+        "typography": marks.typography_of(*languages),
+        "typos": noise.typos,
+        "spaces": noise.spaces,
+        "copy": copies.copy,
+    }
+
+
+class TextAugmentation:
+    """Changes examples as text: decodes some of them, changes the texts, and encodes them again.
+
+    An example stays as it is if its text has no change of this kind, if the new ids would be more
+    than `max_length`, or if the vocabulary cannot represent the old or the new text.
+
+    Args:
+        rates: the share of the examples that each change is made in.
+        codec: the tokenizers.
+        max_length: largest number of ids in a row.
+        seed: seed of all draws. The result depends on seed, window number and examples only.
+        languages: codes of the source and target language, like en; None: unknown.
+
+    Call arguments:
+        number: number of the window.
+        examples: with the names source and target.
+
+    Returns:
+        the examples that stay as they are, then the changed ones.
+    """
+
+    def __init__(
+        self,
+        rates: AugmentConfig,
+        codec: Codec,
+        max_length: int,
+        seed: int,
+        languages: tuple[str | None, str | None] = (None, None),
+    ):
+        self._join = rates.join
+        self._changes = [
+            (change, rate)
+            for name, change in changes(languages).items()
+            if (rate := getattr(rates, name))
+        ]
+        self._codec = codec
+        self._max_length = max_length
+        self._seed = seed
+
+    def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
+        """Changes the examples of window `number`."""
+        rng = np.random.default_rng((self._seed, number, 5))
+        groups = joined(examples, self._join, self._max_length, rng)
+        drawn = [rng.random(len(groups)) < rate for _, rate in self._changes]
+        is_drawn = np.any(drawn, axis=0) if drawn else np.zeros(len(groups), bool)
+        changed = [i for i, group in enumerate(groups) if len(group) > 1 or is_drawn[i]]
+        if not changed:
+            return examples
+        members = [member for i in changed for member in groups[i]]
+        texts = dict(zip(members, self._decoded(examples, members), strict=True))
+        pairs: dict[int, Pair] = {}
+        for i in changed:
+            parts = [pair for member in groups[i] if (pair := texts[member])]
+            if len(parts) == len(groups[i]):
+                sides = zip(*parts, strict=True)
+                source, target = map(" ".join, sides)
+                pair = source, target
+                for (change, _), chosen in zip(self._changes, drawn, strict=True):
+                    pair = change(pair, rng) if chosen[i] else pair
+                pairs[i] = pair
+        return self._with_new(examples, groups, pairs)
+
+    def _decoded(self, examples: TokenExamples, indices: Sequence[int]) -> list[Pair | None]:
+        """The texts of examples; None for an example whose text does not have its ids."""
+        rows = {name: _lists(examples[name].taken(np.array(indices, int))) for name in FIELDS}
+        texts = {name: [self._codec.decode(name, row) for row in rows[name]] for name in FIELDS}
+        again = {name: self._codec.encode_batch(name, texts[name]) for name in FIELDS}
+        return [
+            pair if all(again[name][i] == rows[name][i] for name in FIELDS) else None
+            for i, pair in enumerate(zip(*texts.values(), strict=True))
+        ]
+
+    def _with_new(
+        self, examples: TokenExamples, groups: Sequence[Sequence[int]], pairs: Mapping[int, Pair]
+    ) -> TokenExamples:
+        """The examples, with pairs of texts in place of the groups of their numbers."""
+        sides = zip(*pairs.values(), strict=True) if pairs else ((), ())
+        encoded = [
+            self._codec.encode_batch(name, texts) for name, texts in zip(FIELDS, sides, strict=True)
+        ]
+        rows = [pair for pair in zip(pairs, *encoded, strict=True) if self._is_valid(pair[1:])]
+        replaced = {i for i, *_ in rows}
+        stays = np.ones(len(examples), bool)
+        stays[[member for i in replaced for member in groups[i]]] = False
+        kept = examples.taken(np.flatnonzero(stays))
+        new = {
+            name: IdRows.from_lists([row[side] for row in rows], examples[name].ids.dtype)
+            for side, name in enumerate(FIELDS, 1)
+        }
+        return TokenExamples.concatenated([kept, TokenExamples(new)])
+
+    def _is_valid(self, rows: Sequence[Row]) -> bool:
+        """Whether new rows have text that the vocabulary has, and no more ids than allowed."""
+        return all(1 < len(row) <= self._max_length and UNK_ID not in row for row in rows)
+
+
+def joined(
+    examples: TokenExamples, rate: float, max_length: int, rng: np.random.Generator
+) -> list[list[int]]:
+    """Divides examples into groups that are joined to one line; most groups have one example.
+
+    Neighbours in a random order are joined. All lengths of a joined line are at most `max_length`.
+
+    Args:
+        examples: the examples.
+        rate: share of the groups that have 2 to `MOST_JOINED` examples.
+        max_length: largest number of ids in a row.
+        rng: the random generator.
+
+    Returns:
+        the indices of the examples of each group.
+    """
+    if not rate:
+        return [[i] for i in range(len(examples))]
+    lengths = np.stack([examples[name].lengths for name in FIELDS]) - 1  # without the end token
+    order = rng.permutation(len(examples)).tolist()
+    is_joined = rng.random(len(order)) < rate
+    sizes = np.where(is_joined, rng.integers(2, MOST_JOINED + 1, len(order)), 1).tolist()
+    groups: list[list[int]] = []
+    start = 0
+    while start < len(order):
+        group = order[start : start + sizes[len(groups)]]
+        while len(group) > 1 and lengths[:, group].sum(axis=1).max() >= max_length:
+            group.pop()
+        groups.append(group)
+        start += len(group)
+    return groups
+
+
+def _lists(rows: IdRows) -> list[Row]:
+    return [row.tolist() for row in np.split(rows.ids, np.cumsum(rows.lengths)[:-1])]
