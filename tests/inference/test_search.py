@@ -424,6 +424,12 @@ def test_plain_kernels_find_the_same_translations(model, options):
     assert_same(plain, search(model, source, **options))
 
 
+def test_a_graph_of_a_known_size_finds_the_same_translations(model):
+    run, source = Search(model, DecodeConfig(max_extra_length=4)), batch_of(SENTENCES)
+    found = tf.function(run.__call__, autograph=False)(tf.constant(source))
+    assert_same(type(found)(*map(np.asarray, found)), search(model, source))
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -82,8 +82,8 @@ def test_two_files_and_nothing_else(tmp_path, two_files, short, monkeypatch, cap
 def test_given_options_win_wherever_they_are_given(tmp_path, two_files, monkeypatch):
     (tmp_path / "x.yaml").write_text("data: {vocabulary_size: 400}\ntrain: {epochs: 30}")
     words = [*two_files, "--config", str(tmp_path / "x.yaml"), "--model.dropout_rate", "0.1"]
-    config = completed(monkeypatch, tmp_path / "run", *words)
-    assert config.data.vocabulary_size == 400
+    config = completed(monkeypatch, tmp_path / "run", *words, "--data.augment.upper", "0.2")
+    assert (config.data.vocabulary_size, config.data.augment.upper) == (400, 0.2)
     assert (config.train.epochs, config.train.steps) == (30, 0)
     assert config.model.dropout_rate == 0.1  # the default, given
     assert config.data.batch_tokens == 1024  # chosen

@@ -17,15 +17,6 @@ SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
 # frequent in sampling.
 MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5}
 MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0}
-# Imports TensorFlow, waits for a line, and runs the program. Without a line, it ends.
-_WAIT = """
-import os, runpy, sys
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-import tensorflow, tensorflow_text
-sys.argv[:] = sys.argv[1:]
-if sys.stdin.buffer.readline():
-    runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 
 
 class Answer(NamedTuple):
@@ -96,7 +87,7 @@ def prepare_session(saved_model: pathlib.Path) -> subprocess.Popen:
     """
     program = pathlib.Path(__file__).with_name("run_in_session.py")
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _WAIT, str(program), str(saved_model), "--requests"],
+        [sys.executable, str(program), str(saved_model), "--requests", "--wait"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

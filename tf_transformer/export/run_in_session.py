@@ -8,6 +8,8 @@ With --requests, each line of stdin is a request to any signature, in the format
 REST interface: {"signature_name": "score", "inputs": {"source": ["one"], "target": ["eins"]}}.
 The answers have the form {"outputs": {...}}.
 
+With --wait, the program loads the model after the first line of stdin, which it leaves out.
+
 The program reads text like the commands, because it runs the file text_lines.py by its path.
 """
 
@@ -23,7 +25,7 @@ import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-USAGE = "usage: python export/run_in_session.py SAVED_MODEL [--requests] < LINES"
+USAGE = "usage: python export/run_in_session.py SAVED_MODEL [--requests] [--wait] < LINES"
 BATCH_SIZE = 32
 
 
@@ -168,6 +170,14 @@ def write_json(row: dict[str, Any]) -> None:
     sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
+def wait() -> None:
+    """Imports TensorFlow, which takes seconds, and waits for a line: the model is being written."""
+    import tensorflow  # noqa: F401
+    import tensorflow_text  # noqa: F401
+
+    sys.stdin.buffer.readline()
+
+
 def main(*words: str) -> None:
     """Answers the lines of stdin.
 
@@ -177,10 +187,12 @@ def main(*words: str) -> None:
     if {"-h", "--help"} & set(words):
         print(f"{USAGE}\n\n{__doc__}")
         return
-    folders = [word for word in words if word != "--requests"]
+    folders = [word for word in words if word not in ("--requests", "--wait")]
     if len(folders) != 1 or folders[0].startswith("-"):
         print(USAGE, file=sys.stderr)
         sys.exit(2)
+    if "--wait" in words:
+        wait()
     answer = answer_requests if "--requests" in words else answer_lines
     text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "files" / "text_lines.py"))
     try:

@@ -118,6 +118,8 @@ class Search:
     @own_settings()
     def __call__(self, source: tf.Tensor, prefix: tf.Tensor | None = None) -> Hypotheses:
         config, model = self.config, self.model
+        if not self.static_shapes:  # in a graph, the sizes of the batch and of the cache may change
+            source = tf.raw_ops.PlaceholderWithDefault(input=source, shape=[None, None])
         lengths = token_counts(source)
         limits = max_target_lengths(lengths, config, model.max_target_length(lengths))
         limits = ops.where(lengths >= self.shortest_source, limits, 1)
