@@ -2,12 +2,14 @@
 
 import fcntl
 import os
+import random
 import shutil
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import hypothesis
 import keras
+import numpy as np
 import pytest
 
 # The same examples in each run, however slow the machine is.
@@ -47,8 +49,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_runtest_setup():
-    """Each test begins with the same random numbers, whatever ran before it."""
-    keras.utils.set_random_seed(1)
+    """Each test begins with the same random numbers, whatever ran before it.
+
+    Keras draws its seeds from `random`. The seed of TensorFlow stays: setting it clears the caches
+    of functions that tests share.
+    """
+    random.seed(1)
+    np.random.seed(1)
 
 
 @pytest.fixture(scope="session")
@@ -147,8 +154,6 @@ def browser():
 
 def weights_of(run, average=1):
     """The weights that the commands load, as arrays in the model's order."""
-    import numpy as np
-
     from tf_transformer.run.run import Run
     from tf_transformer.tasks.translation import TRANSLATION
 

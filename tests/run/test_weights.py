@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import small_config, stored_weights, weights_of
+from conftest import scored_config, small_config, stored_weights, weights_of
 
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
@@ -107,7 +107,7 @@ def test_a_weight_that_is_not_finite_names_its_checkpoint(
 
 
 def test_training_goes_on_neither_with_nan_nor_with_a_broken_checkpoint(run, tmp_path):
-    config = small_config(steps=6)
+    config = scored_config(steps=6)
     for broken, reason in (
         ("resume/step-4", "has weights that are not finite"),
         ("resume/step-4.data-00000-of-00001", "is broken or of another model"),
