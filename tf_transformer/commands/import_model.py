@@ -48,19 +48,7 @@ def main(
         raise InputError(f"--run_dir {final} exists. Give the name of a new folder.")
     folders = {"marian": marian, "ctranslate2": ctranslate2}
     folders |= {"opennmt_tf": opennmt_tf, "fairseq": fairseq}
-    given = [name for name, folder in folders.items() if folder]
-    if len(given) != 1:
-        names = ", ".join(f"--{name}" for name in folders)
-        got = " and ".join(f"--{name}" for name in given) or "none"
-        raise InputError(f"give one model with one of {names}, got {got}.")
-    (program,) = given
-    for name, value, of in (
-        ("tokenizer", tokenizer, [name for name in folders if name != "marian"]),
-        ("num_heads", num_heads, ["opennmt_tf"]),
-    ):
-        if value and program not in of:
-            expected = " or ".join(f"--{name}" for name in of)
-            raise InputError(f"--{name} needs {expected}, got --{program}.")
+    program = _program(folders, tokenizer, num_heads)
     from tf_transformer.imports import imported as imports
 
     imported = _read(program, pathlib.Path(folders[program]), tokenizer, num_heads)
@@ -80,6 +68,24 @@ def main(
         f"{imported.config.data.source_language or '?'} to "
         f"{imported.config.data.target_language or '?'}"
     )
+
+
+def _program(folders: dict[str, str], tokenizer: str, num_heads: int) -> str:
+    """The program whose folder is given, after a check of the options that go with it."""
+    given = [name for name, folder in folders.items() if folder]
+    if len(given) != 1:
+        names = ", ".join(f"--{name}" for name in folders)
+        got = " and ".join(f"--{name}" for name in given) or "none"
+        raise InputError(f"give one model with one of {names}, got {got}.")
+    (program,) = given
+    for name, value, of in (
+        ("tokenizer", tokenizer, [name for name in folders if name != "marian"]),
+        ("num_heads", num_heads, ["opennmt_tf"]),
+    ):
+        if value and program not in of:
+            expected = " or ".join(f"--{name}" for name in of)
+            raise InputError(f"--{name} needs {expected}, got --{program}.")
+    return program
 
 
 def _read(program: str, folder: pathlib.Path, tokenizer: str, num_heads: int) -> "Imported":
