@@ -10,7 +10,11 @@ from tqdm import tqdm
 
 from tf_transformer.config import Config, DataConfig
 from tf_transformer.data import corpora
-from tf_transformer.data.augmentation.text_augmentation import FIELDS, TextAugmentation
+from tf_transformer.data.augmentation.text_augmentation import (
+    FIELDS,
+    TextAugmentation,
+    changed_texts,
+)
 from tf_transformer.data.augmented_batches import Augment
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
@@ -235,9 +239,13 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
 
 def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
     """The codec of a new run: learned, or the codec of the run in `train.init_from`."""
-    if not run.origin:
-        return task.train_codec(stream, run.config)
-    return task.reuse_codec(run.origin.codec, stream, run.config)
+    config = run.config
+    if run.origin:
+        return task.reuse_codec(run.origin.codec, stream, config)
+    if config.data.augment:
+        languages = corpora.languages(config.data)
+        stream = changed_texts(stream, config.data.augment, config.train.seed, languages)
+    return task.train_codec(stream, config)
 
 
 def _encoder(config: Config, task: Task, codec: Codec) -> Encoder:

@@ -231,6 +231,16 @@ def test_training_changes_texts_and_pieces_and_validation_nothing(tmp_path):
     }
 
 
+def test_the_vocabulary_has_pieces_of_changed_texts(tmp_path):
+    def length_in_capitals(name, **options):
+        config = config_of(tmp_path, held_out=10, **options)
+        codec = prepare(Run.at(tmp_path / name, config), tasks.for_run(config)).codec
+        return len(codec.encode("target", PAIRS[0][1].upper()))
+
+    changed = length_in_capitals("changed", augment=AugmentConfig(upper=0.5))
+    assert changed < length_in_capitals("plain")
+
+
 def test_other_tasks_refuse_it_before_they_learn_a_tokenizer(tmp_path):
     data = config_of(tmp_path).data
     data = DataConfig(

@@ -1,12 +1,15 @@
 """Changes the texts of the batches of a training at random; see `AugmentConfig`."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tf_transformer.config import AugmentConfig
 from tf_transformer.data.augmentation import copies, letter_case, marks, noise
-from tf_transformer.data.augmentation.pairs import Change, Pair
+from tf_transformer.data.augmentation.pairs import Change, Pair, happens
+from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import UNK_ID
@@ -36,6 +39,45 @@ def changes(languages: tuple[str | None, str | None] = (None, None)) -> dict[str
         "spaces": noise.spaces,
         "copy": copies.copy,
     }
+
+
+def changed_texts(
+    stream: ExampleStream,
+    rates: AugmentConfig,
+    seed: int,
+    languages: tuple[str | None, str | None] = (None, None),
+) -> ExampleStream:
+    """The examples of a stream with random changes. A vocabulary learns from them.
+
+    Without them, a text in capitals would be divided into single letters.
+
+    Args:
+        stream: pairs of source and target. They are not joined.
+        rates: the share of the pairs that each change is made in.
+        seed: seed of all draws.
+        languages: codes of the source and target language, like en; None: unknown.
+    """
+    made = _with_rates(rates, languages)
+
+    def start(skipped: Counter[str]) -> Iterator[Pair]:
+        rng = np.random.default_rng((seed, 6))
+        for source, target in stream.start(skipped):
+            pair = source, target
+            for change, rate in made:
+                pair = change(pair, rng) if happens(rate, rng) else pair
+            yield pair
+
+    return dataclasses.replace(stream, start=start)
+
+
+def _with_rates(
+    rates: AugmentConfig, languages: tuple[str | None, str | None]
+) -> list[tuple[Change, float]]:
+    return [
+        (change, rate)
+        for name, change in changes(languages).items()
+        if (rate := getattr(rates, name))
+    ]
 
 
 class TextAugmentation:
@@ -68,11 +110,7 @@ class TextAugmentation:
         languages: tuple[str | None, str | None] = (None, None),
     ):
         self._join = rates.join
-        self._changes = [
-            (change, rate)
-            for name, change in changes(languages).items()
-            if (rate := getattr(rates, name))
-        ]
+        self._changes = _with_rates(rates, languages)
         self._codec = codec
         self._max_length = max_length
         self._seed = seed
