@@ -1,5 +1,6 @@
 """Several runs as one: each command takes --run_dir a,b, and the search averages probabilities."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -8,9 +9,11 @@ import tensorflow as tf
 from conftest import small_config
 
 from tf_transformer.commands import evaluate, export, translate
+from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
+from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training import trainer
 
 TEXTS = ["twenty-one", "June twelfth", "", "one \U0001f44d"]
@@ -27,20 +30,41 @@ def other(made_once):
     return made_once("other_small_run", make)
 
 
+@pytest.fixture(scope="module")
+def other_source(run, made_once):
+    """A run with the target vocabulary of the small run, and another source vocabulary."""
+
+    def make(folder):
+        source = folder.with_name("source.model")
+        Tokenizer.train(generate(200, "en", "de", seed=1).texts["source"], 300).save(source)
+        config = small_config(seed=2, steps=2)
+        files = f"{source},{run / 'tokenizer.model'}"
+        data = dataclasses.replace(config.data, tokenizer=files, vocabularies="separate")
+        model = dataclasses.replace(config.model, tie_embeddings="target")
+        trainer.train(Run.at(folder, dataclasses.replace(config, data=data, model=model)))
+
+    return made_once("other_source_run", make)
+
+
+@pytest.fixture(params=["other", "other_source"])
+def second(request):
+    return request.getfixturevalue(request.param)
+
+
 def n_best(run_dir, **options):
     return Translator.from_run(run_dir, num_hypotheses=2, **options).n_best(TEXTS)
 
 
-def test_scores_are_those_of_the_mean_of_probabilities(run, other):
+def test_scores_are_those_of_the_mean_of_probabilities(run, second):
     """By the log-probabilities of each run, token by token, in NumPy."""
-    runs = [Translator.from_run(path) for path in (run, other)]
-    together = Translator.from_run(f"{run},{other}")
+    runs = [Translator.from_run(path) for path in (run, second)]
+    together = Translator.from_run(f"{run},{second}")
     ids = runs[0].codec.encode("target", "zwanzig")
-    source = np.int32([runs[0].codec.encode("source", "twenty")])
     target = np.int32([[1, *ids[:-1]]])
-    log_p = [
-        np.asarray(tf.nn.log_softmax(each.model((source, target))), np.float64)[0] for each in runs
-    ]
+    log_p = []
+    for each in runs:
+        source = np.int32([each.codec.encode("source", "twenty")])
+        log_p.append(np.asarray(tf.nn.log_softmax(each.model((source, target))), np.float64)[0])
     mean = np.log(sum(map(np.exp, log_p)) / 2)
     expected = sum(mean[place, token] for place, token in enumerate(ids))
     (score,) = together.score(["twenty"], ["zwanzig"])
@@ -58,11 +82,21 @@ def test_translate_and_evaluate_take_runs_with_commas(run, other, tmp_path, caps
 
 
 @pytest.mark.slow
-def test_an_ensemble_is_exported(run, other, tmp_path):
-    both = f"{run},{other}"
+def test_an_ensemble_is_exported(run, second, tmp_path):
+    both = f"{run},{second}"
     export.main(both, str(tmp_path / "1"))
     saved = Translator.load(tmp_path / "1")
     assert [x.text for x in saved(TEXTS)] == [x.text for x in Translator.from_run(both)(TEXTS)]
+
+
+def test_a_beam_has_the_scores_of_its_translations(run, second):
+    """Also with another dtype, for which all models are made anew."""
+    for dtype, tolerance in (("float32", 1e-5), ("bfloat16", 0.1)):
+        together = Translator.from_run(f"{run},{second}", dtype, num_hypotheses=2)
+        for text, row in zip(TEXTS, together.n_best(TEXTS), strict=True):
+            scores = together.score([text] * len(row), [each.text for each in row])
+            for found, expected in zip(row, scores, strict=True):
+                assert found.score == pytest.approx(expected.score, abs=tolerance)
 
 
 def test_a_folder_may_have_a_comma_in_its_name(run, tmp_path):
@@ -87,10 +121,9 @@ def test_what_an_ensemble_lacks_is_an_error(run, tmp_path, use, message):
         use(f"{run},{run}", str(tmp_path / "1"))
 
 
-def test_runs_with_another_vocabulary_are_an_error(run, tmp_path):
+def test_runs_with_another_target_vocabulary_are_an_error(run, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(run, other)
-    tokenizer = other / "tokenizer.model"
-    tokenizer.write_bytes(Run.load(run).codec["target"].with_nmt_nfc().model + b"\x1a\x00")
-    with pytest.raises(InputError, match="need the same vocabulary"):
+    Tokenizer.train(["a house"] * 9, 300).save(other / "tokenizer.model")
+    with pytest.raises(InputError, match="need the same target vocabulary"):
         Translator.from_run(f"{run},{other}")

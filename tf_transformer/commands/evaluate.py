@@ -41,7 +41,7 @@ def main(
     """Makes predictions for a test set and prints their scores, such as BLEU and chrF.
 
     Args:
-        run_dir: folder of the run; a,b,c for an ensemble of three runs with one vocabulary.
+        run_dir: folder of the run; a,b,c for an ensemble of three runs with one target vocabulary.
             Translations in --hypotheses need no run.
         source: file of inputs. Empty: a run on the generated corpus takes its test pairs. With
             --hypotheses, only metrics that read inputs need it.

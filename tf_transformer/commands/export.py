@@ -37,7 +37,7 @@ def main(
     signatures must equal the answers of the run. The model then gets its final name.
 
     Args:
-        run_dir: folder of the run; a,b,c for an ensemble of three runs with one vocabulary.
+        run_dir: folder of the run; a,b,c for an ensemble of three runs with one target vocabulary.
         to: folder to write. For TF Serving, its name is the number of a version: served/mine/1.
         jit_compile: compile the search with XLA: faster for few sentences and small models. A
             stock TF Serving then needs --xla_cpu_compilation_enabled=true, and compiles for all

@@ -48,7 +48,7 @@ def main(
     translator also lists inputs with several sentences, and texts with an empty output.
 
     Args:
-        run_dir: folder of the run; a,b,c for an ensemble of three runs with one vocabulary.
+        run_dir: folder of the run; a,b,c for an ensemble of three runs with one target vocabulary.
         input: file to translate, plain or compressed; empty: stdin.
         output: file for the translations; empty: stdout. A file has the ending .partial until it
             is complete.

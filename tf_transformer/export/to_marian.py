@@ -74,14 +74,26 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     tokenizer |= {"model_max_length": translator.max_source_length, **special}
     _write_json(folder / "tokenizer_config.json", tokenizer)
     _write_json(folder / "special_tokens_map.json", special)
+    return summary(translator, "Transformers", EPSILON)
+
+
+def summary(translator: "Translator", program: str, epsilon: float) -> str:
+    """The number of parameters, and what a program computes in another way.
+
+    Args:
+        translator: the exported translator.
+        program: the name of the program.
+        epsilon: ε of its layer normalization.
+    """
+    model = translator.model
     notes = [f"{model.count_params():,} parameters"]
-    if model.config.norm_epsilon != EPSILON:
+    if model.config.norm_epsilon != epsilon:
         notes.append(
-            f"Transformers normalizes with ε {EPSILON}, and the run with "
+            f"{program} normalizes with ε {epsilon}, and the run with "
             f"{model.config.norm_epsilon}: logits differ slightly"
         )
-    if decode.length_penalty_offset:
-        notes.append("Transformers has the length penalty length^α: long beams may differ")
+    if translator.config.length_penalty_offset:
+        notes.append(f"{program} has the length penalty length^α: long beams may differ")
     return "; ".join(notes)
 
 

@@ -72,15 +72,7 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
         "allow-unk": not decode.avoid_unknown,
     }
     (folder / "decoder.yml").write_text(yaml.safe_dump(search, sort_keys=False), "utf-8")
-    notes = [f"{model.count_params():,} parameters"]
-    if model.config.norm_epsilon != marian_npz.EPSILON:
-        notes.append(
-            f"Marian normalizes with ε {marian_npz.EPSILON}, and the run with "
-            f"{model.config.norm_epsilon}: logits differ slightly"
-        )
-    if decode.length_penalty_offset:
-        notes.append("Marian has the length penalty length^α: long beams may differ")
-    return "; ".join(notes)
+    return to_marian.summary(translator, "Marian", marian_npz.EPSILON)
 
 
 def require_supported(model: Transformer) -> None:

@@ -101,7 +101,7 @@ def make_codec(
 
 
 def run_config(
-    model: ModelConfig, codec: Codec, decode: DecodeConfig, languages: Mapping[str, str]
+    model: ModelConfig, codec: Codec, decode: DecodeConfig, languages: dict[str, str]
 ) -> Config:
     """The configuration of a run with an imported model.
 
@@ -111,6 +111,7 @@ def run_config(
         decode: the options of the search.
         languages: values of `data.source_language` and `data.target_language`, if they are known.
     """
+    unknown = {"source_language": "", "target_language": ""}
     longest = DataConfig().max_length
     data = DataConfig(
         vocabularies=codec.kind,  # type: ignore[arg-type]
@@ -118,7 +119,7 @@ def run_config(
         segmentation="unigram",
         normalization="nmt_nfkc",
         max_length=min(longest, model.max_length) if model.position == "learned" else 0,
-        **languages,  # type: ignore[arg-type]
+        **(unknown | languages),  # type: ignore[arg-type]
     )
     return Config(model, data, TrainConfig(), decode, TranslationOptions())
 

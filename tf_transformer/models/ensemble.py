@@ -13,7 +13,7 @@ from tf_transformer.errors import InputError
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class Ensemble(keras.Model):
-    """p(token) = (p₁(token) + … + p_M(token)) / M, for M models with the same vocabularies.
+    """p(token) = (p₁(token) + … + p_M(token)) / M, for M models with the same target vocabulary.
 
     A search takes the ensemble like one model. The models may differ in everything else.
 
@@ -28,7 +28,7 @@ class Ensemble(keras.Model):
         log-probabilities of the next tokens, float32 tensor (B, T, V).
 
     Raises:
-        ValueError: if there are no models, or if their vocabularies have different sizes.
+        ValueError: if there are no models, or if their target vocabularies have different sizes.
 
     Example:
         >>> from tf_transformer import Transformer

@@ -13,6 +13,7 @@ from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder, members
 from tf_transformer.text.codec import Codec, codec_files
+from tf_transformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import keras
@@ -125,7 +126,7 @@ class Run:
 
         Raises:
             InputError: when a run does not have these weights, see `load_weights`; when the runs
-                of an ensemble have different vocabularies, or models without a search.
+                of an ensemble have different target vocabularies, or models without a search.
         """
         if self.others:
             return self._ensemble(build_model)
@@ -143,9 +144,9 @@ class Run:
         from tf_transformer.models.ensemble import Ensemble
 
         for other in self.others:
-            if other.codec.identity != self.codec.identity:
+            if _pieces(other.codec["target"]) != _pieces(self.codec["target"]):
                 raise InputError(
-                    "the runs of an ensemble need the same vocabulary, but the tokenizers of "
+                    "the runs of an ensemble need the same target vocabulary, but the pieces of "
                     f"{self.folder.path} and {other.folder.path} differ. Train them on the same "
                     "text with the same options of data, or one with --train.init_from the other."
                 )
@@ -155,9 +156,21 @@ class Run:
                 f"the task {self.config.task.name} has no search, so it has no ensembles. Give one "
                 "--run_dir."
             )
+        models[1:] = [
+            self._reading_its_source(*pair) for pair in zip(self.others, models[1:], strict=True)
+        ]
         ensemble = Ensemble(models, name="ensemble")
         ensemble.build()
         return ensemble
+
+    def _reading_its_source(self, other: "Run", model: "keras.Model") -> "keras.Model":
+        """The model of another run for source ids of this run."""
+        given, own = self.codec["source"], other.codec["source"]
+        if given.model == own.model:
+            return model
+        from tf_transformer.run.retokenized import Retokenized
+
+        return Retokenized(model, given, own)
 
     def identities(self) -> dict[str, str]:
         """Hashes of everything that a prediction depends on besides the search.
@@ -179,6 +192,10 @@ class Run:
     def files(self) -> list[pathlib.Path]:
         """The files of the run and of `others`, which no output may replace."""
         return [path for run in (self, *self.others) for path in run.folder.files()]
+
+
+def _pieces(tokenizer: Tokenizer) -> list[str]:
+    return list(map(tokenizer.piece, range(tokenizer.vocabulary_size)))
 
 
 def _hash(*contents: bytes) -> str:

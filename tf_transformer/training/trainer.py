@@ -167,9 +167,10 @@ def _completed(run: Run, task: Task) -> Run:
     printed.
     """
     config = task.complete(run.config)
-    own = task.own_codec(config) if not run.folder.has_checkpoint else run.codec
-    if config.data.tokenizer and own:
-        config = replace(config, data=replace(config.data, vocabulary_size=max(own.sizes)))
+    if config.data.tokenizer:
+        codec = run.codec if run.folder.has_checkpoint else task.own_codec(config)
+        if codec:
+            config = replace(config, data=replace(config.data, vocabulary_size=max(codec.sizes)))
     if config.data.normalization == DataConfig.normalization and (stored := _stored_config(run)):
         rules = stored.data.normalization
         config = replace(config, data=replace(config.data, normalization=rules))

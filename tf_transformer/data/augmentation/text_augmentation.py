@@ -16,6 +16,8 @@ from tf_transformer.text.special_ids import UNK_ID
 
 MOST_JOINED = 4  # sentences on a line
 FIELDS = ("source", "target")
+# Changes of whole texts. The rare characters of names and copied spans would become pieces, too.
+OF_VOCABULARY = ("end_mark", "upper", "title", "lower", "typography")
 
 Row = list[int]
 
@@ -47,17 +49,21 @@ def changed_texts(
     seed: int,
     languages: tuple[str | None, str | None] = (None, None),
 ) -> ExampleStream:
-    """The examples of a stream with random changes. A vocabulary learns from them.
+    """The examples of a stream with the changes `OF_VOCABULARY`. A vocabulary learns from them.
 
     Without them, a text in capitals would be divided into single letters.
 
     Args:
-        stream: pairs of source and target. They are not joined.
+        stream: pairs of source and target.
         rates: the share of the pairs that each change is made in.
         seed: seed of all draws.
         languages: codes of the source and target language, like en; None: unknown.
     """
-    made = _with_rates(rates, languages)
+    made = [
+        (change, getattr(rates, name))
+        for name, change in changes(languages).items()
+        if name in OF_VOCABULARY
+    ]
 
     def start(skipped: Counter[str]) -> Iterator[Pair]:
         rng = np.random.default_rng((seed, 6))
@@ -68,16 +74,6 @@ def changed_texts(
             yield pair
 
     return dataclasses.replace(stream, start=start)
-
-
-def _with_rates(
-    rates: AugmentConfig, languages: tuple[str | None, str | None]
-) -> list[tuple[Change, float]]:
-    return [
-        (change, rate)
-        for name, change in changes(languages).items()
-        if (rate := getattr(rates, name))
-    ]
 
 
 class TextAugmentation:
@@ -110,7 +106,11 @@ class TextAugmentation:
         languages: tuple[str | None, str | None] = (None, None),
     ):
         self._join = rates.join
-        self._changes = _with_rates(rates, languages)
+        self._changes = [
+            (change, rate)
+            for name, change in changes(languages).items()
+            if (rate := getattr(rates, name))
+        ]
         self._codec = codec
         self._max_length = max_length
         self._seed = seed
