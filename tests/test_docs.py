@@ -1,6 +1,7 @@
 """The pages: their Python blocks run, their commands are accepted, all that they name exists."""
 
 import ast
+import functools
 import json
 import pathlib
 import re
@@ -139,6 +140,7 @@ def known_options() -> set[str]:
     return known
 
 
+@functools.cache
 def serving_options() -> set[str]:
     """The options that the serving kit takes, or gives to a server."""
     folders = [ROOT / "export", ROOT / "tf_transformer" / "export"]

@@ -77,7 +77,11 @@ def test_the_cost_of_the_choice_is_its_time_over_the_fastest(monkeypatch):
     assert row["minor_faults"] == {"elementwise": 7, "products": 9}
 
 
-@pytest.mark.parametrize("work", KERNELS, ids=lambda work: f"{work.kernel} {work.work}")
+@pytest.mark.parametrize(
+    "work",
+    [*KERNELS[:3], *(pytest.param(work, marks=pytest.mark.slow) for work in KERNELS[3:])],
+    ids=lambda work: f"{work.kernel} {work.work}",
+)
 def test_a_pair_is_timed(work):
     row = pairs.timed(work)
     assert row["plain_ms"] > 0

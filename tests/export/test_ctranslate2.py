@@ -141,7 +141,7 @@ PARTS_OF_CHARACTERS = tuple(f"<0x{byte:02X}>" for byte in range(128, 256))
     ("excluding", "end"),
     [
         ({"min_length": 9, "excluded_tokens": PARTS_OF_CHARACTERS}, 2.0),
-        ({"no_repeat_ngram_size": 1}, 0.0),
+        pytest.param({"no_repeat_ngram_size": 1}, 0.0, marks=pytest.mark.slow),
         ({"excluded_tokens": tuple(f"<0x{byte:02X}>" for byte in range(256))}, 0.0),
     ],
     ids=["short", "repeated", "excluded"],

@@ -175,7 +175,7 @@ def tensorflow_model_server_grpc(requests, served, tmp_path, request):
 
 LOADERS = [
     session,
-    cpp_loader,
+    pytest.param(cpp_loader, marks=pytest.mark.slow),  # it compiles C++
     stand_in_rest,
     stand_in_grpc,
     tensorflow_model_server_rest,

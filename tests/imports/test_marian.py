@@ -263,6 +263,7 @@ def test_what_the_import_assumes_is_said(tmp_path, capsys):
     assert Run.load(tmp_path / "run").config.model.activation == "swish"
 
 
+@pytest.mark.slow
 def test_an_imported_model_goes_through_every_command(tmp_path, capsys):
     """Translate with all outputs, evaluate, SavedModel, CTranslate2, `.keras`, fine-tune."""
     import_model.main(
@@ -316,26 +317,33 @@ def test_every_id_belongs_to_a_word(case, text):
         assert words[-1] == len(text.split()) - 1
 
 
-def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(tmp_path):
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """The run of a model with target tags."""
+    folder = tmp_path_factory.mktemp("imported")
     import_model.main(
-        marian=str(folder_of("shared", tmp_path / "model")), run_dir=str(tmp_path / "run")
+        marian=str(folder_of("shared", folder / "model")), run_dir=str(folder / "run")
     )
-    plain = Translator.from_run(tmp_path / "run")
-    tagged = Translator.from_run(tmp_path / "run", target_tag=">>nld<<")
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def tagged(imported):
+    return Translator.from_run(imported, target_tag=">>nld<<")
+
+
+def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(imported, tagged):
+    plain = Translator.from_run(imported)
     texts = ["a small house", "two dogs run", ""]
     in_text = plain([f">>nld<< {text}" if text else "" for text in texts])
     assert tagged(texts) == in_text
     assert in_text[0].score != plain(texts)[0].score
     assert tagged([">>deu<< two dogs run"]) == plain([">>deu<< two dogs run"])
-    tagged.save(tmp_path / "1")
-    assert [each.text for each in Translator.load(tmp_path / "1")(texts)] == [
-        each.text for each in in_text
-    ]
     assert tagged.align(["a small house"], ["ein Haus"])[0].source.words[0] == "a"
     for use in (
         lambda: plain([">>eng<< a house"]),
         lambda: plain.score([">>eng<< a house"], ["Haus"]),
-        lambda: Translator.from_run(tmp_path / "run", target_tag=">>eng<<"),
+        lambda: Translator.from_run(imported, target_tag=">>eng<<"),
     ):
         with pytest.raises(
             InputError, match="unknown target tag '>>eng<<'; this model has >>deu<<"
@@ -343,12 +351,9 @@ def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(tmp_p
             use()
 
 
-def test_punctuation_of_the_training_texts_is_an_option(tmp_path):
-    import_model.main(
-        marian=str(folder_of("shared", tmp_path / "model")), run_dir=str(tmp_path / "run")
-    )
-    plain = Translator.from_run(tmp_path / "run", target_tag=">>nld<<")
-    opus = Translator.from_run(tmp_path / "run", target_tag=">>nld<<", punctuation="opus")
+def test_punctuation_of_the_training_texts_is_an_option(imported, tagged, tmp_path):
+    """The SavedModel has the option and the tag."""
+    plain, opus = tagged, Translator.from_run(imported, target_tag=">>nld<<", punctuation="opus")
     texts = ["a – small “house”…", ">>deu<< two\u00a0» dogs", ""]
     ascii_texts = ['a - small "house"...', '>>deu<< two" dogs', ""]
     expected = plain(ascii_texts)
@@ -363,6 +368,4 @@ def test_punctuation_of_the_training_texts_is_an_option(tmp_path):
         each.text for each in expected
     ]
     with pytest.raises(InputError, match=r"decode\.punctuation=opus"):
-        export.main(
-            str(tmp_path / "run"), str(tmp_path / "ct2"), format="ctranslate2", punctuation="opus"
-        )
+        export.main(str(imported), str(tmp_path / "ct2"), format="ctranslate2", punctuation="opus")

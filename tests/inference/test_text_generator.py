@@ -141,7 +141,14 @@ def test_prefixes_begin_the_continuations():
         assert prediction.text.startswith(prefix)
 
 
-@pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"sampling": True, "num_hypotheses": 2}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"beam_size": 3}, marks=pytest.mark.slow),
+        {"sampling": True, "num_hypotheses": 2},
+    ],
+)
 def test_after_a_space_a_new_word_follows(options):
     """In the prompt or the prefix, and in the graph as in Python; else a word may go on."""
     generator = make_generator(330, **options)

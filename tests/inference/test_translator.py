@@ -290,7 +290,10 @@ def test_a_prediction_is_a_plain_record():
         assert prediction.truncated == bool(flags)
 
 
-@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3}, {"sampling": True}])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param({"beam_size": 1}, marks=pytest.mark.slow), {"beam_size": 3}, {"sampling": True}],
+)
 def test_translations_start_with_their_prefixes(translator, options):
     prefixes = ["eins", "zwei hundert", "", "", "drei", "s"]
     other = with_options(translator, max_extra_length=5, **options)
@@ -301,7 +304,7 @@ def test_translations_start_with_their_prefixes(translator, options):
     assert (found[3].text, found[3].score) == (alone.text, pytest.approx(alone.score, abs=1e-4))
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 0.6])
+@pytest.mark.parametrize("length_penalty", [pytest.param(0.0, marks=pytest.mark.slow), 0.6])
 def test_the_score_of_a_translation_is_the_score_of_its_search(translator, length_penalty):
     """The tokenizer keeps the one word whole; at the length limit the end token is missing."""
     options = {"length_penalty": length_penalty, "beam_size": 6, "num_hypotheses": 6}

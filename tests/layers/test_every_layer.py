@@ -225,6 +225,7 @@ def test_a_functional_model_of_a_layer_computes_the_same(case, policy, tmp_path)
         np.testing.assert_array_equal(reference.array(run(case, layer)), expected)
 
 
+@pytest.mark.slow
 @whole_models
 def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
     parts = [

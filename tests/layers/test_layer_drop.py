@@ -14,8 +14,15 @@ X = np.random.default_rng(1).normal(size=(2, 5, 6)).astype("float32")
 SIZES = {"num_layers": 3, "num_heads": 2, "key_dim": 3, "d_ff": 7}
 
 
-@pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
-@pytest.mark.parametrize("stack_class", [Encoder, Decoder])
+@pytest.mark.parametrize(
+    ("stack_class", "norm_first"),
+    [
+        pytest.param(Encoder, False, id="Encoder, post-norm"),
+        pytest.param(Encoder, True, id="Encoder, pre-norm", marks=pytest.mark.slow),
+        pytest.param(Decoder, False, id="Decoder, post-norm", marks=pytest.mark.slow),
+        pytest.param(Decoder, True, id="Decoder, pre-norm"),
+    ],
+)
 def test_training_runs_every_subset_of_the_layers_and_inference_runs_all(stack_class, norm_first):
     keras.utils.set_random_seed(1)
     stack = stack_class(**SIZES, norm_first=norm_first, layer_drop_rate=0.5)

@@ -111,7 +111,13 @@ def test_each_way_to_logits_gives_the_same(variant):
 # Independences
 
 
-@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize(
+    "training",
+    [
+        pytest.param(False, id="inference", marks=pytest.mark.slow),
+        pytest.param(True, id="training"),
+    ],
+)
 @each_variant
 def test_a_later_token_changes_nothing_before_it(variant, training):
     changed = TARGET.copy()
@@ -339,7 +345,16 @@ SAVED = VARIANTS | {
 }
 
 
-@pytest.mark.parametrize("variant", SAVED.values(), ids=SAVED)
+QUICK = ("post-norm", "another encoder", "t5, rms_norm, swiglu", "dropout", "remat", "marian")
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(variant, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, variant in SAVED.items()
+    ],
+)
 def test_saved_and_loaded_model_computes_the_same(variant, tmp_path):
     model = make_model(**variant)
     expected = logits(model, SOURCE, TARGET)

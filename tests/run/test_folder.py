@@ -254,7 +254,9 @@ def test_a_translator_imports_no_training_code():
     assert run_without(UNUSED, program).strip() == "[]"
 
 
-@pytest.mark.parametrize("module", ["", ".layers", ".kernels.top_k"])
+@pytest.mark.parametrize(
+    "module", ["", ".layers", pytest.param(".kernels.top_k", marks=pytest.mark.slow)]
+)
 def test_the_model_is_registered_with_keras_in_any_order_of_imports(module):
     program = (
         f"import tf_transformer{module}\nassert {bool(module)} or 'keras' not in sys.modules\n"

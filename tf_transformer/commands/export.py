@@ -118,7 +118,8 @@ def _write_saved_model(
 ) -> str:
     """Writes and checks a SavedModel; returns a summary."""
     from tf_transformer.export import manifest, metadata, warm_up
-    from tf_transformer.export.check import check, prepare_session
+    from tf_transformer.export.check import check
+    from tf_transformer.export.session import session
     from tf_transformer.inference.micro_batches import compiled_shapes
     from tf_transformer.tasks import load_predictor
 
@@ -130,10 +131,10 @@ def _write_saved_model(
         jit_compile = is_faster_compiled(run, dtype)
     for predictor in stages(loaded):
         shutil.rmtree(folder, ignore_errors=True)
-        with prepare_session(folder) as process:
+        with session(folder) as process:
             predictor.save(folder, jit_compile=jit_compile)
             requirements = manifest.check(folder, jit_compile)
-            check(process, predictor, sentences)
+            check(process, folder, predictor, sentences)
     shapes = compiled_shapes(predictor.max_source_length) if jit_compile else warm_up.SHAPES
     warm_up.write(folder, warm_up.batches(shapes, predictor.codec["source"].encode))
     facts = metadata.describe(run, predictor)

@@ -1,14 +1,12 @@
 """Compares a SavedModel, run as a server runs it, with the predictor from which it was exported."""
 
-import contextlib
-import json
 import pathlib
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tf_transformer.decoding import NEG_INF
+from tf_transformer.export.session import Request, Session
+from tf_transformer.export.warm_up import signature_inputs
 from tf_transformer.inference.predictor import Predictor
 
 # Largest difference of scores. The SavedModel pads batches differently, which changes rounding.
@@ -34,25 +32,34 @@ class Answer(NamedTuple):
         )
 
 
-def check(process: subprocess.Popen, predictor: Predictor, sentences: Sequence[str]) -> None:
+def check(
+    session: Session, saved_model: pathlib.Path, predictor: Predictor, sentences: Sequence[str]
+) -> None:
     """Runs all signatures of a SavedModel in a fresh process, and compares their outputs.
 
     Args:
-        process: the process from `prepare_session`, whose SavedModel is written.
+        session: the process for the SavedModel.
+        saved_model: the folder of the SavedModel.
         predictor: the predictor from which it was exported.
         sentences: the check sentences.
 
     Raises:
         RuntimeError: when the process fails, or too many answers differ.
     """
-    load(process)  # while the predictor answers
-    cases = predictor.signatures(sentences)
     requests = [
-        {"signature_name": name, "inputs": dict(case.inputs)} for name, case in cases.items()
+        Request(name, {inputs[0]: list(sentences)})
+        for name, inputs in signature_inputs(saved_model).items()
+        if len(inputs) == 1
     ]
-    results = ask(process, requests)
-    for (name, case), outputs in zip(cases.items(), results, strict=True):
-        answered = answers({output: outputs[output] for output in case.outputs})
+    session.load()
+    session.send(requests)  # it answers while the predictor does
+    cases = predictor.signatures(sentences)
+    wanted = [Request(name, dict(case.inputs)) for name, case in cases.items()]
+    later = [request for request in wanted if request not in requests]
+    session.send(later)
+    results = dict(zip([name for name, _ in requests + later], session.outputs(), strict=True))
+    for name, case in cases.items():
+        answered = answers({output: results[name][output] for output in case.outputs})
         compare(name, predictor, sentences, answers(case.outputs), answered)
 
 
@@ -78,48 +85,6 @@ def _answer(row: Sequence[Any]) -> Answer:
             if not isinstance(value, str) and value != NEG_INF
         ],
     )
-
-
-def prepare_session(saved_model: pathlib.Path) -> subprocess.Popen:
-    """Starts a fresh process that imports TensorFlow, and runs `run_in_session.py` after `load`.
-
-    The import takes seconds. Meanwhile this process can write the SavedModel.
-    """
-    program = pathlib.Path(__file__).with_name("run_in_session.py")
-    return subprocess.Popen(
-        [sys.executable, str(program), str(saved_model), "--requests", "--wait"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def load(process: subprocess.Popen) -> None:
-    """Lets a process from `prepare_session` load its SavedModel."""
-    with contextlib.suppress(BrokenPipeError):  # `ask` reports a process that has failed
-        if process.stdin:
-            process.stdin.write(b"\n")
-            process.stdin.flush()
-
-
-def ask(process: subprocess.Popen, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sends requests to a process, and waits for its end.
-
-    Args:
-        process: the process from `prepare_session`, after `load`.
-        requests: requests in the format of TF Serving's REST interface.
-
-    Returns:
-        the outputs for each request, by name.
-
-    Raises:
-        RuntimeError: when the process fails.
-    """
-    text = "".join(json.dumps(request) + "\n" for request in requests)
-    output, errors = process.communicate(text.encode())
-    if process.returncode:
-        raise RuntimeError(f"the export does not run in a session:\n{errors.decode()}")
-    return [json.loads(line)["outputs"] for line in output.decode("utf-8").split("\n")[:-1]]
 
 
 def compare(

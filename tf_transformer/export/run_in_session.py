@@ -132,8 +132,8 @@ def to_json(output: np.ndarray) -> list[Any]:
     return np.array(texts, object).reshape(output.shape).tolist()
 
 
-def answer_requests(model: SavedModel, lines: Sequence[bytes]) -> None:
-    """Prints the answer to each request.
+def answer_requests(model: SavedModel, lines: Iterable[bytes]) -> None:
+    """Prints the answer to each request, before the next request is read.
 
     Args:
         model: the model.
@@ -156,8 +156,9 @@ def answer_requests(model: SavedModel, lines: Sequence[bytes]) -> None:
         write_json({"outputs": outputs})
 
 
-def answer_lines(model: SavedModel, lines: Sequence[bytes]) -> None:
+def answer_lines(model: SavedModel, lines: Iterable[bytes]) -> None:
     """Prints the outputs of `serving_default` for each line, strings first."""
+    lines = list(lines)
     for start in range(0, len(lines), BATCH_SIZE):
         answer = model("serving_default", {"text": lines[start : start + BATCH_SIZE]})
         names = sorted(answer, key=lambda name: (answer[name].dtype != object, name))
@@ -197,7 +198,7 @@ def main(*words: str) -> None:
     text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "files" / "text_lines.py"))
     try:
         model = SavedModel(folders[0])
-        answer(model, list(text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"])))
+        answer(model, text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"]))
     except (InputError, text["TextError"]) as error:
         sys.exit(f"error: {error}")
 

@@ -1,7 +1,6 @@
 """A model of another program as a run: what all imports share."""
 
 import pathlib
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np

@@ -118,7 +118,7 @@ def _attention(
         return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
 
     queries = query.shape[2]
-    is_step = queries is not None and None in key.shape  # keys of known size belong to a sequence
+    is_step = queries is not None and key.shape[2] is None  # a known number is that of a sequence
     if dropout is not None or not is_step or queries > ELEMENTWISE_QUERIES:
         return by_products()
     is_small = ops.size(key) * queries <= ELEMENTWISE_MULTIPLICATIONS
