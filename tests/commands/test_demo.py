@@ -26,12 +26,15 @@ def test_without_a_pretrained_run_the_error_names_the_options(monkeypatch):
         demo.main(port=0)
 
 
-def test_the_pretrained_run_of_the_current_folder_is_the_default(monkeypatch, tmp_path):
+def test_the_pretrained_runs_of_the_current_folder_are_the_default(monkeypatch, tmp_path):
     """As in a clone whose installed package is elsewhere; in other folders the repository's."""
     monkeypatch.chdir(tmp_path)
-    assert demo.pretrained() == str(ROOT / "pretrained" / "tatoeba-en-de")
-    (tmp_path / "pretrained" / "tatoeba-en-de").mkdir(parents=True)
-    assert demo.pretrained() == "pretrained/tatoeba-en-de"
+    of_repository = ROOT / "pretrained"
+    assert demo.pretrained() == [str(path.parent) for path in of_repository.glob("*/config.yaml")]
+    for name in ("b", "a"):
+        (tmp_path / "pretrained" / name).mkdir(parents=True)
+        (tmp_path / "pretrained" / name / "config.yaml").touch()
+    assert demo.pretrained() == ["pretrained/a", "pretrained/b"]
 
 
 def test_two_models_are_an_error():

@@ -20,6 +20,8 @@ class Upper:
     """A model that answers in capitals, with its options."""
 
     name = "upper"
+    languages = ("en", "de")
+    limits = "It only shouts."
     samples = ()
     can_align = True
     translates = True
@@ -44,6 +46,17 @@ class Upper:
 
     def align(self, pairs):
         return [[[len(text), len(prediction)]] for text, prediction in pairs]
+
+
+class Lower(Upper):
+    """A second model, without controls and attention."""
+
+    name = "lower"
+    can_align = False
+    controls = {}  # noqa: RUF012
+
+    def n_best(self, texts, options):
+        return [[Prediction(text.lower(), -1.0)] for text in texts]
 
 
 @pytest.fixture
@@ -80,7 +93,7 @@ def best(response):
 @contextlib.asynccontextmanager
 async def connected(model, **options):
     """A client of an application in this event loop."""
-    made = app.make_app(model, **options)
+    made = app.make_app([model, Lower()], **options)
     transport = httpx.ASGITransport(made, raise_app_exceptions=False)
     async with (
         made.router.lifespan_context(made),
@@ -214,9 +227,25 @@ def test_the_page_loads_nothing_from_elsewhere(client):
     assert "innerHTML" not in response.text
 
 
-def test_info_lists_the_controls_and_limits(client):
+def test_info_lists_the_models_with_their_controls_and_the_limits_of_requests(client):
     info = client.get("/info").json()
-    assert info["name"] == "upper"
-    assert list(info["controls"]) == ["beam_size", "length_penalty"]
-    assert info["controls"]["beam_size"]["highest"] == 10
+    upper, lower = info["models"]
+    assert (upper["name"], upper["languages"]) == ("upper", ["en", "de"])
+    assert upper["limits"] == "It only shouts."
+    assert list(upper["controls"]) == ["beam_size", "length_penalty"]
+    assert upper["controls"]["beam_size"]["highest"] == 10
+    assert (lower["name"], lower["controls"]) == ("lower", {})
     assert info["limits"]["characters"] == 2000
+
+
+def test_a_request_names_the_model_by_its_place(client):
+    for place, expected in ((0, "AB"), (1, "ab")):
+        answer = client.post("/translate", json={"model": place, "texts": ["aB"]})
+        assert best(answer) == [expected]
+    pair = {"texts": ["a"], "predictions": ["b"]}
+    assert client.post("/align", json={"model": 0, **pair}).status_code == 200
+    assert client.post("/align", json={"model": 1, **pair}).status_code == 404
+    for place in (2, -1, True, "upper", 0.0, None):
+        refused = client.post("/translate", json={"model": place, "texts": ["aB"]})
+        assert refused.status_code == 400
+        assert "Expected 0 to 1 as model, got" in refused.json()["error"]

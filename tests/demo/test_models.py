@@ -139,6 +139,6 @@ def test_the_demo_starts_for_every_task(name, readers_folder, monkeypatch):
     predictor = task.predictor(model, codec, config.decode)
     monkeypatch.setattr(models, "load_predictor", lambda *options: predictor)
     with kernels.use(kernels.PLAIN):  # one search graph
-        loaded = demo.load("runs/demo", "", "", "", "float32")
+        (loaded,) = demo.load("runs/demo", "", "", "", "", "float32")
         assert len(loaded.n_best([loaded.example], ())[0]) >= 1
     assert bool(loaded.controls) == (name in ("language_modeling", "parsing"))

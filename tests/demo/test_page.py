@@ -13,6 +13,7 @@ from html_checker import HtmlChecker
 
 from tf_transformer.commands.demo import listen, load
 from tf_transformer.demo.app import PAGE, make_app
+from tf_transformer.inference.predictor import Prediction
 
 pytestmark = pytest.mark.browser
 
@@ -21,8 +22,18 @@ FIRST, SECOND = "Where is the train station?", "I have never seen such a beautif
 
 @pytest.fixture(scope="module")
 def translator(browser):  # without a browser no model is loaded
-    """The model of a demo without options."""
-    return load("", "", "", "", "float32")
+    """The first model of a demo without options."""
+    return load("", "", "", "", "", "float32")[0]
+
+
+class Reversed:
+    """A second model, which reverses each line."""
+
+    name, languages, limits = "mirror", ("de", "en"), "It reverses each line."
+    samples, controls, can_align, translates = ("abc",), {}, False, True
+
+    def n_best(self, texts, options):
+        return [[Prediction(text[::-1], -1.0)] for text in texts]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +42,9 @@ def server(translator):
     import uvicorn
 
     listener = listen("127.0.0.1", 0)
-    started = uvicorn.Server(uvicorn.Config(make_app(translator), log_level="warning"))
+    started = uvicorn.Server(
+        uvicorn.Config(make_app([translator, Reversed()]), log_level="warning")
+    )
     thread = threading.Thread(target=started.run, args=([listener],))
     thread.start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -61,7 +74,7 @@ class Page:
         self.driver.get(self.url)
         self.set_size(1100, 760)
         self.set_scheme("light")
-        self.until(lambda: self.one("#model").text)
+        self.until(lambda: self.driver.title != "Translate")
         return self
 
     def set_size(self, width, height):
@@ -181,6 +194,26 @@ def test_a_word_highlights_the_words_it_attends_to(page, translator, screenshots
     assert not any(page.linked("target") + page.linked("mirror"))
 
 
+def test_another_model_can_be_chosen(page, translator):
+    """It translates the text again, with its own samples, limits and controls."""
+    from selenium.webdriver.support.select import Select
+
+    choice = Select(page.one("#models"))
+    assert [each.text for each in choice.options] == [
+        "English to German (tatoeba-en-de)",
+        "German to English (mirror)",
+    ]
+    assert page.texts("#limits") == [translator.limits]
+    page.type(FIRST).translations()
+    choice.select_by_index(1)
+    page.until(lambda: page.texts("#target p") == [FIRST[::-1]])
+    assert page.texts("#limits") == ["It reverses each line."]
+    assert not page.one("#search").is_displayed()
+    choice.select_by_index(0)
+    assert page.translations() == best(translator, FIRST)
+    assert page.one("#search").is_displayed()
+
+
 def test_sliders_change_the_search(page, translator):
     page.type(FIRST)
     page.translations()
@@ -280,7 +313,7 @@ def test_a_reload_keeps_the_text(page, translator):
         if text == FIRST:
             page.translations()
         page.driver.refresh()
-        page.until(lambda: page.one("#model").text)
+        page.until(lambda: page.driver.title != "Translate")
         typed = page.one("#source").get_attribute("value")
         assert page.translations() == best(translator, typed)
         assert typed.endswith(text)

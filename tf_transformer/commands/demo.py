@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
+from tf_transformer.files.reading import split_paths
 from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
     from tf_transformer.demo.models import DemoModel
 
-PRETRAINED = "pretrained/tatoeba-en-de"
+PRETRAINED = "pretrained"  # a folder of runs
 
 
 def main(
     run_dir: str = "",
+    others: str = "",
     saved_model: str = "",
     server: str = "",
     model: str = "translator",
@@ -30,12 +32,14 @@ def main(
 ) -> None:
     """Serves a page that translates while you type; Ctrl-C ends it.
 
-    Give --run_dir, --saved_model or --server. Without them, the page uses the run
-    pretrained/tatoeba-en-de from the current folder or the repository. Needs the extra `demo`.
+    Give --run_dir, --saved_model or --server. Without them, the page offers the runs in the folder
+    pretrained, which is in the current folder or the repository. Needs the extra `demo`.
 
     Args:
         run_dir: folder of a run. The page has sliders for the search, and shows the attention of a
             translator.
+        others: folders of further runs, with commas between them. The page offers the choice, such
+            as the other direction of a language pair.
         saved_model: folder of one version of an export, like served/x/1.
         server: host:port of the REST interface of TF Serving.
         model: name of the model on the server.
@@ -47,7 +51,7 @@ def main(
     require_packages()
     listener = listen(host, port)
     url = f"http://{host}:{listener.getsockname()[1]}"
-    loaded = load(run_dir, saved_model, server, model, dtype)
+    models = load(run_dir, others, saved_model, server, model, dtype)
 
     import uvicorn
 
@@ -55,19 +59,23 @@ def main(
 
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not under nohup
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
-    config = uvicorn.Config(make_app(loaded), log_level="warning", timeout_graceful_shutdown=3)
-    print(f"{loaded.name}: {url} (Ctrl-C ends the demo)", flush=True)
+    config = uvicorn.Config(make_app(models), log_level="warning", timeout_graceful_shutdown=3)
+    names = ", ".join(each.name for each in models)
+    print(f"{names}: {url} (Ctrl-C ends the demo)", flush=True)
     if open_browser:
         webbrowser.open(url)
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run([listener])
 
 
-def load(run_dir: str, saved_model: str, server: str, model: str, dtype: str) -> "DemoModel":
-    """Loads the model that the options name; a first prediction traces its graphs.
+def load(
+    run_dir: str, others: str, saved_model: str, server: str, model: str, dtype: str
+) -> "list[DemoModel]":
+    """Loads the models that the options name; a first prediction traces the graphs of the first.
 
     Args:
         run_dir: folder of a run; "": see `main`.
+        others: folders of further runs, with commas between them.
         saved_model: folder of a SavedModel.
         server: host:port of TF Serving.
         model: name of the model on the server.
@@ -79,36 +87,35 @@ def load(run_dir: str, saved_model: str, server: str, model: str, dtype: str) ->
     """
     if sum(map(bool, (run_dir, saved_model, server))) > 1:
         raise InputError("give only one of --run_dir, --saved_model and --server.")
+    folders = [run_dir] if run_dir else []
     if not (run_dir or saved_model or server):
-        run_dir = pretrained()
-
-    run = Run.load(run_dir) if run_dir else None  # before TensorFlow is imported
+        folders = pretrained()
+    runs = [Run.load(folder) for folder in folders + split_paths(others)]  # before TensorFlow
 
     from tf_transformer.demo.models import RunModel, SavedModel, ServedModel
 
-    loaded: DemoModel
+    models: list[DemoModel] = [RunModel(run, dtype) for run in runs]
     if server:
-        loaded = ServedModel(server, model)
-    elif run:
-        loaded = RunModel(run, dtype)
-    else:
-        loaded = SavedModel(saved_model)
+        models.insert(0, ServedModel(server, model))
+    elif saved_model:
+        models.insert(0, SavedModel(saved_model))
+    first = models[0]
     for count in (1, 2):
-        loaded.n_best([loaded.example] * count, ())
-    if loaded.can_align:
-        loaded.align([("a", "a")])
-    return loaded
+        first.n_best([first.example] * count, ())
+    if first.can_align:
+        first.align([("a", "a")])
+    return models
 
 
-def pretrained() -> str:
-    """The path of the pretrained run, in the current folder or else in the repository.
+def pretrained() -> list[str]:
+    """The paths of the pretrained runs, in the current folder or else in the repository.
 
     Raises:
-        InputError: when neither has it.
+        InputError: when neither has one.
     """
     for folder in (pathlib.Path(), pathlib.Path(__file__).parents[2]):
-        if (folder / PRETRAINED).is_dir():
-            return str(folder / PRETRAINED)
+        if runs := sorted((folder / PRETRAINED).glob("*/config.yaml")):
+            return [str(path.parent) for path in runs]
     raise InputError(
         "there is no model: expected --run_dir, --saved_model or --server, or the folder "
         f"{PRETRAINED} of the repository in the current folder. To train a model: make demo; "

@@ -33,18 +33,19 @@ HEADERS = {
 }
 
 
-def make_app(model: DemoModel, capacity: int = 2048) -> Starlette:
-    """The application for a model.
+def make_app(models: Sequence[DemoModel], capacity: int = 2048) -> Starlette:
+    """The application for models, among which the page offers the choice.
 
-    `GET /` returns the page, and `GET /info` the features of the model. `POST /translate` takes
+    `GET /` returns the page, and `GET /info` the features of the models. `POST /translate` takes
     {"texts": [...]} and values of the model's controls. `POST /align` takes texts and predictions.
-    An error is {"error": "one sentence"}. A full queue has the status 503.
+    Both take "model", the place of a model in `models`; the first is the default. An error is
+    {"error": "one sentence"}. A full queue has the status 503.
 
     Args:
-        model: the model, from texts to predictions.
+        models: the models, from texts to predictions.
         capacity: most lines in the queue.
     """
-    demo = Demo(model, capacity)
+    demo = Demo(models, capacity)
     return Starlette(
         routes=[
             Route("/", demo.page),
@@ -60,8 +61,8 @@ def make_app(model: DemoModel, capacity: int = 2048) -> Starlette:
 class Demo:
     """The handlers of requests; see `make_app`."""
 
-    def __init__(self, model: DemoModel, capacity: int):
-        self._model = model
+    def __init__(self, models: Sequence[DemoModel], capacity: int):
+        self._models = models
         self._capacity = capacity
         self._page = PAGE.read_text("utf-8")
 
@@ -76,27 +77,28 @@ class Demo:
         return HTMLResponse(self._page, headers=HEADERS)
 
     async def info(self, request: Request) -> Response:
-        """The features of the model and the limits of requests, as JSON."""
-        model = self._model
-        controls = {name: control._asdict() for name, control in model.controls.items()}
-        return JSONResponse(
+        """The features of the models and the limits of requests, as JSON."""
+        models = [
             {
                 "name": model.name,
-                "controls": controls,
+                "languages": model.languages,
+                "limits": model.limits,
+                "controls": {name: each._asdict() for name, each in model.controls.items()},
                 "samples": model.samples,
                 "can_align": model.can_align,
                 "translates": model.translates,
-                "limits": LIMITS,
-            },
-            headers=HEADERS,
-        )
+            }
+            for model in self._models
+        ]
+        return JSONResponse({"models": models, "limits": LIMITS}, headers=HEADERS)
 
     async def translate(self, request: Request) -> Response:
         """The predictions for the texts of a request, as JSON."""
         body = await read_json(request)
-        texts, options = read_texts(body, "texts"), self._read_options(body)
+        model, texts = self._read_model(body), read_texts(body, "texts")
+        options = read_options(body, model)
         refuse_others(body)
-        lines = await self._run(self._model.n_best, texts, options)
+        lines = await self._run(model.n_best, texts, options)
         return JSONResponse(
             {
                 "lines": [
@@ -117,35 +119,27 @@ class Demo:
 
     async def align(self, request: Request) -> Response:
         """The attention weights between words for the pairs of a request, as JSON."""
-        if not self._model.can_align:
-            raise HTTPException(404, "This model gives no attention weights.")
         body = await read_json(request)
+        model = self._read_model(body)
+        if not model.can_align:
+            raise HTTPException(404, "This model gives no attention weights.")
         texts, predictions = read_texts(body, "texts"), read_texts(body, "predictions")
         refuse_others(body)
         if len(texts) != len(predictions):
             raise HTTPException(
                 400, f"Expected as many predictions as texts, {len(texts)}, got {len(predictions)}."
             )
-        weights = await self._run(self._model.align, list(zip(texts, predictions, strict=True)))
+        weights = await self._run(model.align, list(zip(texts, predictions, strict=True)))
         return JSONResponse({"weights": weights}, headers=HEADERS)
 
-    def _read_options(self, body: dict[str, Any]) -> Options:
-        """Takes the values of controls out of a body, rounded to steps, without defaults."""
-        options = {}
-        for name, control in self._model.controls.items():
-            if name not in body:
-                continue
-            value = body.pop(name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not control.lowest <= value <= control.highest:
-                raise HTTPException(
-                    400,
-                    f"Expected a number from {control.lowest} to {control.highest} as {name}, "
-                    f"got {shown(value)}.",
-                )
-            if value != control.default:
-                options[name] = round(round(value / control.step) * control.step, 6)
-        return tuple(options.items())
+    def _read_model(self, body: dict[str, Any]) -> DemoModel:
+        """Takes the model out of a body."""
+        place = body.pop("model", 0)
+        if type(place) is not int or not 0 <= place < len(self._models):
+            raise HTTPException(
+                400, f"Expected 0 to {len(self._models) - 1} as model, got {shown(place)}."
+            )
+        return self._models[place]
 
     async def _run(self, function: Any, items: Sequence[Any], *options: Hashable) -> Sequence[Any]:
         try:
@@ -179,6 +173,29 @@ async def read_json(request: Request) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise HTTPException(400, 'Expected a JSON object like {"texts": ["one line"]}.')
     return content
+
+
+def read_options(body: dict[str, Any], model: DemoModel) -> Options:
+    """Takes the values of a model's controls out of a body, rounded to steps, without defaults.
+
+    Raises:
+        HTTPException: for a value out of range.
+    """
+    options = {}
+    for name, control in model.controls.items():
+        if name not in body:
+            continue
+        value = body.pop(name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not control.lowest <= value <= control.highest:
+            raise HTTPException(
+                400,
+                f"Expected a number from {control.lowest} to {control.highest} as {name}, "
+                f"got {shown(value)}.",
+            )
+        if value != control.default:
+            options[name] = round(round(value / control.step) * control.step, 6)
+    return tuple(options.items())
 
 
 def read_texts(body: dict[str, Any], name: str) -> list[str]:

@@ -3,6 +3,8 @@
 import functools
 import json
 import os
+import pathlib
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
 from tf_transformer.inference.predictor import Prediction, predictions_of
 from tf_transformer.inference.saved_translator import SavedTranslator
@@ -20,6 +23,7 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.run.run import Run
 from tf_transformer.tasks import load_predictor
 
+CARD = "README.md"  # in the folder of a run
 CACHED_SEARCHES = 8  # each is a traced graph
 TIMEOUT = 60.0  # seconds to wait for an answer of a server
 Options = tuple[tuple[str, float], ...]
@@ -55,6 +59,8 @@ class DemoModel(Protocol):
 
     Attributes:
         name: the name of the model on the page.
+        languages: codes of the source and target language, like en and de; empty: unknown.
+        limits: what the model is not good at, in one line; "": nothing is known.
         controls: the controls of the search by name; {}: no controls.
         samples: inputs to try.
         example: an input for the first call, which traces the graphs.
@@ -63,6 +69,8 @@ class DemoModel(Protocol):
     """
 
     name: str
+    languages: Sequence[str]
+    limits: str
     controls: dict[str, Control]
     samples: list[str]
     example: str
@@ -102,6 +110,12 @@ class RunModel:
     def __init__(self, run: Run, dtype: str = "float32"):
         folder = run.folder
         self.name = os.path.basename(os.path.abspath(folder.path))
+        data = run.config.data
+        known = run.config.task.name == "translation" and data.source_language
+        self.languages: Sequence[str] = (
+            (data.source_language, data.target_language) if known else ()
+        )
+        self.limits = first_limit(folder.path / CARD)
         texts = folder.load_samples() if folder.samples.is_file() else []
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run, dtype)
@@ -149,6 +163,15 @@ class RunModel:
         return predictor.like(predictor.model, config)
 
 
+def first_limit(card: pathlib.Path) -> str:
+    """The first item of the list under "## Limits" in the card of a run; "" without one."""
+    if not card.is_file():
+        return ""
+    text = "\n".join(line.decode() for line in read_lines(card))
+    found = re.search(r"^## Limits\n+- (.+(?:\n  .+)*)", text, re.MULTILINE)
+    return " ".join(found[1].split()) if found else ""
+
+
 def controls_of(config: DecodeConfig) -> dict[str, Control]:
     """The controls, with the options of a search as defaults. Temperature 0: no sampling."""
     beam, penalty = config.beam_size, config.length_penalty
@@ -173,6 +196,8 @@ class SavedModel:
     """
 
     example = "a"
+    languages: Sequence[str] = ()
+    limits = ""
     can_align = False
     translates = True
 
@@ -203,6 +228,8 @@ class ServedModel:
     """
 
     example = "a"
+    languages: Sequence[str] = ()
+    limits = ""
     can_align = False
     translates = False  # unknown
 
