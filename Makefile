@@ -6,6 +6,7 @@
 # make test-research  the tests of research/
 # make test-all  all of these
 # make docs      the site in site/, strict, and its test in a browser; make docs-serve shows it while you write
+# make scores    repeats the scores of tables with the models in pretrained/, in a minute each
 # make check     before each commit: format, lint, types, fast tests
 # make format    formats the code
 #
@@ -26,7 +27,7 @@ JAX_TESTS := KERAS_BACKEND=jax \
     XLA_FLAGS='--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 export TF_CPP_MIN_LOG_LEVEL := 3
 
-.PHONY: demo test test-jax test-torch test-browser test-slow test-research test-all docs docs-serve check lint \
+.PHONY: demo scores test test-jax test-torch test-browser test-slow test-research test-all docs docs-serve check lint \
     types format clean
 
 .venv/pyvenv.cfg:
@@ -54,6 +55,9 @@ demo: .venv/installed
 	@echo "Translations of the SavedModel in a session, as TF Serving runs it:"
 	@printf '%s\n' 'twenty-one' 'nine hundred and ninety-nine thousand, nine hundred and ninety-nine' \
 	    'June twelfth, twenty seventeen' | $(PYTHON) export/run_in_session.py served/demo/1
+
+scores: .venv/installed
+	$(PYTHON) -m benchmarks.translations.repeated
 
 test: .venv/installed-dev lint types
 	$(PYTHON) -m pytest $(PARALLEL)
