@@ -9,7 +9,7 @@ from benchmarks.figures.rendering import Renderer, fields_of, rows_of, with_sour
 from benchmarks.figures.scores import score_table, trainings
 from benchmarks.figures.speeds import CELLS, MACHINES, TRAINED, cell_title, measured, speeds
 from benchmarks.harness.results import FOLDERS, read
-from benchmarks.harness.tables import markdown
+from benchmarks.harness.tables import markdown, of_rows
 
 
 def decode(shape: str, name: str = "decode") -> str:
@@ -36,6 +36,17 @@ def train() -> str:
     return markdown(["system", "base, 16 × 32 tokens", "tiny, 64 × 24 tokens"], rows)
 
 
+def stranger() -> str:
+    """The classes of unusual input, each field by the model without and with `data.augment`."""
+    without, with_changes = (rows_of(name) for name in ("stranger_before", "stranger"))
+    rows = [
+        {"class": old["class"]}
+        | {name: [old[name], new[name]] for name in STRANGER if isinstance(old[name], float | int)}
+        for old, new in zip(without, with_changes, strict=True)
+    ]
+    return of_rows(rows, STRANGER, left=1)
+
+
 def fine_tuning() -> str:
     """BLEU of each run, with a column for each test set."""
     scores = {(row["run"], row["set"]): row["bleu"] for row in rows_of("fine_tuning")}
@@ -44,6 +55,14 @@ def fine_tuning() -> str:
     return markdown(["model", *sets], rows)
 
 
+STRANGER = {  # columns by field
+    "class": "class",
+    "chrf": "chrF",
+    "ratio": "of plain chrF",
+    "spans_kept": "spans kept",
+    "loops": "loops",
+    "empty": "empty",
+}
 SCORED = {  # by result file
     "multi30k": "Multi30k En→De, test_2016_flickr",
     "multi30k_fr": "Multi30k En→Fr, test_2016_flickr",
@@ -243,6 +262,7 @@ OWN: dict[str, Renderer] = {
     "scores": lambda: score_table(SCORED),
     "scores.all": lambda: score_table(SCORED | NEWS | LOWER_CASED),
     "scores.trainings": lambda: trainings([*SCORED, *LOWER_CASED]),
+    "stranger": stranger,
     "serving_load": fields_of(
         "serving_load",
         {

@@ -13,9 +13,10 @@ import pathlib
 import shlex
 import time
 
+from benchmarks.figures.blocks import PRETRAINED
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
-from benchmarks.translations import scores, split_text
+from benchmarks.translations import split_text
 from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
@@ -66,19 +67,15 @@ def main(names: list[str] | None = None) -> None:
 
 
 def stored() -> list[Row]:
-    """The scores of models in pretrained/ that have result files."""
+    """The scores of the models in pretrained/."""
     rows = []
-    for name in results.result_names():
+    for name in PRETRAINED:
         result = results.read(name)
-        program, found, rest = result["command"].partition(f"python -m {scores.__name__} ")
-        if program or not found:
-            continue
-        words = shlex.split(rest)
+        words = shlex.split(result["command"])[3:]  # after python -m benchmarks.translations.scores
         options = dict(zip(words[::2], words[1::2], strict=True))
-        if options["--run_dir"].startswith("pretrained/"):
-            paths = (options[f"--{side}"].partition("/")[2] for side in ("source", "reference"))
-            first = result["measurements"][0]
-            rows.append(Row(name, options["--run_dir"], *paths, first["beam"], first["bleu"]))
+        paths = (options[f"--{side}"].partition("/")[2] for side in ("source", "reference"))
+        first = result["measurements"][0]
+        rows.append(Row(name, options["--run_dir"], *paths, first["beam"], first["bleu"]))
     return rows
 
 
