@@ -54,7 +54,10 @@ def train_narrow(path: pathlib.Path, folder: pathlib.Path, options: dict = NARRO
         sides = dict(zip(builder.info.features, PAIRS.texts.values(), strict=True))
         return tf.data.Dataset.from_tensor_slices(sides)
 
-    options = options | dict(options_for(yaml.safe_load(path.read_text()), folder))
+    config = yaml.safe_load(path.read_text())
+    options = options | dict(options_for(config, folder))
+    if config["train"].get("metric"):  # it needs predictions
+        options |= {"train.valid_score_examples": 2}
     words = ["--config", str(path), "--run_dir", str(folder / "run")]
     words += [f"--data.tfds_dir={folder}"]
     words += [f"--{name}={value}" for name, value in options.items()]
