@@ -23,7 +23,7 @@ from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import Comparison
 from tf_transformer.commands import command_line
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.export.check import ask, load, prepare_session
+from tf_transformer.export.session import Request, session
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.translator import Translator
 
@@ -141,19 +141,21 @@ def served(
     starts = range(0, len(batches.order), batches.size)
     chunks = [batches.order[start : start + batches.size] for start in starts]
     requests = [
-        {
-            "signature_name": signature,
-            "inputs": {
+        Request(
+            signature,
+            {
                 name: [values[row] for row in chunk] + [""] * batches.padding
                 for name, values in inputs.items()
             },
-        }
+        )
         for chunk in chunks
     ]
     found: Rows = [{}] * len(rows)
-    process = prepare_session(model)
-    load(process)
-    for chunk, outputs in zip(chunks, ask(process, requests), strict=True):
+    with session(model) as process:
+        process.load()
+        process.send(requests)
+        answers = process.outputs()
+    for chunk, outputs in zip(chunks, answers, strict=True):
         for place, row in enumerate(chunk):
             found[row] = {name: values[place] for name, values in outputs.items()}
     return found

@@ -1,5 +1,5 @@
 """The fixtures of tests/, with its two logical devices."""
 
-from conftest import run
+from conftest import made_once, run
 
-__all__ = ["run"]
+__all__ = ["made_once", "run"]
