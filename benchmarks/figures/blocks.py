@@ -70,12 +70,18 @@ SCORED = {  # by result file
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
     "demo": "generated numbers and dates, 1,000 unseen pairs",
 }
-NEWS = {"tatoeba_newstest": "newstest2013 by the model of Tatoeba"}
+NEWS = {
+    "tatoeba_unusual": "the same test set by the model in `pretrained/`, which knows unusual input",
+    "tatoeba_newstest": "newstest2013 by this model",
+}
 LOWER_CASED = {
     "multi30k_lc": "Multi30k En→De, lower-cased, tokenised",
     "multi30k_lc_sampled": "the same, with generated pairs",
 }
-PRETRAINED = {"tatoeba": SCORED["tatoeba"], "tatoeba_newstest": "newstest2013, 3,000 sentences"}
+PRETRAINED = {
+    "tatoeba_unusual": SCORED["tatoeba"],
+    "tatoeba_newstest": "newstest2013, 3,000 sentences",
+}
 
 
 def demo_output() -> str:

@@ -51,7 +51,7 @@ def main(names: list[str] | None = None) -> None:
     """Prints a table of the stored scores and the scores now.
 
     Args:
-        names: the result files, like tatoeba; all when not given.
+        names: the result files, like tatoeba_unusual; all when not given.
 
     Raises:
         InputError: without the data folder or a file in it, or when a score differs by 0.1 or more.

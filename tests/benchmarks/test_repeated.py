@@ -14,10 +14,10 @@ REFERENCES = ["einundzwanzig", "ein Haus", "zwölfter Juni", "zweitausend"]
 
 def test_the_rows_are_those_of_the_results_and_their_models_are_here():
     rows = {row.name: row for row in repeated.stored()}
-    assert {"tatoeba", "tatoeba_newstest"} <= set(rows)
+    assert {"tatoeba_unusual", "tatoeba_newstest"} <= set(rows)
     for row in rows.values():
         assert (repeated.results.ROOT / row.run_dir / "config.yaml").is_file()
-    assert rows["tatoeba"].source == "tatoeba_en_de/test.en"
+    assert rows["tatoeba_unusual"].source == "tatoeba_en_de/test.en"
 
 
 @pytest.fixture
