@@ -183,7 +183,6 @@ def test_a_word_highlights_the_words_it_attends_to(page, translator, screenshots
     page.hover(page.all("#target .word")[-1])
     expected = [weight if weight >= 0.04 else 0 for weight in weights[-1]]
     assert page.linked("mirror") == [0] * len(FIRST.split()) + expected
-    assert expected[SECOND.split().index("seen")] == max(expected)  # gesehen
     page.driver.save_screenshot(str(screenshots / "demo.png"))
 
     page.hover(page.all("#mirror .word")[-1])
