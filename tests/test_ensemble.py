@@ -12,7 +12,11 @@ from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
+from tf_transformer.run.weights import save_weights
+from tf_transformer.task_options import LanguageModelingOptions
+from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training import trainer
@@ -139,3 +143,19 @@ def test_runs_with_another_target_vocabulary_are_an_error(run, tmp_path):
     Tokenizer.train(["a house"] * 9, 300).save(other / "tokenizer.model")
     with pytest.raises(InputError, match="need the same target vocabulary"):
         Translator.from_run(f"{run},{other}")
+
+
+def test_language_models_need_the_same_rules_of_the_tokenizer(tmp_path):
+    """They continue ids of the search, which no run can read in its own pieces."""
+    tokenizer = Tokenizer.train(["a house"] * 9, 300)
+    config = dataclasses.replace(small_config(), task=LanguageModelingOptions())
+    for name, end in (("a", b""), ("b", b"\x1a\x00")):
+        codec = Codec(Tokenizer(tokenizer.model + end))
+        model = LANGUAGE_MODELING.build_model(config, codec, "float32")
+        folder = RunFolder(tmp_path / name)
+        folder.path.mkdir()
+        folder.save_config(config)
+        codec.save(folder.path)
+        save_weights(folder, model.weights, "float32", update=1)
+    with pytest.raises(InputError, match=r"for language_modeling need the same tokenizer"):
+        Run.load(f"{tmp_path / 'a'},{tmp_path / 'b'}").model(LANGUAGE_MODELING.build_model)

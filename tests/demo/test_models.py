@@ -23,6 +23,15 @@ def texts_of(rows):
     return [[each.text for each in row] for row in rows]
 
 
+def test_the_first_limit_of_a_card_is_one_line(tmp_path):
+    card = tmp_path / models.CARD
+    assert models.first_limit(card) == ""
+    card.write_text("# A\n\n- no limit\n", "utf-8")
+    assert models.first_limit(card) == ""
+    card.write_text("# A\n\n## Limits\n\n- It is\n  small.\n- It is old.\n", "utf-8")
+    assert models.first_limit(card) == "It is small."
+
+
 @pytest.mark.parametrize(
     "options",
     [{"beam_size": 3, "length_penalty": 0.0}, {"temperature": 0.5}],

@@ -168,6 +168,11 @@ class Run:
         given, own = self.codec["source"], other.codec["source"]
         if given.model == own.model:
             return model
+        if not hasattr(model, "source_vocabulary_size"):
+            raise InputError(
+                f"the runs of an ensemble for {self.config.task.name} need the same tokenizer, but "
+                f"{self.folder.path} and {other.folder.path} differ in its rules."
+            )
         from tf_transformer.run.retokenized import Retokenized
 
         return Retokenized(model, given, own)
