@@ -92,7 +92,14 @@ def untrained(tokenizer, decode=None, end=0.0, **model_options) -> Translator:
     return Translator(model, Codec(tokenizer), DecodeConfig(**decode))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+IN_ALL = ("pre_norm", "attention_bias", "learned", "untied", "narrow_heads")
+"""the options of the variant `all`, one by one"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in IN_ALL else ()) for name in VARIANTS],
+)
 def test_scores_of_given_translations_equal_the_models(name, tokenizer, loaded, tmp_path):
     """The oracle is this project's model; the last text exceeds the longest source."""
     translator = untrained(tokenizer, num_layers=2, **VARIANTS[name])

@@ -407,7 +407,9 @@ def test_translations_do_not_depend_on_the_batch(model, options):
     assert_independent_of_the_batch(model, options)
 
 
-@pytest.mark.parametrize("architecture", ["bahdanau", "luong"])
+@pytest.mark.parametrize(
+    "architecture", ["bahdanau", pytest.param("luong", marks=pytest.mark.slow)]
+)
 def test_translations_of_recurrent_models_do_not_depend_on_the_batch(architecture):
     sizes = {"num_layers": 1, "d_model": 8, "num_heads": 2, "tie_embeddings": "none"}
     model = RecurrentModel(VOCABULARY, ModelConfig(architecture=architecture, **sizes))
@@ -450,7 +452,10 @@ def test_xla_finds_the_same_translations(model, options):
 
 
 @pytest.mark.parametrize("options", GRAPHS.values(), ids=GRAPHS)
-@pytest.mark.parametrize("rows", [[0, 1, 2], [1]], ids=["batch", "single"])
+@pytest.mark.parametrize(
+    "rows",
+    [pytest.param([0, 1, 2], id="batch"), pytest.param([1], id="single", marks=pytest.mark.slow)],
+)
 def test_static_state_grows_to_the_longest_translation(never_ending, options, rows):
     """Translations that fill a cache whose first capacity is a third of the last one."""
     source = batch_of([SENTENCES[row] for row in rows])

@@ -164,7 +164,7 @@ def random_search(step, beam, steps=STEPS, seed=5) -> Searched:
 
 
 @each_layout
-@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 3])
 @each_variant
 def test_every_cached_step_equals_decoding_the_whole(variant, beam, static_shapes):
     model = make_model(**variant)

@@ -60,7 +60,14 @@ def alone(model, *columns):
 
 @pytest.mark.parametrize(
     ("name", "side"),
-    [*((name, "anywhere") for name in ALL), ("transformer", "front"), ("transformer", "both")],
+    [
+        *(("transformer", side) for side in ("anywhere", "front", "both")),
+        *((name, "anywhere") for name in ("rotary", "bahdanau", *ONE_INPUT)),
+        *(
+            pytest.param(name, "anywhere", marks=pytest.mark.slow)
+            for name in ("learned", "local", "luong")
+        ),
+    ],
 )
 def test_padding_changes_nothing_on_any_side_eagerly_and_in_a_graph(name, side):
     keras.utils.set_random_seed(1)

@@ -255,7 +255,8 @@ def test_a_translator_imports_no_training_code():
 
 
 @pytest.mark.parametrize(
-    "module", ["", ".layers", pytest.param(".kernels.top_k", marks=pytest.mark.slow)]
+    "module",
+    ["", *(pytest.param(name, marks=pytest.mark.slow) for name in (".layers", ".kernels.top_k"))],
 )
 def test_the_model_is_registered_with_keras_in_any_order_of_imports(module):
     program = (
