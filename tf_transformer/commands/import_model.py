@@ -63,11 +63,11 @@ def main(
         shutil.rmtree(partial, ignore_errors=True)
     for note in imported.notes:
         print(f"note: {note}")
-    print(
-        f"imported {final}: {imported.model.count_params():,} parameters, {imported.codec}, "
-        f"{imported.config.data.source_language or '?'} to "
-        f"{imported.config.data.target_language or '?'}"
-    )
+    data = imported.config.data
+    known = data.source_language and data.target_language
+    languages = f"{data.source_language} to {data.target_language}" if known else "unknown languages"
+    parameters = f"{imported.model.count_params():,} parameters"
+    print(f"imported {final}: {parameters}, {imported.codec}, {languages}")
 
 
 def _program(folders: dict[str, str], tokenizer: str, num_heads: int) -> str:
