@@ -311,6 +311,25 @@ def test_json_blocks_are_json(page):
             json.loads(text)
 
 
+def answers() -> list[tuple[str, dict]]:
+    """(page, answer) of each recorded answer of an exported translator, in pages and notebooks."""
+    texts = PAGES | {str(path): path.read_text("utf-8") for path in ROOT.glob("notebooks/*.ipynb")}
+    return [
+        (page, json.loads(answer))
+        for page, text in texts.items()
+        for answer in re.findall(r'\{"translation": "[^{}]*\}', text.replace(r"\"", '"'))
+    ]
+
+
+def test_recorded_answers_have_the_outputs_of_the_signature():
+    row = re.search(r"\| `serving_default` \|.*\|(.*)\|$", PAGES["docs/reference/signatures.md"], re.M)
+    assert row
+    outputs = set(re.findall(r"`(\w+)`", row[1]))
+    assert len(answers()) >= 7
+    for page, answer in answers():
+        assert answer.keys() == outputs, page
+
+
 def test_table_of_serving_files_is_complete():
     page = PAGES["docs/guides/serving.md"].partition("## Readiness")[0]
     named = set(re.findall(r"`(\w+\.\w+)`", page))

@@ -462,7 +462,8 @@ class AugmentConfig:
     lines. A line may have several changes. The changes are for translation only.
 
     Attributes:
-        join: two to four sentences in a random order become one line.
+        join: two to four sentences in a random order become one line. A fifth of these lines are
+            one long sentence with semicolons.
         names: a name on both sides is replaced by another name, most often one with accents.
         end_mark: the last punctuation mark is left out on both sides.
         upper: both sides are in upper case.

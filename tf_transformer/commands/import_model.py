@@ -64,8 +64,11 @@ def main(
     for note in imported.notes:
         print(f"note: {note}")
     data = imported.config.data
-    known = data.source_language and data.target_language
-    languages = f"{data.source_language} to {data.target_language}" if known else "unknown languages"
+    languages = (
+        f"{data.source_language} to {data.target_language}"
+        if data.source_language and data.target_language
+        else "unknown languages"
+    )
     parameters = f"{imported.model.count_params():,} parameters"
     print(f"imported {final}: {parameters}, {imported.codec}, {languages}")
 

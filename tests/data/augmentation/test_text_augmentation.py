@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def assert_same(batches, others):
     [
         ("upper", lambda source, target: source.isupper() and target.isupper()),
         ("end_mark", lambda source, target: source[-1] != "." and target[-1] != "."),
-        ("join", lambda source, target: source.count(".") == target.count(".") > 1),
+        ("join", lambda *pair: all(len(re.findall("[.;]", text)) > 1 for text in pair)),
     ],
 )
 def test_the_rate_is_the_share_of_the_lines_that_change(codec, examples, name, is_changed):
@@ -102,16 +103,22 @@ def test_the_rate_is_the_share_of_the_lines_that_change(codec, examples, name, i
 
 
 def test_lines_stay_pairs_when_sentences_are_joined(codec, examples):
-    """Two to four sentences, each once, in the same order on both sides."""
+    """Two to four sentences, each once, in the same order on both sides, a fifth by semicolons."""
     texts = texts_of(codec, augmentation(codec, max_length=10**6, join=0.5)(0, examples))
     translation = dict(PAIRS)
-    seen, sizes = [], set()
+    seen, sizes = [], []
     for source, target in texts:
-        sentences = [f"{part}." for part in source[:-1].split(". ")]
-        assert target == " ".join(translation[sentence] for sentence in sentences)
-        sizes.add(len(sentences))
+        sentences = [f"{part}." for part in re.split("[.;] ", source[:-1])]
+        parts = [translation[sentence] for sentence in sentences]
+        is_long = ";" in source
+        expected = "; ".join(part[:-1] for part in parts) + "." if is_long else " ".join(parts)
+        assert target == expected
+        sizes.append((len(sentences), is_long))
         seen += sentences
-    assert sizes == {1, 2, 3, 4}
+    kinds = {(1, False), *itertools.product((2, 3, 4), (False, True))}
+    assert set(sizes) == kinds
+    long = sum(is_long for _, is_long in sizes) / sum(size > 1 for size, _ in sizes)
+    assert long == pytest.approx(0.2, abs=0.1)
     assert sorted(seen) == sorted(translation)
 
 

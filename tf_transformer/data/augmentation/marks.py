@@ -1,6 +1,8 @@
-"""Punctuation: end marks that are left out, and typographic quotation marks and dashes."""
+"""Punctuation: end marks, semicolons, and typographic quotation marks and dashes."""
 
+import operator
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +41,23 @@ def without_end_mark(pair: Pair, rng: np.random.Generator) -> Pair:
     """
     source, target = (END_MARK.sub("", text) for text in pair)
     return (source, target) if source != pair[0] and target != pair[1] else pair
+
+
+def one_line(pairs: Sequence[Pair], rng: np.random.Generator) -> Pair:
+    """Joins pairs to a line of several sentences, or of one long sentence with semicolons.
+
+    A fifth of the lines are a long sentence, if each pair before the last has end marks.
+
+    Example:
+        >>> one_line([("Hi.", "Hallo."), ("Run!", "Lauf!")], np.random.default_rng(2))
+        ('Hi. Run!', 'Hallo. Lauf!')
+    """
+    *before, last = pairs
+    without = [without_end_mark(pair, rng) for pair in before]
+    is_long = happens(0.2, rng) and all(map(operator.ne, before, without))
+    sides = zip(*(without if is_long else before), last, strict=True)
+    source, target = map("; ".join if is_long else " ".join, sides)
+    return source, target
 
 
 def typography_of(source_language: str | None, target_language: str | None) -> Change:

@@ -130,9 +130,7 @@ class TextAugmentation:
         for i in changed:
             parts = [pair for member in groups[i] if (pair := texts[member])]
             if len(parts) == len(groups[i]):
-                sides = zip(*parts, strict=True)
-                source, target = map(" ".join, sides)
-                pair = source, target
+                pair = marks.one_line(parts, rng) if len(parts) > 1 else parts[0]
                 for (change, _), chosen in zip(self._changes, drawn, strict=True):
                     pair = change(pair, rng) if chosen[i] else pair
                 pairs[i] = pair
