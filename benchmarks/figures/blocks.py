@@ -95,9 +95,7 @@ def demo_output() -> str:
 def demo_response() -> str:
     """The answer of a server that holds the model of `make demo`."""
     answers = [
-        json.dumps(
-            {key: row[key] for key in ("translation", "score", "truncated")}, ensure_ascii=False
-        )
+        json.dumps({key: row[key] for key in row if key != "text"}, ensure_ascii=False)
         for row in rows_of("demo")
     ]
     return "\n".join(
