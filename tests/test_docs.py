@@ -129,6 +129,7 @@ def source_of(program: str) -> str:
     return "".join(file.read_text("utf-8") for file in files)
 
 
+@functools.cache
 def known_options() -> set[str]:
     """All options of the commands, as a user types them."""
     known = set()

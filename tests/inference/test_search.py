@@ -381,6 +381,17 @@ GRAPHS = {
 }
 
 
+def graphs(*quick: str):
+    """Parametrizes a test by the options of `GRAPHS`; slow for those that are not named."""
+    return pytest.mark.parametrize(
+        "options",
+        [
+            pytest.param(options, id=name, marks=() if name in quick else pytest.mark.slow)
+            for name, options in GRAPHS.items()
+        ],
+    )
+
+
 def assert_independent_of_the_batch(model, options):
     """For single sentences, in another order, with more padding, and in a graph."""
     run = Search(model, DecodeConfig(max_extra_length=4, **options))
@@ -402,7 +413,7 @@ def assert_independent_of_the_batch(model, options):
     assert_same(search(model, batch_of(SENTENCES), **options), together)
 
 
-@pytest.mark.parametrize("options", GRAPHS.values(), ids=GRAPHS)
+@graphs("beam", "constrained", "sampling")
 def test_translations_do_not_depend_on_the_batch(model, options):
     assert_independent_of_the_batch(model, options)
 
@@ -418,7 +429,7 @@ def test_translations_of_recurrent_models_do_not_depend_on_the_batch(architectur
     assert_independent_of_the_batch(model, GRAPHS["constrained"])
 
 
-@pytest.mark.parametrize("options", GRAPHS.values(), ids=GRAPHS)
+@graphs("constrained", "sampling")
 def test_plain_kernels_find_the_same_translations(model, options):
     source = batch_of(SENTENCES)
     with kernels.use(kernels.PLAIN):
@@ -432,15 +443,7 @@ def test_a_graph_of_a_known_size_finds_the_same_translations(model):
     assert_same(type(found)(*map(np.asarray, found)), search(model, source))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param(GRAPHS["greedy"], id="greedy", marks=pytest.mark.slow),
-        pytest.param(GRAPHS["beam"], id="beam", marks=pytest.mark.slow),
-        pytest.param(GRAPHS["constrained"], id="constrained"),
-        pytest.param(GRAPHS["sampling"], id="sampling", marks=pytest.mark.slow),
-    ],
-)
+@graphs("constrained")
 def test_xla_finds_the_same_translations(model, options):
     run = Search(model, DecodeConfig(max_extra_length=4, **options), static_shapes=True)
     ids = tf.TensorSpec((None, None), tf.int32)
@@ -451,7 +454,7 @@ def test_xla_finds_the_same_translations(model, options):
         assert_same(type(found)(*map(np.asarray, found)), rows_of(together, [*rows]))
 
 
-@pytest.mark.parametrize("options", GRAPHS.values(), ids=GRAPHS)
+@graphs("greedy", "constrained", "sampling")
 @pytest.mark.parametrize(
     "rows",
     [pytest.param([0, 1, 2], id="batch"), pytest.param([1], id="single", marks=pytest.mark.slow)],

@@ -4,6 +4,7 @@
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -156,7 +157,7 @@ LARGE = {"batch": 1, "num_heads": 4, "key_dim": 32, "value_dim": 32}
 LARGE_KEYS = ELEMENTWISE_MULTIPLICATIONS // (FEW * 4 * 32) + 1
 
 
-def attention_cases(queries: int) -> dict[str, Case]:
+def attention_cases(queries: int, groups_in_turn: tuple[int, int]) -> dict[str, Case]:
     full = (2, 3, queries, 6)
     arguments: dict[str, dict] = {
         "": {},
@@ -167,8 +168,9 @@ def attention_cases(queries: int) -> dict[str, Case]:
     }
     return {
         f"{queries} queries, {name}, {groups} groups": Case(heads(queries, 6, groups=groups), each)
-        for name, each in arguments.items()
-        for groups in (1, 3)
+        for (name, each), groups in zip(
+            arguments.items(), itertools.cycle(groups_in_turn), strict=False
+        )
     }
 
 
@@ -178,9 +180,9 @@ def static_case(case: Case) -> Case:
 
 
 ATTENTION = {
-    **attention_cases(1),
-    **attention_cases(3),
-    **attention_cases(MANY),
+    **attention_cases(1, (1, 3)),
+    **attention_cases(3, (3, 1)),
+    **attention_cases(MANY, (1, 3)),
     "few queries, many multiplications": Case(
         heads(FEW, LARGE_KEYS, **LARGE), {"mask": random_mask(1, 1, FEW, LARGE_KEYS)}
     ),

@@ -242,7 +242,7 @@ def test_a_static_cache_has_the_layout_of_xla(beam):
 
 
 @each_layout
-@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_steps_with_a_pattern_of_attention_equal_decoding_the_whole(pattern, beam, static_shapes):
     model = make_model(**pattern)

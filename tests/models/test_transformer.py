@@ -45,6 +45,15 @@ VARIANTS = {
 }
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+# Each option is in one of these; the other variants are slow tests.
+COMBINED = ("post-norm", "another encoder", "rotary, grouped queries, gelu", "t5, rms_norm, swiglu")
+combined_variants = pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(variant, id=name, marks=() if name in COMBINED else pytest.mark.slow)
+        for name, variant in VARIANTS.items()
+    ],
+)
 
 
 def make_model(seed=3, dtype=None, source_vocabulary_size=None, **changes):
@@ -65,7 +74,7 @@ def logits(model, source, target, training=False):
 
 
 @each_variant
-@pytest.mark.parametrize("tie_embeddings", ["all", "target"])
+@pytest.mark.parametrize("tie_embeddings", ["all", pytest.param("target", marks=pytest.mark.slow)])
 def test_logits_equal_numpy_on_one_sentence_at_a_time_without_padding(variant, tie_embeddings):
     model = make_model(**{"tie_embeddings": tie_embeddings} | variant)
     batch = logits(model, SOURCE, TARGET)
@@ -75,7 +84,9 @@ def test_logits_equal_numpy_on_one_sentence_at_a_time_without_padding(variant, t
 
 
 @each_variant
-@pytest.mark.parametrize("remat", [False, True], ids="remat={}".format)
+@pytest.mark.parametrize(
+    "remat", [False, pytest.param(True, marks=pytest.mark.slow)], ids="remat={}".format
+)
 def test_memory_and_all_attention_weights_equal_numpy(variant, remat):
     """Of every layer and head; with `remat` in training, because only training recomputes."""
     model = make_model(**variant, remat=remat, dropout_rate=0.0)
@@ -98,7 +109,7 @@ def test_memory_and_all_attention_weights_equal_numpy(variant, remat):
                 np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
 
 
-@each_variant
+@combined_variants
 def test_each_way_to_logits_gives_the_same(variant):
     model = make_model(**variant)
     expected = logits(model, SOURCE, TARGET)
@@ -118,7 +129,7 @@ def test_each_way_to_logits_gives_the_same(variant):
         pytest.param(True, id="training"),
     ],
 )
-@each_variant
+@combined_variants
 def test_a_later_token_changes_nothing_before_it(variant, training):
     changed = TARGET.copy()
     changed[:, 4] = 3
