@@ -1,6 +1,7 @@
 """The changes of a pair of texts: both sides change alike, mistakes are in the source only."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -138,6 +139,14 @@ def test_names_are_replaced_wherever_they_stand():
             (f"{name} and Tom saw {name}.", f"{name} und Tom sahen {name}."),
             (f"Anna and {name} saw Anna.", f"Anna und {name} sahen Anna."),
         )
+
+
+def test_most_names_of_a_training_occur_once():
+    """A model learns names that it often sees by heart, and does not learn to copy others."""
+    rng = np.random.default_rng(1)
+    names = Counter(name for _ in range(300) for name in copies.renamed(PAIRS[1], rng)[1])
+    assert sum(names.values()) == 300
+    assert sum(count == 1 for count in names.values()) > 200
 
 
 @pytest.mark.parametrize(

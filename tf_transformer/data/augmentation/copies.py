@@ -79,7 +79,8 @@ def renamed(pair: Pair, rng: np.random.Generator, held_out: bool = False) -> tup
     if not (known := _shared_names(pair)):
         return pair, []
     pattern = re.compile(rf"(?<!\w){re.escape(chosen(list(known), rng))}(?!\w)")
-    name = draw("name", rng, held_out)
+    kind = "name" if held_out or happens(0.5, rng) else "changed_name"
+    name = draw(kind, rng, held_out)
     source, target = (pattern.sub(lambda _: name, text) for text in pair)
     return (source, target), [name]
 

@@ -180,6 +180,15 @@ def name(rng: np.random.Generator) -> str:
     return _invented(syllables, rng).capitalize()
 
 
+def changed_name(rng: np.random.Generator) -> str:
+    """A name with one or two other letters, so that a model copies names that it has not seen."""
+    letters = list(chosen(_NAMES, rng))
+    places = [place for place, letter in enumerate(letters) if place and letter != " "]
+    for place in rng.permutation(places)[: rng.integers(1, 3)]:
+        letters[place] = chosen("".join(_ACCENTED + _SYLLABLES), rng)
+    return "".join(letters)
+
+
 SPANS: dict[str, Callable[[np.random.Generator], str]] = {
     "emoji": emoji,
     "url": url,
@@ -189,6 +198,7 @@ SPANS: dict[str, Callable[[np.random.Generator], str]] = {
     "tag": tag,
     "opening_tag": opening_tag,
     "name": name,
+    "changed_name": changed_name,
 }
 """The kinds of spans by name."""
 
