@@ -45,7 +45,7 @@ VARIANTS = {
 }
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-# Each option is in one of these; the other variants are slow tests.
+# These have most of the options together; the other variants are slow tests.
 COMBINED = ("post-norm", "another encoder", "rotary, grouped queries, gelu", "t5, rms_norm, swiglu")
 combined_variants = pytest.mark.parametrize(
     "variant",
