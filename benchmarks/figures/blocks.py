@@ -258,7 +258,7 @@ OWN: dict[str, Renderer] = {
     "kernels.pairs": kernel_pairs,
     "kernels.thresholds": kernel_thresholds,
     "kernels.weights": attention_weights,
-    "pretrained_scores": lambda: score_table(PRETRAINED, columns=3),
+    "pretrained_scores": lambda: score_table(PRETRAINED, columns=2),
     **{
         f"real_text{machine}": fields_of(f"real_text{machine}", REAL_TEXT)
         for machine in REAL_TEXT_RUNS

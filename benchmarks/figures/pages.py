@@ -1,61 +1,46 @@
-"""Finds the marked places of a page and fills them.
+"""Finds the marked blocks of a page and fills them with Markdown, mostly tables.
 
-A block stands on separate lines; its content is Markdown, mostly a table:
+A page marks a block by two lines:
 
     <!-- figures:NAME -->
     <!-- /figures -->
-
-A value stands within a line, after a word: Markdown reads a line that starts with it as HTML.
-
-    BLEU is <!-- figure:NAME.KEY --><!-- /figure -->.
-
-A value with more than four digits is rounded to three digits. The blocks have exact values.
 """
 
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from benchmarks.figures.blocks import BLOCKS
 from benchmarks.figures.rendering import Renderer
-from benchmarks.figures.values import value
 from benchmarks.harness.results import ROOT
 from tf_transformer.errors import InputError
 
-# Names are in lower case, so that a page can describe the markers with NAME and KEY.
+# Names are in lower case, so that a page can describe the markers with NAME.
 _BLOCK = re.compile(
     r"^<!-- figures:([a-z0-9_.]+) -->\n(?:(?!<!-- figures:).)*?^<!-- /figures -->$",
     re.DOTALL | re.MULTILINE,
 )
-_VALUE = re.compile(r"(<!-- figure:([a-z0-9_.]+) -->)[^<]*<!-- /figure -->")
-_OPENING = re.compile(r"<!-- figures?:[a-z0-9_.]+ -->")
-_MARKED_LINE = re.compile(r"^ *<!-- figure:", re.MULTILINE)
+_OPENING = re.compile(r"<!-- figures:[a-z0-9_.]+ -->")
 
 
 class Book(NamedTuple):
-    """Pages, and the sources of their marked places.
+    """Pages, and the sources of their blocks.
 
     Attributes:
-        pages: pages that may have marked places.
+        pages: pages that may have blocks.
         blocks: a renderer for each name.
-        names: the page that lists all names, for error messages.
-        value: function from a name with its key to a text; raises KeyError for an unknown name.
     """
 
     pages: Sequence[pathlib.Path]
     blocks: Mapping[str, Renderer]
-    names: str
-    value: Callable[[str], str] = value
 
 
 def front() -> Book:
     """The pages of the project and its benchmarks."""
-    names = ROOT / "benchmarks" / "README.md"
-    globs = ("*.md", "docs/**/*.md", "pretrained/*/README.md")
-    pages = [page for pattern in globs for page in sorted(ROOT.glob(pattern))]
-    return Book([*pages, names], BLOCKS, "benchmarks/README.md")
+    globs = ("*.md", "docs/**/*.md", "pretrained/*/README.md", "benchmarks/README.md")
+    return Book([page for pattern in globs for page in sorted(ROOT.glob(pattern))], BLOCKS)
 
 
 def outdated(book: Book) -> list[str]:
@@ -97,42 +82,20 @@ def rewrite(page: pathlib.Path, book: Book) -> bool:
 
 
 def rendered(text: str, page: str, book: Book) -> str:
-    """The text with all marked places filled.
+    """The text with all blocks filled.
 
     Raises:
-        InputError: for a name without a result, a marker without its end, or a value at the
-            start of a line.
+        InputError: for a name without a result, or a marker without its end.
     """
-    if at_start := _MARKED_LINE.search(text):
-        line = text.count("\n", 0, at_start.start()) + 1
-        raise InputError(
-            f"{page}, line {line}: a value may not start a line; move a word before it."
-        )
 
     def block(match: re.Match[str]) -> str:
         name = match[1]
         if name not in book.blocks:
-            raise InputError(f"{page}: unknown block figures:{name}; {book.names} lists all.")
+            raise InputError(
+                f"{page}: unknown block figures:{name}; expected one of {', '.join(book.blocks)}."
+            )
         return f"<!-- figures:{name} -->\n\n{book.blocks[name]()}\n\n<!-- /figures -->"
 
-    def inline(match: re.Match[str]) -> str:
-        try:
-            return f"{match[1]}{_rounded(book.value(match[2]))}<!-- /figure -->"
-        except KeyError:
-            raise InputError(
-                f"{page}: unknown value figure:{match[2]}; {book.names} lists all."
-            ) from None
-
-    if alone := _OPENING.search(_VALUE.sub("", _BLOCK.sub("", text))):
+    if alone := _OPENING.search(_BLOCK.sub("", text)):
         raise InputError(f"{page}: {alone[0]} has no end.")
-    return _BLOCK.sub(block, _VALUE.sub(inline, text))
-
-
-def _rounded(text: str) -> str:
-    """A number of more than four digits with three of them, such as 22,100 for 22,108."""
-    if not re.fullmatch(r"\d[\d,]*(\.\d+)?", text):
-        return text
-    if len(re.sub("[.,]", "", text).lstrip("0")) <= 4:
-        return text
-    number = float(f"{float(text.replace(',', '')):.3g}")
-    return f"{number:,.0f}" if number >= 100 else f"{number:g}"
+    return _BLOCK.sub(block, text)

@@ -4,9 +4,8 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.figures.values import key_fields, machine, place_of
 from benchmarks.harness.results import read, result_names
-from benchmarks.harness.tables import markdown, of_rows
+from benchmarks.harness.tables import of_rows
 
 Renderer = Callable[[], str]
 
@@ -34,6 +33,13 @@ def source(name: str) -> str:
     return f"{measured_with([name])}{note}\n\n```\n{result['command']}\n```"
 
 
+def machine(result: Mapping[str, Any]) -> str:
+    """The machine of a result, in words."""
+    parts = result["machine"]
+    count = f"{parts['cores']} core{'s' * (parts['cores'] > 1)}"
+    return f"{count} of an {parts['processor']} with {parts['instruction_set']}"
+
+
 def measured_with(names: Sequence[str]) -> str:
     """The dates, the machine and the versions of results of one machine."""
     results = [read(name) for name in names]
@@ -45,33 +51,9 @@ def measured_with(names: Sequence[str]) -> str:
 
 
 def with_sources(blocks: Mapping[str, Renderer], folder: pathlib.Path) -> dict[str, Renderer]:
-    """Blocks, with NAME.source for each result file of a folder, and `names`, which lists them."""
-    names = result_names(folder)
-    sources: dict[str, Renderer] = {f"{name}.source": _source_of(name) for name in names}
-    everything = {**blocks, **sources}
-    return {**everything, "names": lambda: _list_of(names, sorted(everything))}
+    """Blocks, with NAME.source for each result file of a folder."""
+    return {**blocks, **{f"{name}.source": _source_of(name) for name in result_names(folder)}}
 
 
 def _source_of(name: str) -> Renderer:
     return lambda: source(name)
-
-
-def _list_of(names: Sequence[str], blocks: Sequence[str]) -> str:
-    """The blocks of each result file, and the keys of its values."""
-    rows = []
-    for name in names:
-        own = [block for block in blocks if block.split(".")[0] == name]
-        entries = (", ".join(f"`{entry}`" for entry in column) for column in (own, _keys(name)))
-        rows.append([f"`{name}`", *(entry or "–" for entry in entries)])
-    return markdown(["result file", "blocks", "values after `NAME.`"], rows, left=3)
-
-
-def _keys(name: str) -> list[str]:
-    """The keys of the values of a result file; all keys of a row are one entry."""
-    result = read(name)
-    keys = list(result.get("summary", {}))
-    if fields := key_fields().get(name):
-        row = result["measurements"][0]
-        others = "|".join(field for field in row if field not in fields)
-        keys.append(f"{place_of(name, row)}.({others})".replace("|", r"\|"))
-    return keys

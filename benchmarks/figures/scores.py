@@ -3,22 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.figures.values import machine
+from benchmarks.figures.rendering import machine
 from benchmarks.harness.results import ROOT, path_of, read, result_names
 from benchmarks.harness.tables import formatted, markdown
 
-HEADER = ["corpus", "score", "chrF", "other seeds", "training", "config"]
+HEADER = ["score", "chrF", "other seeds", "time", "config"]
 
 
-def score_table(corpora: Mapping[str, str], columns: int = len(HEADER)) -> str:
+def score_table(
+    corpora: Mapping[str, str], columns: int = len(HEADER), first: str = "corpus"
+) -> str:
     """The scores of trainings, and the signatures of their BLEU.
 
     Args:
-        corpora: what was scored, by the name of the result file.
+        corpora: what was scored or trained, by the name of the result file.
         columns: those of `HEADER` that are shown, from the first on.
+        first: the header of the first column.
     """
-    rows = [_row(*entry)[:columns] for entry in corpora.items()]
-    return f"{markdown(HEADER[:columns], rows, left=columns)}\n\n{_signatures(corpora)}"
+    rows = [_row(*entry)[: columns + 1] for entry in corpora.items()]
+    table = markdown([first, *HEADER[:columns]], rows, left=columns + 1)
+    return f"{table}\n\n{_signatures(corpora)}"
 
 
 def trainings(names: Sequence[str]) -> str:
@@ -42,7 +46,7 @@ def trainings(names: Sequence[str]) -> str:
 
 
 def _row(name: str, corpus: str) -> list[str]:
-    """The row of a result file, by `HEADER`."""
+    """The row of a result file: what was scored, then `HEADER`."""
     result = read(name)
     summary = result["summary"]
     others = ", ".join(_score(read(other)) for other in _other_seeds(name))

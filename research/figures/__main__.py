@@ -3,7 +3,7 @@
     python -m research.figures            # rewrites the pages, draws the plots
     python -m research.figures --check    # changes nothing; fails where a page is out of date
 
-benchmarks/README.md describes the markers, research/README.md lists all names.
+benchmarks/README.md describes the markers.
 """
 
 from benchmarks.figures.pages import update

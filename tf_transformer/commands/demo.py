@@ -16,7 +16,7 @@ from tf_transformer.run.run import Run
 if TYPE_CHECKING:
     from tf_transformer.demo.models import DemoModel
 
-PRETRAINED = "pretrained"  # a folder of runs
+PRETRAINED = "pretrained/tatoeba-*"  # the models of everyday text
 
 
 def main(
@@ -32,8 +32,8 @@ def main(
 ) -> None:
     """Serves a page that translates while you type; Ctrl-C ends it.
 
-    Give --run_dir, --saved_model or --server. Without them, the page offers the runs in the folder
-    pretrained, which is in the current folder or the repository. Needs the extra `demo`.
+    Give --run_dir, --saved_model or --server. Without them, the page offers the runs
+    pretrained/tatoeba-* of the current folder or of the repository. Needs the extra `demo`.
 
     Args:
         run_dir: folder of a run. The page has sliders for the search, and shows the attention of a
@@ -108,17 +108,17 @@ def load(
 
 
 def pretrained() -> list[str]:
-    """The paths of the pretrained runs, in the current folder or else in the repository.
+    """The paths of the pretrained runs of everyday text, in the current folder or the repository.
 
     Raises:
         InputError: when neither has one.
     """
     for folder in (pathlib.Path(), pathlib.Path(__file__).parents[2]):
-        if runs := sorted((folder / PRETRAINED).glob("*/config.yaml")):
+        if runs := sorted(folder.glob(f"{PRETRAINED}/config.yaml")):
             return [str(path.parent) for path in runs]
     raise InputError(
-        "there is no model: expected --run_dir, --saved_model or --server, or the folder "
-        f"{PRETRAINED} of the repository in the current folder. To train a model: make demo; "
+        "there is no model: expected --run_dir, --saved_model or --server, or a folder "
+        f"{PRETRAINED} in the current folder. To train a model: make demo; "
         "tf-transformer demo --run_dir runs/demo"
     )
 
