@@ -20,7 +20,7 @@ BleuTokenizer = Literal[
 
 @dataclass(frozen=True)
 class TranslationOptions(TaskOptions):
-    """Scores of translations, in validation and by evaluate.py, and texts that are copied.
+    """Scores of translations, in validation and by evaluate.py, and texts of a special form.
 
     Attributes:
         bleu_tokenize: sacreBLEU's tokenizer for BLEU. zh: Chinese. ja-mecab: Japanese. ko-mecab:
@@ -32,6 +32,8 @@ class TranslationOptions(TaskOptions):
         resamples: samples of the bootstrap, for the 95% confidence interval of BLEU, and for the
             test of the difference to the baseline of evaluate.py; 0: neither.
         copy_without_letters: copy a text without letters, such as 17 or ***, with score 0.
+        lower_capitals: translate a text in capitals in lower case, and put its translation in
+            capitals.
     """
 
     name: str = "translation"
@@ -40,8 +42,9 @@ class TranslationOptions(TaskOptions):
     normalize: bool = True
     resamples: int = 0
     copy_without_letters: bool = False
+    lower_capitals: bool = False
 
-    of_search = frozenset({"copy_without_letters"})
+    of_search = frozenset({"copy_without_letters", "lower_capitals"})
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -141,6 +141,20 @@ def test_the_search_gives_the_same_translations_and_scores(
     np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
 
 
+def test_text_in_capitals_is_translated_as_by_the_project(tokenizer, loaded, tmp_path):
+    plain = untrained(tokenizer)
+    translator = Translator(plain.model, plain.codec, plain.config, lower_capitals=True)
+    to_ctranslate2.write(translator, tmp_path, "float32")
+    model, texts = loaded(tmp_path), ["TWO HUNDRED", "Two", "TWO"]
+    for found, expected in (
+        (model(texts), translator(texts)),
+        (model.score(texts, texts[::-1]), translator.score(texts, texts[::-1])),
+    ):
+        scores = ([each.score for each in rows] for rows in (found, expected))
+        np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
+    assert [each.translation for each in model(texts)] == [each.text for each in translator(texts)]
+
+
 PARTS_OF_CHARACTERS = tuple(f"<0x{byte:02X}>" for byte in range(128, 256))
 
 

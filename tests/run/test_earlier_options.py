@@ -59,7 +59,7 @@ def test_a_configuration_of_an_earlier_version_has_the_same_meaning(name, tmp_pa
 
 def test_the_pretrained_run_loads_with_its_options():
     task = RunFolder(ROOT / "pretrained" / "tatoeba-en-de").load_config().task
-    assert task == TranslationOptions(copy_without_letters=True)
+    assert task == TranslationOptions(copy_without_letters=True, lower_capitals=True)
 
 
 @pytest.mark.parametrize("name", ["parsing", "language_modeling"])

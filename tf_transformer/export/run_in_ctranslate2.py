@@ -36,7 +36,7 @@ import runpy
 import sys
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Model:
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam for each text, best first, without repeated texts."""
         texts = self.as_list("texts", texts)
-        sources = pieces(self.source, self.tagged(texts))
+        lowers = [self.lowers(text) for text in texts]
+        sources = pieces(self.source, self.tagged(lower_where(lowers, texts)))
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
             if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
@@ -106,7 +107,8 @@ class Model:
                 [sources[i] for i in indices], **self.options(length)
             )
             for i, each in zip(indices, results, strict=True):
-                result[i] = self.rescore(each.hypotheses, each.scores)
+                form = str.upper if lowers[i] else str
+                result[i] = self.rescore(each.hypotheses, each.scores, form)
         return result
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
@@ -128,8 +130,9 @@ class Model:
                 f"expected as many translations as texts, got {len(translations)} translations and "
                 f"{len(texts)} texts."
             )
-        sources = pieces(self.source, self.tagged(texts))
-        targets = pieces(self.target, translations)
+        lowers = [self.lowers(text) for text in texts]
+        sources = pieces(self.source, self.tagged(lower_where(lowers, texts)))
+        targets = pieces(self.target, lower_where(lowers, translations))
         results = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -190,6 +193,10 @@ class Model:
             "return_end_token": True,  # the length includes it
         }
 
+    def lowers(self, text: str) -> bool:
+        """Whether the model sees the text in lower case."""
+        return self.search.get("lower_capitals", False) and in_capitals(text)
+
     def tagged(self, texts: Sequence[str]) -> list[str]:
         """The texts with the tag of the target language, if they have none."""
         tag = self.search.get("target_tag", "")  # older folders do not have it
@@ -201,17 +208,23 @@ class Model:
         return ((offset + length) / (offset + 1)) ** self.search["length_penalty"]
 
     def rescore(
-        self, hypotheses: Sequence[Sequence[str]], scores: Sequence[float]
+        self,
+        hypotheses: Sequence[Sequence[str]],
+        scores: Sequence[float],
+        form: Callable[[str], str] = str,
     ) -> list[Translation]:
         """The translations of a beam with this project's scores, best first.
 
         Args:
             hypotheses: the tokens of each hypothesis, with the end token.
             scores: CTranslate2's scores.
+            form: puts a translation in its form.
         """
         alpha = self.search["length_penalty"]
         rescored = [
-            Translation(self.text(tokens), score * len(tokens) ** alpha / self.penalty(len(tokens)))
+            Translation(
+                form(self.text(tokens)), score * len(tokens) ** alpha / self.penalty(len(tokens))
+            )
             for tokens, score in zip(hypotheses, scores, strict=True)
         ]
         rescored.sort(key=lambda candidate: -candidate.score)
@@ -264,6 +277,18 @@ def clean(text: str) -> str:
 def has_letters(text: str) -> bool:
     """Whether the text has a letter of any script."""
     return any(unicodedata.category(character).startswith("L") for character in text)
+
+
+def in_capitals(text: str) -> bool:
+    """Whether all letters of a text are capitals, and two of them stand side by side."""
+    categories = list(map(unicodedata.category, text))
+    has_word = ("Lu", "Lu") in itertools.pairwise(categories)
+    return has_word and not any(each[0] == "L" and each != "Lu" for each in categories)
+
+
+def lower_where(lowers: Sequence[bool], texts: Sequence[str]) -> list[str]:
+    """The texts, in lower case where `lowers` says so."""
+    return [text.lower() if low else text for text, low in zip(texts, lowers, strict=True)]
 
 
 def whole_characters(tokens: Sequence[str]) -> Iterator[str]:

@@ -60,7 +60,7 @@ class TextPredictor(BatchPredictor):
         InputError: when the configuration names a piece that the vocabulary does not have.
     """
 
-    graph_type: ClassVar[type[SearchGraph]] = SearchGraph
+    graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
     of_task: ClassVar[tuple[str, ...]] = ()

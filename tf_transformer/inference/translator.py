@@ -10,6 +10,7 @@ import tensorflow as tf
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens
+from tf_transformer.inference.capitals_graph import CapitalsGraph
 from tf_transformer.inference.predictor import as_texts
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
 from tf_transformer.inference.text_predictor import TextPredictor
@@ -17,7 +18,7 @@ from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.normalization import clean
+from tf_transformer.text.normalization import clean, in_capitals
 from tf_transformer.text.punctuation import opus_punctuation
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.tokenizer import TAG
@@ -74,6 +75,8 @@ class Translator(TextPredictor):
         codec: the codec of the model, with its tokenizers.
         config: options of the search.
         copy_without_letters: whether a text without letters is its own translation, with score 0.
+        lower_capitals: whether the model sees text in capitals in lower case; its translation is
+            put in capitals.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -86,7 +89,7 @@ class Translator(TextPredictor):
 
     output = "translation"
     build_model = staticmethod(build_model)
-    of_task = ("copy_without_letters",)
+    of_task = ("copy_without_letters", "lower_capitals")
 
     def __init__(
         self,
@@ -94,9 +97,15 @@ class Translator(TextPredictor):
         codec: Codec,
         config: DecodeConfig,
         copy_without_letters: bool = False,
+        lower_capitals: bool = False,
     ):
         self.copies = copy_without_letters
-        self.own_options = {"copy_without_letters": copy_without_letters}
+        self.own_options = {
+            "copy_without_letters": copy_without_letters,
+            "lower_capitals": lower_capitals,
+        }
+        if lower_capitals:
+            self.graph_type = CapitalsGraph
         super().__init__(model, codec, config)
         ids = tf.TensorSpec((None, None), tf.int32)
         self._attention = tf.function(
@@ -148,6 +157,8 @@ class Translator(TextPredictor):
             weights = of_layers[:, layer]
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
                 both = (texts[i], translations[i])
+                if self.own_options["lower_capitals"] and in_capitals(texts[i]):
+                    both = (texts[i].lower(), translations[i].lower())  # as the graph does
                 sides = ("source", "target")
                 text, translation = map(self._tokens_in_words, both, ids, sides)
                 matrix = matrix[: len(translation.pieces), : len(text.pieces)]

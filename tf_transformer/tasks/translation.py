@@ -125,7 +125,8 @@ class Translation(Task):
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
         """The translator; see `Task.predictor`."""
-        return Translator(model, codec, decode, self.options.copy_without_letters)
+        own = {name: getattr(self.options, name) for name in Translator.of_task}
+        return Translator(model, codec, decode, **own)
 
     def with_options(self, options: TaskOptions) -> Self:
         """This task with other options.
