@@ -1,25 +1,37 @@
-"""The model in the repository."""
+"""The models in the repository."""
 
 import pathlib
 import subprocess
 import sys
 
-FOLDER = pathlib.Path(__file__).parents[1] / "pretrained" / "tatoeba-en-de"
+import pytest
+
+FOLDER = pathlib.Path(__file__).parents[1] / "pretrained"
+TRANSLATIONS = {
+    "tatoeba-en-de": {
+        "I am tired.": "Ich bin müde.",
+        "Where is the train station?": "Wo ist der Bahnhof?",
+        "My brother lives in Germany.": "Mein Bruder lebt in Deutschland.",
+    },
+    "multi30k-en-de": {
+        "Two dogs run on the beach.": "Zwei Hunde rennen am Strand.",
+    },
+}
 
 
-def test_it_translates_everyday_sentences():
-    """By the command of the README."""
-    sources = "I am tired.\nWhere is the train station?\nMy brother lives in Germany.\n"
-    command = [sys.executable, "translate.py", "--run_dir", str(FOLDER)]
+@pytest.mark.parametrize("name", TRANSLATIONS)
+def test_it_translates_sentences_of_its_kind(name):
+    """By the command of its card."""
+    command = [sys.executable, "translate.py", "--run_dir", f"pretrained/{name}"]
+    sources = "".join(f"{source}\n" for source in TRANSLATIONS[name])
     done = subprocess.run(
-        command, cwd=FOLDER.parents[1], input=sources, capture_output=True, text=True, check=True
+        command, cwd=FOLDER.parent, input=sources, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == [
-        "Ich bin müde.",
-        "Wo ist der Bahnhof?",
-        "Mein Bruder lebt in Deutschland.",
-    ]
+    assert done.stdout.splitlines() == list(TRANSLATIONS[name].values())
 
 
-def test_it_is_small():
-    assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < 5e6
+@pytest.mark.parametrize("folder", sorted(FOLDER.iterdir()), ids=lambda folder: folder.name)
+def test_each_is_small_and_has_a_card(folder):
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 5e6
+    card = (folder / "README.md").read_text("utf-8")
+    assert {"## Scores", "## Model", "## Data", "## Limits"} <= set(card.splitlines())

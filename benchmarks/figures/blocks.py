@@ -70,17 +70,21 @@ SCORED = {  # by result file
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
     "demo": "generated numbers and dates, 1,000 unseen pairs",
 }
-NEWS = {
-    "tatoeba_unusual": "the same test set by the model in `pretrained/`, which knows unusual input",
+BY_PRETRAINED = {
+    "multi30k_pretrained": "Multi30k En→De by the model in `pretrained/`",
+    "tatoeba_unusual": "Tatoeba En→De by the model in `pretrained/`, which knows unusual input",
     "tatoeba_newstest": "newstest2013 by this model",
 }
 LOWER_CASED = {
     "multi30k_lc": "Multi30k En→De, lower-cased, tokenised",
     "multi30k_lc_sampled": "the same, with generated pairs",
 }
-PRETRAINED = {
-    "tatoeba_unusual": SCORED["tatoeba"],
-    "tatoeba_newstest": "newstest2013, 3,000 sentences",
+PRETRAINED = {  # by folder in pretrained/
+    "multi30k-en-de": {"multi30k_pretrained": SCORED["multi30k"]},
+    "tatoeba-en-de": {
+        "tatoeba_unusual": SCORED["tatoeba"],
+        "tatoeba_newstest": "newstest2013, 3,000 sentences",
+    },
 }
 
 
@@ -258,13 +262,16 @@ OWN: dict[str, Renderer] = {
     "kernels.pairs": kernel_pairs,
     "kernels.thresholds": kernel_thresholds,
     "kernels.weights": attention_weights,
-    "pretrained_scores": lambda: score_table(PRETRAINED, columns=2),
+    **{
+        f"pretrained.{folder.replace('-', '_')}": partial(score_table, scores, columns=2)
+        for folder, scores in PRETRAINED.items()
+    },
     **{
         f"real_text{machine}": fields_of(f"real_text{machine}", REAL_TEXT)
         for machine in REAL_TEXT_RUNS
     },
     "scores": lambda: score_table(SCORED),
-    "scores.all": lambda: score_table(SCORED | NEWS | LOWER_CASED),
+    "scores.all": lambda: score_table(SCORED | BY_PRETRAINED | LOWER_CASED),
     "scores.trainings": lambda: trainings([*SCORED, *LOWER_CASED]),
     "stranger": stranger,
     "serving_load": fields_of(

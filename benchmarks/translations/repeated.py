@@ -13,7 +13,7 @@ import pathlib
 import shlex
 import time
 
-from benchmarks.figures.blocks import PRETRAINED
+from benchmarks.figures.blocks import BY_PRETRAINED
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations import split_text
@@ -69,7 +69,7 @@ def main(names: list[str] | None = None) -> None:
 def stored() -> list[Row]:
     """The scores of the models in pretrained/."""
     rows = []
-    for name in PRETRAINED:
+    for name in BY_PRETRAINED:
         result = results.read(name)
         words = shlex.split(result["command"])[3:]  # after python -m benchmarks.translations.scores
         options = dict(zip(words[::2], words[1::2], strict=True))
