@@ -68,7 +68,7 @@ SCORED = {  # by result file
     "multi30k_fr": "Multi30k En→Fr, test_2016_flickr",
     "multi30k_cs": "Multi30k En→Cs, test_2016_flickr",
     "tatoeba": "Tatoeba En→De, 2,000 held-out sentences",
-    "demo": "generated numbers and dates, 1,000 unseen pairs",
+    "demo": "numbers and dates, 1,000 unseen pairs",
 }
 BY_PRETRAINED = {
     "multi30k_pretrained": "Multi30k En→De by the model in `pretrained/`",

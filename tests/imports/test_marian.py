@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
-from tf_transformer.commands import evaluate, export, import_model, translate
+from tf_transformer.commands import demo, evaluate, export, import_model, translate
 from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_folder
@@ -265,7 +265,7 @@ def test_what_the_import_assumes_is_said(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_an_imported_model_goes_through_every_command(tmp_path, capsys):
-    """Translate with all outputs, evaluate, SavedModel, CTranslate2, `.keras`, fine-tune."""
+    """Translate with all outputs, evaluate, exports, demo page, ensemble, `.keras`, fine-tune."""
     import_model.main(
         marian=str(folder_of("shared", tmp_path / "model")), run_dir=str(tmp_path / "run")
     )
@@ -286,7 +286,13 @@ def test_an_imported_model_goes_through_every_command(tmp_path, capsys):
     assert '"bleu": 100.0' in capsys.readouterr().out
     export.main(run_dir, str(tmp_path / "1"))
     assert [each.text for each in Translator.load(tmp_path / "1")(texts)] == expected
-    export.main(run_dir, str(tmp_path / "ct2"), format="ctranslate2")
+    for form in ("ctranslate2", "marian"):
+        export.main(run_dir, str(tmp_path / form), format=form)
+    (of_page,) = demo.load(run_dir, "", "", "", "", "float32")
+    assert [row[0].text for row in of_page.n_best(texts, ())] == expected
+    assert len(of_page.align([(texts[0], expected[0])])[0]) == len(expected[0].split())
+    together = Translator.from_run(f"{run_dir},{run_dir}")
+    assert [each.text for each in together(texts)] == expected
     translator = Translator.from_run(run_dir)
     translator.model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

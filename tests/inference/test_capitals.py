@@ -1,4 +1,4 @@
-"""Text in capitals: the model sees it in lower case, and its translation is in capitals."""
+"""Text in capitals or in title case: the model sees it in lower case."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.export import run_in_ctranslate2
+from tf_transformer.inference import capitals_graph
 from tf_transformer.inference.translator import Translator
-from tf_transformer.text import graph_tokenizer, normalization
+from tf_transformer.text import capitals
 
-CAPITALS = ["TWENTY-ONE", "SEVEN, 8 OR ÉTÉ!", "OK", "STRASSE"]
-OTHERS = ["Twenty-one", "I 5", "17", "", "NATO and UN", "日本 AI", "STRAßE"]
-LETTERS = st.text(st.characters(categories=["Lu", "Ll", "Lo", "Lm", "Lt", "Nd", "Zs", "Po", "Mn"]))
+CAPITALS = ["TWENTY-ONE", "SEVEN, 8 OR ÉTÉ!", "OK", "STRASSE", "A BIG OLD DOG"]
+TITLES = ["Two Or Three (Or 4) Dogs", "“It’s” On 5th Street, NATO", "Seventy-two  Hundred\tAnd One"]
+OTHERS = ["Twenty-one", "I 5", "17", "", "NATO and UN", "日本 AI", "STRAßE", "Martin Luther King"]
+MORE_OTHERS = ["Two Or Three Or four", "Two Or Three 日本 One"]
+TEXTS = [*CAPITALS, *TITLES, *OTHERS, *MORE_OTHERS]
+FORMS = [str.upper] * len(CAPITALS) + [capitals.title] * len(TITLES)
+CHARACTERS = st.characters(categories=["Lu", "Ll", "Lo", "Lm", "Lt", "Nd", "Zs", "Cc", "Po", "Mn"])
+TITLED = st.lists(st.sampled_from(["A", "Bé", "ÉT", "(Ob", "7", "...", "7a", "ö"]), max_size=7)
 
 
 @pytest.fixture(scope="module")
@@ -28,35 +33,48 @@ def lowering(plain):
     return Translator(plain.model, plain.codec, plain.config, lower_capitals=True)
 
 
-@pytest.mark.parametrize("text", CAPITALS + OTHERS)
-def test_a_text_is_in_capitals_if_all_its_letters_are(text):
-    assert normalization.in_capitals(text) == (text in CAPITALS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_case_of_a_text_is_that_of_all_its_words(text):
+    assert capitals.in_capitals(text) == (text in CAPITALS)
+    assert capitals.form_of(text) == dict(zip(TEXTS, FORMS, strict=False)).get(text)
 
 
-@given(st.lists(LETTERS | st.text("AÉΣ 5!", max_size=4), min_size=1, max_size=5))
-def test_the_rule_is_the_same_in_the_graph_and_in_the_program_without_this_package(texts):
-    expected = [normalization.in_capitals(text) for text in texts]
-    assert graph_tokenizer.in_capitals(tf.constant(texts)).numpy().tolist() == expected
-    assert [run_in_ctranslate2.in_capitals(text) for text in texts] == expected
+@given(
+    st.lists(
+        st.text(CHARACTERS) | st.text("AÉΣ 5!", max_size=4) | TITLED.map(" ".join),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_the_graph_finds_and_makes_the_same_cases(texts):
+    texts = [text.replace("\0", "") for text in texts]  # as `clean` does
+    forms = [capitals.form_of(text) for text in texts]
+    upper, in_title = (mask.numpy().tolist() for mask in capitals_graph.cases(tf.constant(texts)))
+    assert upper == [form is str.upper for form in forms]
+    assert in_title == [form is capitals.title for form in forms]
+    titles = capitals_graph.title(tf.constant(texts)).numpy()
+    assert [each.decode() for each in titles] == [capitals.title(text) for text in texts]
 
 
-def test_a_text_in_capitals_is_translated_in_lower_case(plain, lowering):
-    expected = plain.n_best([text.lower() for text in CAPITALS] + OTHERS)
-    found = lowering.n_best(CAPITALS + OTHERS)
-    for number, (row, same) in enumerate(zip(found, expected, strict=True)):
-        form = str.upper if number < len(CAPITALS) else str
-        assert row[0].text == form(same[0].text)
+def test_a_text_with_capitals_is_translated_in_lower_case(plain, lowering):
+    forms = FORMS + [None] * (len(TEXTS) - len(FORMS))
+    lowered = [text.lower() if form else text for text, form in zip(TEXTS, forms, strict=True)]
+    expected, found = plain.n_best(lowered), lowering.n_best(TEXTS)
+    for row, same, form in zip(found, expected, forms, strict=True):
+        assert row[0].text == (form or str)(same[0].text)
         assert row[0].score == pytest.approx(same[0].score, abs=1e-4)
-    outputs = lowering.graph(jit_compile=False).predict(tf.constant(CAPITALS + OTHERS))
+    outputs = lowering.graph(jit_compile=False).predict(tf.constant(TEXTS))
     assert [text.decode() for text in outputs["translation"].numpy()] == [r[0].text for r in found]
 
 
 def test_prefixes_scores_and_alignments_are_those_of_lower_case(plain, lowering):
-    sources, targets = ["TWENTY-ONE", "TWO"], ["EINUND", "ZWEI"]
+    sources = ["TWENTY-ONE", "TWO", "Two Or Three Or Four"]
+    targets = ["EINUND", "ZWEI", "Zwei Oder"]
     lowered = [[text.lower() for text in texts] for texts in (sources, targets)]
     found, expected = lowering(sources, targets), plain(*lowered)
     texts = [each.text for each in found]
-    assert texts == [each.text.upper() for each in expected]
+    forms = [str.upper, str.upper, capitals.title]
+    assert texts == [form(each.text) for form, each in zip(forms, expected, strict=True)]
     assert all(map(str.startswith, texts, targets))
     scores = ([each.score for each in rows] for rows in (found, expected))
     np.testing.assert_allclose(*scores, atol=1e-4)

@@ -7,7 +7,7 @@ The first form prints one JSON object per line read: {"translation": ..., "score
 form scores the file TRANSLATIONS; its line n is the translation of line n of the sentences. It
 prints {"score": ..., "log_probability": ...}. The program imports only ctranslate2 and
 sentencepiece, so it runs without TensorFlow. It reads text like the commands, because it runs the
-file text_lines.py by its path.
+file text_lines.py by its path. It runs capitals.py likewise.
 
 CTranslate2's beam search equals the search of this project, with these differences:
 
@@ -48,6 +48,10 @@ BATCH_SIZE = 32
 ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
 TAG = re.compile(r">>[^<>\s]+<<")  # the target language of a model for several languages
 NO_EARLY_EXIT = 1e-9  # an α above 0 that changes no score
+PACKAGE = pathlib.Path(__file__).parents[1]
+
+Form = Callable[[str], str]
+form_of = runpy.run_path(str(PACKAGE / "text" / "capitals.py"))["form_of"]
 
 
 class Translation(NamedTuple):
@@ -96,8 +100,8 @@ class Model:
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam for each text, best first, without repeated texts."""
         texts = self.as_list("texts", texts)
-        lowers = [self.lowers(text) for text in texts]
-        sources = pieces(self.source, self.tagged(lower_where(lowers, texts)))
+        forms = self.forms(texts)
+        sources = pieces(self.source, self.tagged(lower_where(forms, texts)))
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
             if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
@@ -107,8 +111,7 @@ class Model:
                 [sources[i] for i in indices], **self.options(length)
             )
             for i, each in zip(indices, results, strict=True):
-                form = str.upper if lowers[i] else str
-                result[i] = self.rescore(each.hypotheses, each.scores, form)
+                result[i] = self.rescore(each.hypotheses, each.scores, forms[i] or str)
         return result
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
@@ -130,9 +133,9 @@ class Model:
                 f"expected as many translations as texts, got {len(translations)} translations and "
                 f"{len(texts)} texts."
             )
-        lowers = [self.lowers(text) for text in texts]
-        sources = pieces(self.source, self.tagged(lower_where(lowers, texts)))
-        targets = pieces(self.target, lower_where(lowers, translations))
+        forms = self.forms(texts)
+        sources = pieces(self.source, self.tagged(lower_where(forms, texts)))
+        targets = pieces(self.target, lower_where(forms, translations))
         results = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -193,9 +196,10 @@ class Model:
             "return_end_token": True,  # the length includes it
         }
 
-    def lowers(self, text: str) -> bool:
-        """Whether the model sees the text in lower case."""
-        return self.search.get("lower_capitals", False) and in_capitals(text)
+    def forms(self, texts: Sequence[str]) -> list[Form | None]:
+        """What puts a translation in the case of each text, if the model sees it in lower case."""
+        lowers = self.search.get("lower_capitals", False)
+        return [form_of(text) if lowers else None for text in texts]
 
     def tagged(self, texts: Sequence[str]) -> list[str]:
         """The texts with the tag of the target language, if they have none."""
@@ -211,7 +215,7 @@ class Model:
         self,
         hypotheses: Sequence[Sequence[str]],
         scores: Sequence[float],
-        form: Callable[[str], str] = str,
+        form: Form = str,
     ) -> list[Translation]:
         """The translations of a beam with this project's scores, best first.
 
@@ -279,16 +283,9 @@ def has_letters(text: str) -> bool:
     return any(unicodedata.category(character).startswith("L") for character in text)
 
 
-def in_capitals(text: str) -> bool:
-    """Whether all letters of a text are capitals, and two of them stand side by side."""
-    categories = list(map(unicodedata.category, text))
-    has_word = ("Lu", "Lu") in itertools.pairwise(categories)
-    return has_word and not any(each[0] == "L" and each != "Lu" for each in categories)
-
-
-def lower_where(lowers: Sequence[bool], texts: Sequence[str]) -> list[str]:
-    """The texts, in lower case where `lowers` says so."""
-    return [text.lower() if low else text for text, low in zip(texts, lowers, strict=True)]
+def lower_where(forms: Sequence[Form | None], texts: Sequence[str]) -> list[str]:
+    """The texts, in lower case where there is a form."""
+    return [text.lower() if form else text for text, form in zip(texts, forms, strict=True)]
 
 
 def whole_characters(tokens: Sequence[str]) -> Iterator[str]:
@@ -346,7 +343,7 @@ def main(folder: str, translations: str = "") -> None:
         )
     if translations and not pathlib.Path(translations).exists():
         sys.exit(f"error: {translations} is not a file. Check the path.")
-    text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "files" / "text_lines.py"))
+    text = runpy.run_path(str(PACKAGE / "files" / "text_lines.py"))
 
     def texts_of(path: str) -> list[str]:
         with open(path, "rb") if path else contextlib.nullcontext(sys.stdin.buffer) as file:

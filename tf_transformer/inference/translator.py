@@ -17,8 +17,9 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
+from tf_transformer.text.capitals import form_of
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.normalization import clean, in_capitals
+from tf_transformer.text.normalization import clean
 from tf_transformer.text.punctuation import opus_punctuation
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.tokenizer import TAG
@@ -75,8 +76,8 @@ class Translator(TextPredictor):
         codec: the codec of the model, with its tokenizers.
         config: options of the search.
         copy_without_letters: whether a text without letters is its own translation, with score 0.
-        lower_capitals: whether the model sees text in capitals in lower case; its translation is
-            put in capitals.
+        lower_capitals: whether the model sees text in capitals or in title case in lower case; its
+            translation is put in the same case.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -157,7 +158,7 @@ class Translator(TextPredictor):
             weights = of_layers[:, layer]
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
                 both = (texts[i], translations[i])
-                if self.own_options["lower_capitals"] and in_capitals(texts[i]):
+                if self.own_options["lower_capitals"] and form_of(texts[i]):
                     both = (texts[i].lower(), translations[i].lower())  # as the graph does
                 sides = ("source", "target")
                 text, translation = map(self._tokens_in_words, both, ids, sides)

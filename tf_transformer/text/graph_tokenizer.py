@@ -5,14 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tf_transformer.text.normalization import (
-    BLANK,
-    CAPITALS,
-    LETTERS,
-    NO_CAPITALS,
-    class_of,
-    well_formed,
-)
+from tf_transformer.text.normalization import BLANK, LETTERS, class_of, well_formed
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
@@ -65,13 +58,6 @@ def without_letters(text: tf.Tensor) -> tf.Tensor:
     """Which strings (B,) have characters but no letter: bool (B,)."""
     no_letter = tf.strings.regex_full_match(text, f"[^{class_of(LETTERS)}]*")
     return tf.logical_and(no_letter, tf.not_equal(text, ""))
-
-
-def in_capitals(text: tf.Tensor) -> tf.Tensor:
-    """Which strings (B,) are in capitals: bool (B,); see `normalization.in_capitals`."""
-    others = class_of(NO_CAPITALS)
-    pattern = f"[^{others}]*[{class_of(CAPITALS)}]{{2}}[^{others}]*"
-    return tf.strings.regex_full_match(text, pattern)
 
 
 class _SharedModel(tf.saved_model.experimental.TrackableResource):

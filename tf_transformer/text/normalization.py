@@ -28,9 +28,7 @@ NMT_NFC = "nmt_nfc"
 # A SentencePiece model whose normalizer has this name, and no path to a table.
 _NAME = b"\x1a\x0b" + b"\n\x07nmt_nfc" + b"2\x00"
 BLANK = ("Zs", "Zl", "Zp", "Cc", "Cf")  # Unicode's categories
-CAPITALS = ("Lu",)
-NO_CAPITALS = ("Ll", "Lt", "Lm", "Lo")
-LETTERS = CAPITALS + NO_CAPITALS
+LETTERS = ("Lu", "Ll", "Lt", "Lm", "Lo")
 _KEPT = frozenset(
     map(
         chr,
@@ -70,18 +68,6 @@ def is_blank(text: str) -> bool:
 def has_letters(text: str) -> bool:
     """Whether the text has a letter of any script."""
     return any(unicodedata.category(character) in LETTERS for character in text)
-
-
-def in_capitals(text: str) -> bool:
-    """Whether all letters of a text are capitals, and two of them stand side by side.
-
-    Example:
-        >>> in_capitals("IT'S 5 PM!"), in_capitals("I 5"), in_capitals("It's NATO")
-        (True, False, False)
-    """
-    categories = list(map(unicodedata.category, text))
-    has_word = any(a in CAPITALS and b in CAPITALS for a, b in itertools.pairwise(categories))
-    return has_word and not any(category in NO_CAPITALS for category in categories)
 
 
 @functools.cache
