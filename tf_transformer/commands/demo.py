@@ -16,7 +16,7 @@ from tf_transformer.run.run import Run
 if TYPE_CHECKING:
     from tf_transformer.demo.models import DemoModel
 
-PRETRAINED = "pretrained/tatoeba-*"  # the models of everyday text
+PRETRAINED = ("pretrained/tatoeba-en-de", "pretrained/tatoeba-de-en")  # of everyday text
 
 
 def main(
@@ -32,8 +32,9 @@ def main(
 ) -> None:
     """Serves a page that translates while you type; Ctrl-C ends it.
 
-    Give --run_dir, --saved_model or --server. Without them, the page offers the runs
-    pretrained/tatoeba-* of the current folder or of the repository. Needs the extra `demo`.
+    Give --run_dir, --saved_model or --server. Without them, the page offers the models of everyday
+    text, pretrained/tatoeba-en-de and pretrained/tatoeba-de-en, of the current folder or of the
+    repository. Needs the extra `demo`.
 
     Args:
         run_dir: folder of a run. The page has sliders for the search, and shows the attention of a
@@ -114,11 +115,11 @@ def pretrained() -> list[str]:
         InputError: when neither has one.
     """
     for folder in (pathlib.Path(), pathlib.Path(__file__).parents[2]):
-        if runs := sorted(folder.glob(f"{PRETRAINED}/config.yaml")):
+        if runs := [run for name in PRETRAINED if (run := folder / name / "config.yaml").is_file()]:
             return [str(path.parent) for path in runs]
     raise InputError(
-        "there is no model: expected --run_dir, --saved_model or --server, or a folder "
-        f"{PRETRAINED} in the current folder. To train a model: make demo; "
+        "there is no model: expected --run_dir, --saved_model or --server, or the folder "
+        f"{PRETRAINED[0]} in the current folder. To train a model: make demo; "
         "tf-transformer demo --run_dir runs/demo"
     )
 
