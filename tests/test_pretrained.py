@@ -13,6 +13,10 @@ TRANSLATIONS = {
         "Where is the train station?": "Wo ist der Bahnhof?",
         "My brother lives in Germany.": "Mein Bruder lebt in Deutschland.",
     },
+    "tatoeba-de-en": {
+        "Ich bin müde.": "I'm tired.",
+        "WO IST DER BAHNHOF?": "WHERE IS THE STATION?",
+    },
     "multi30k-en-de": {
         "Two dogs run on the beach.": "Zwei Hunde rennen am Strand.",
     },

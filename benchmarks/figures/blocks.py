@@ -74,16 +74,23 @@ BY_PRETRAINED = {
     "multi30k_pretrained": "Multi30k En→De by the model in `pretrained/`",
     "tatoeba_unusual": "Tatoeba En→De by the model in `pretrained/`, which knows unusual input",
     "tatoeba_newstest": "newstest2013 by this model",
+    "tatoeba_de_en": "Tatoeba De→En by the model in `pretrained/`",
+    "tatoeba_de_en_newstest": "newstest2013 De→En by this model",
 }
 LOWER_CASED = {
     "multi30k_lc": "Multi30k En→De, lower-cased, tokenised",
     "multi30k_lc_sampled": "the same, with generated pairs",
 }
+NEWS = "newstest2013, 3,000 sentences"
 PRETRAINED = {  # by folder in pretrained/
     "multi30k-en-de": {"multi30k_pretrained": SCORED["multi30k"]},
     "tatoeba-en-de": {
         "tatoeba_unusual": SCORED["tatoeba"],
-        "tatoeba_newstest": "newstest2013, 3,000 sentences",
+        "tatoeba_newstest": NEWS,
+    },
+    "tatoeba-de-en": {
+        "tatoeba_de_en": "Tatoeba De→En, 2,000 held-out sentences",
+        "tatoeba_de_en_newstest": NEWS,
     },
 }
 
@@ -274,6 +281,7 @@ OWN: dict[str, Renderer] = {
     "scores.all": lambda: score_table(SCORED | BY_PRETRAINED | LOWER_CASED),
     "scores.trainings": lambda: trainings([*SCORED, *LOWER_CASED]),
     "stranger": stranger,
+    "stranger_de_en": fields_of("stranger_de_en", STRANGER),
     "serving_load": fields_of(
         "serving_load",
         {
