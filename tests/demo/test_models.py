@@ -6,7 +6,7 @@ from rest_server import RestServer
 
 from tf_transformer import kernels, tasks
 from tf_transformer.commands import demo
-from tf_transformer.config import Config, DecodeConfig, ModelConfig
+from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
 from tf_transformer.demo import models
 from tf_transformer.demo.models import SavedModel, ServedModel
 from tf_transformer.errors import InputError
@@ -21,6 +21,21 @@ TEXTS = ["twenty-one", "", "two hundred and two", "June twelfth"]
 
 def texts_of(rows):
     return [[each.text for each in row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("data", "direction"),
+    [
+        (DataConfig(), ("en", "de")),
+        (DataConfig(target_language="fr"), ("en", "fr")),
+        (DataConfig(train_source="a.de", train_target="a.en"), ("de", "en")),
+        (DataConfig(train_source="a.txt", train_target="b.txt"), ()),
+        (DataConfig(source_language="", target_language=""), ()),  # of an import
+        (DataConfig(source_language="fi", target_language="sv"), ("fi", "sv")),  # of an import
+    ],
+)
+def test_the_page_names_the_direction_of_the_training_text(data, direction):
+    assert models.direction_of(Config(data=data)) == direction
 
 
 def test_the_first_limit_of_a_card_is_one_line(tmp_path):

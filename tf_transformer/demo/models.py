@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from tf_transformer.config import DecodeConfig
+from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.data.corpora import languages
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
@@ -110,11 +111,7 @@ class RunModel:
     def __init__(self, run: Run, dtype: str = "float32"):
         folder = run.folder
         self.name = os.path.basename(os.path.abspath(folder.path))
-        data = run.config.data
-        known = run.config.task.name == "translation" and data.source_language
-        self.languages: Sequence[str] = (
-            (data.source_language, data.target_language) if known else ()
-        )
+        self.languages: Sequence[str] = direction_of(run.config)
         self.limits = first_limit(folder.path / CARD)
         texts = folder.load_samples() if folder.samples.is_file() else []
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
@@ -161,6 +158,20 @@ class RunModel:
         }
         config = VariableConfig(**vars(predictor.config) | options)
         return predictor.like(predictor.model, config)
+
+
+def direction_of(config: Config) -> tuple[str, ...]:
+    """The languages of the source and the target of a translator; (): unknown, or another task.
+
+    Example:
+        >>> from tf_transformer.config import DataConfig
+        >>> direction_of(Config(data=DataConfig(train_source="a.de", train_target="a.en")))
+        ('de', 'en')
+    """
+    source, target = languages(config.data)
+    if source and target and config.task.name == "translation":
+        return source, target
+    return ()
 
 
 def first_limit(card: pathlib.Path) -> str:
