@@ -51,6 +51,14 @@ def test_letters_and_marks_of_both_sides(change, expected):
     assert results(change, ("It isn't big.", "Es ist nicht groß.")) == {expected}
 
 
+@pytest.mark.parametrize(
+    "pair", [("Dog", "Hund"), ("A red dog", "Rothund"), ("Welcome", "Bitte sehr !")]
+)
+def test_one_or_two_words_are_not_put_in_lower_case(pair):
+    """A word without its sentence is in lower case in English, and in German only if no noun."""
+    assert results(letter_case.lower, pair) == {pair}
+
+
 @pytest.mark.parametrize("pair", [("Yes.", "Ja"), ("Yes", "Ja."), ("...", ".")])
 def test_an_end_mark_of_one_side_stays(pair):
     assert results(marks.without_end_mark, pair) == {pair}
