@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import shutil
+import signal
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -20,6 +21,9 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("fixed")
+
+# A shell that starts the tests in the background makes them and all their processes ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if keras.backend.backend() == "tensorflow":
     import tensorflow as tf

@@ -87,7 +87,6 @@ def test_a_signal_saves_and_stops(tmp_path, number):
 
 
 def test_a_second_signal_has_its_usual_effect():
-    # A shell that starts this in the background makes it ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with StopRequest() as stop:
