@@ -32,8 +32,8 @@ class TranslationOptions(TaskOptions):
         resamples: samples of the bootstrap, for the 95% confidence interval of BLEU, and for the
             test of the difference to the baseline of evaluate.py; 0: neither.
         copy_without_letters: copy a text without letters, such as 17 or ***, with score 0.
-        lower_capitals: translate a text in capitals, or With A Capital In Each Word, in lower case,
-            and put its translation in the same case.
+        lower_capitals: translate a text in capitals, or With A Capital In Each Of Four Words or
+            more, in lower case, and put its translation in the same case.
     """
 
     name: str = "translation"

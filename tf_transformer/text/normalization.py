@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
+from tf_transformer.text.capitals import CAPITALS, OTHER_LETTERS
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -28,7 +30,7 @@ NMT_NFC = "nmt_nfc"
 # A SentencePiece model whose normalizer has this name, and no path to a table.
 _NAME = b"\x1a\x0b" + b"\n\x07nmt_nfc" + b"2\x00"
 BLANK = ("Zs", "Zl", "Zp", "Cc", "Cf")  # Unicode's categories
-LETTERS = ("Lu", "Ll", "Lt", "Lm", "Lo")
+LETTERS = CAPITALS + OTHER_LETTERS
 _KEPT = frozenset(
     map(
         chr,
