@@ -37,8 +37,8 @@ def main(
     """Trains a model, or resumes the training of a run with checkpoints.
 
     For a translation of your own text, training chooses the options that you leave out by the size
-    of the text: vocabulary, sizes and dropout of the model, tokens per batch, warm-up and number of
-    updates. It prints the choice and saves it as the configuration of the run.
+    of the text. These are vocabulary, sizes and dropout of the model, tokens per batch, warm-up and
+    number of updates. It prints the choice and saves it as the configuration of the run.
 
     --run_dir alone resumes with the options of the run. A start that fails before its first
     checkpoint leaves no files. Only one training at a time writes in a folder. It overwrites no

@@ -79,8 +79,8 @@ def changed_texts(
 class TextAugmentation:
     """Changes examples as text: decodes some of them, changes the texts, and encodes them again.
 
-    An example stays as it is if its text has no change of this kind, if the new ids would be more
-    than `max_length`, or if the vocabulary cannot represent the old or the new text.
+    An example stays as it is if its text has no change of this kind. It also stays if the new ids
+    would be more than `max_length`, or if the vocabulary cannot represent the old or the new text.
 
     Args:
         rates: the share of the examples that each change is made in.
