@@ -138,14 +138,19 @@ def beam_search(
     alpha: float,
     rules: Rules = Rules(),
     bonus: Bonus | None = None,
+    early_stopping: bool | str = True,
 ) -> list[Hypothesis]:
-    """Beam search by its definition, without early stopping: a loop over hypotheses.
+    """Beam search by its definition, without a bound: a loop over hypotheses.
 
     `sorted` is stable, so equal scores keep the order that the definition gives them.
 
     Returns:
         the finished hypotheses, best first.
     """
+
+    def could_have(hypothesis: tuple[tuple[int, ...], float], length: int) -> float:
+        return hypothesis[1] / ((5 + (length if early_stopping is False else limit)) / 6) ** alpha
+
     live: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     finished: list[Hypothesis] = []
     for length in range(1, limit + 1):
@@ -163,7 +168,10 @@ def beam_search(
                 ending.append(scored(ids, total, alpha, bonus))
         finished = sorted(finished + ending, key=lambda hypothesis: -hypothesis.score)[:beam_size]
         live = others[:beam_size]
-        if len(finished) == beam_size or not live:
+        if not live or (
+            len(finished) == beam_size
+            and (early_stopping is True or finished[-1].score >= could_have(live[0], length))
+        ):
             break
     return finished
 

@@ -784,6 +784,9 @@ class DecodeConfig:
         length_penalty: α of ((c + length) / (c + 1))^α, which divides log-probabilities.
         length_penalty_offset: c of the length penalty. 5: the paper's penalty. 0: length^α, as
             in Transformers and Marian.
+        early_stopping: the end of a sentence's beam search, as in Transformers. true: beam_size
+            hypotheses are finished. false: the worst of them also scores better than the best live
+            hypothesis. never: it also scores better than any continuation can.
         coverage_penalty: β of the penalty on source tokens with little attention (Wu et al. 2016,
             equation 14); 0: no penalty.
         num_hypotheses: predictions per sentence (N). A beam search gives at most beam_size.
@@ -825,6 +828,7 @@ class DecodeConfig:
     beam_size: int = 4
     length_penalty: float = 0.6
     length_penalty_offset: float = 5.0
+    early_stopping: bool | Literal["never"] = True
     coverage_penalty: float = 0.0
     num_hypotheses: int = 1
     distinct: bool = True

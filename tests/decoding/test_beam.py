@@ -77,16 +77,20 @@ def check_against_brute_force(tables, special, alpha, num_hypotheses):
         assert_found(found, row, expected[:num_hypotheses])
 
 
-def check_against_loop(tables, special, beam_size, alpha, with_bonus=False, early_stop=False):
+def check_against_loop(
+    tables, special, beam_size, alpha, with_bonus=False, bounded=False, early_stopping=True
+):
     limits = random_limits(len(tables.tables))
-    options = {"alpha": alpha, "num_hypotheses": beam_size, "early_stop": early_stop}
-    bonus = tables.bonus if with_bonus else None
-    found = search(tables, limits, beam_size, special=special, bonus=bonus, **options)
+    options = {"alpha": alpha, "num_hypotheses": beam_size, "early_stopping": early_stopping}
+    options |= {"bonus": tables.bonus if with_bonus else None, "bounded": bounded}
+    found = search(tables, limits, beam_size, special=special, **options)
     bonus_of = tables.bonus_of(special) if with_bonus else None
     for row, limit in enumerate(limits):
         language = tables.language(row, special)
         expected = reference_search.beam_search(
-            language, limit, special, beam_size, alpha, bonus=bonus_of
+            *(language, limit, special, beam_size, alpha),
+            bonus=bonus_of,
+            early_stopping=early_stopping,
         )
         assert_found(found, row, expected)
 
@@ -124,6 +128,25 @@ def test_bonus_is_added_only_to_hypotheses_that_end(tables, beam_size, alpha):
     check_against_loop(tables, SPECIAL, beam_size, alpha, with_bonus=True)
 
 
+@pytest.mark.parametrize("early_stopping", [False, "never"])
+@each_alpha
+def test_each_rule_of_early_stopping_equals_its_definition(tables, early_stopping, alpha):
+    for beam_size, with_bonus in ((2, False), (3, True)):
+        check_against_loop(
+            tables, SPECIAL, beam_size, alpha, with_bonus, early_stopping=early_stopping
+        )
+
+
+def test_a_longer_search_finds_better_scores(tables, limits):
+    first, longer, longest = (
+        search(tables, limits, 2, alpha=2.0, early_stopping=rule).scores[:, 0]
+        for rule in (True, False, "never")
+    )
+    for less, more in ((first, longer), (longer, longest)):
+        assert (less <= more).all()
+        assert (less < more).any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("vocabulary_size", [4, 5])
 @each_alpha
@@ -131,9 +154,12 @@ def test_thousands_of_random_cases(vocabulary_size, alpha):
     tables = PrefixTables.random(7, 1000, vocabulary_size, LENGTH)
     for beam_size in (1, 2, 3, 4, 7):
         for with_bonus in (False, True):
-            check_against_loop(tables, SPECIAL, beam_size, alpha, with_bonus)
-    # When all hypotheses of the beam are returned, early stopping changes none of them.
-    check_against_loop(tables, SPECIAL, 3, alpha, with_bonus=True, early_stop=True)
+            for rule in (True, False, "never"):
+                check_against_loop(
+                    tables, SPECIAL, beam_size, alpha, with_bonus, early_stopping=rule
+                )
+    # When all hypotheses of the beam are returned, the bound changes none of them.
+    check_against_loop(tables, SPECIAL, 3, alpha, with_bonus=True, bounded=True)
     check_against_brute_force(tables, SPECIAL, alpha, num_hypotheses=5)
 
 
@@ -186,13 +212,16 @@ def test_beam_of_one_is_greedy_search(tables, limits):
 
 @pytest.mark.parametrize("with_bonus", [False, True], ids=["", "bonus"])
 @pytest.mark.parametrize(
-    ("beam_size", "alpha", "num_hypotheses"), [(2, 2.0, 2), (4, 0.6, 1), (64, 0.0, 2), (7, 1.0, 3)]
+    ("beam_size", "alpha", "num_hypotheses", "early_stopping"),
+    [(2, 2.0, 2, True), (4, 0.6, 1, False), (64, 0.0, 2, True), (7, 1.0, 3, "never")],
 )
-def test_early_stop_changes_nothing(tables, limits, beam_size, alpha, num_hypotheses, with_bonus):
-    options = {"alpha": alpha, "num_hypotheses": num_hypotheses}
+def test_the_bound_changes_nothing(
+    tables, limits, beam_size, alpha, num_hypotheses, early_stopping, with_bonus
+):
+    options = {"alpha": alpha, "num_hypotheses": num_hypotheses, "early_stopping": early_stopping}
     options["bonus"] = tables.bonus if with_bonus else None
     stopped = search(tables, limits, beam_size, **options)
-    exhaustive = search(tables, limits, beam_size, early_stop=False, **options)
+    exhaustive = search(tables, limits, beam_size, bounded=False, **options)
     for one, other in zip(stopped, exhaustive, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -210,7 +239,7 @@ def steps_taken(tables, limit, **options) -> int:
 
 
 @on_tensorflow
-def test_early_stop_saves_steps():
+def test_the_bound_saves_steps():
     """The end token's probability is nearly 1, so no longer hypothesis can have a better score."""
     tables = PrefixTables(np.tile(np.float32([0, 0, 10, 0, 0]), (1, 5**LENGTH, 1)), LENGTH)
     assert steps_taken(tables, LENGTH) == 1
@@ -222,7 +251,7 @@ def test_early_stop_saves_steps():
 def test_search_ends_when_the_beam_is_full():
     """One hypothesis ends with each step, so a beam of two is full after the second."""
     tables = PrefixTables(np.tile(np.float32([0, 0, 10, 0, 0]), (1, 5**LENGTH, 1)), LENGTH)
-    assert steps_taken(tables, LENGTH, early_stop=False) == 2
+    assert steps_taken(tables, LENGTH, bounded=False) == 2
 
 
 def test_sentences_of_a_batch_do_not_affect_each_other(tables, limits, found):
@@ -263,7 +292,7 @@ def test_finished_hypotheses_do_not_change():
             (1, 3, 3): [0, 0, 1.0, 0],
         },
     )
-    found = search(tables, np.int32([4]), 2, alpha=0.0, num_hypotheses=2, early_stop=False)
+    found = search(tables, np.int32([4]), 2, alpha=0.0, num_hypotheses=2, bounded=False)
     assert [hypothesis.ids for hypothesis in hypotheses_of(found, 0)] == [(2,), (3, 2)]
     np.testing.assert_allclose(found.scores[0], np.log([0.6, 0.2]), rtol=1e-6)
     np.testing.assert_array_equal(found.ids[0], [[2, 0, 0, 0], [3, 2, 0, 0]])
@@ -303,7 +332,7 @@ def test_of_equal_scores_the_hypothesis_finished_earlier_comes_first():
     """By hand, α = 0: ln 1/4 for "end", and for "a end", because the end is certain after "a"."""
     tables = PrefixTables(np.zeros((1, 4**LENGTH, 4), "float32"), LENGTH)
     tables.tables[0, 1 + 3 * 4, SPECIAL.end] = 1e4
-    found = search(tables, np.int32([4]), 2, alpha=0.0, num_hypotheses=2, early_stop=False)
+    found = search(tables, np.int32([4]), 2, alpha=0.0, num_hypotheses=2, bounded=False)
     assert [hypothesis.ids for hypothesis in hypotheses_of(found, 0)] == [(2,), (3, 2)]
     assert found.scores[0, 0] == found.scores[0, 1]
 

@@ -166,11 +166,11 @@ def test_greedy_search_adds_the_likeliest_allowed_token(tables, limits, fields, 
 
 
 @pytest.mark.parametrize("name", ["min length", "repetition", "all"])
-def test_early_stop_changes_nothing(tables, limits, name):
+def test_the_bound_changes_nothing(tables, limits, name):
     rules = random_rules(CASES[name], limits, SPECIAL)
     stopped, exhaustive = (
-        search(tables, limits, rules, 4, num_hypotheses=1, early_stop=early_stop, alpha=2.0)
-        for early_stop in (True, False)
+        search(tables, limits, rules, 4, num_hypotheses=1, bounded=bounded, alpha=2.0)
+        for bounded in (True, False)
     )
     for one, other in zip(stopped, exhaustive, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -183,7 +183,7 @@ def test_thousands_of_random_cases(fields, special):
     limits = np.random.default_rng(32).integers(1, LENGTH + 1, 600).astype("int32")
     rules = random_rules(fields, limits, special, seed=33)
     for beam_size in (1, 2, 4, 7):
-        found = search(tables, limits, rules, beam_size, special, early_stop=False, alpha=1.0)
+        found = search(tables, limits, rules, beam_size, special, bounded=False, alpha=1.0)
         for row, limit in enumerate(limits):
             language = tables.language(row, special)
             expected = reference_search.beam_search(

@@ -31,6 +31,7 @@ def test_a_run_comes_back_with_its_logits(run, folder, tmp_path):
     import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     own, back = (Translator.from_run(path) for path in (run, tmp_path / "run"))
     assert back.model.config.position == "sinusoidal_halves"
+    assert back.config.early_stopping == own.config.early_stopping
     inputs = np.array([[5, 6, 70, 2], [7, 2, 0, 0]]), np.array([[1, 8, 90], [1, 10, 11]])
     ours, theirs = (np.asarray(each.model(inputs))[..., 2:] for each in (own, back))
     np.testing.assert_allclose(ours, theirs, atol=1e-3)  # another ε

@@ -43,6 +43,7 @@ class Case:
         self.codec, self.model = self.imported.codec, self.imported.model
         self.expected = json.loads((folder / "expected.json").read_text("utf-8"))
         self.arrays = np.load(folder / "expected.npz")
+        self.early_stopping = json.loads((folder / "early_stopping.json").read_text("utf-8"))
         source, target = self.imported.vocabularies
         self.orders = {"source": source.order, "target": target.order}
 
@@ -112,6 +113,17 @@ def test_translations_are_those_of_transformers(case, beam_size):
             )
             assert case.codec.decode("target", ids) == case.expected["beam_texts"][i]
     assert compared >= 3
+
+
+@pytest.mark.parametrize("rule", [True, False, "never"])
+def test_each_rule_of_early_stopping_gives_the_beams_of_transformers(case, rule):
+    config = replace(case.imported.config.decode, length_penalty=2.0, early_stopping=rule)
+    found = Search(case.model, config)(case.batch("source", case.expected["sentences"]))
+    expected = case.early_stopping[str(rule)]
+    np.testing.assert_allclose(found.scores[:, 0], expected["scores"], atol=1e-4)
+    for row, theirs in zip(found.ids[:, 0].numpy(), expected["ids"], strict=True):
+        assert case.theirs("target", row[row != 0]) == theirs
+    assert expected != case.early_stopping[str(rule is not True)]  # the rules differ
 
 
 def test_the_command_writes_a_run_that_translates_as_the_model(case, tmp_path, capsys):
@@ -186,6 +198,10 @@ BROKEN = {
         r"bad_words_ids must be \[\[40\]\]",
     ),
     "another end": (edit_json("generation_config.json", eos_token_id=3), "eos_token_id must be 0"),
+    "another rule of early stopping": (
+        edit_json("generation_config.json", early_stopping="sometimes"),
+        "early_stopping must be true, false or 'never', got 'sometimes'",
+    ),
     "a beam of words": (
         edit_json("generation_config.json", num_beams="wide"),
         "num_beams must be a number of at least 1, got 'wide'",

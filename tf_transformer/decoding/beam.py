@@ -3,8 +3,8 @@
 Each step extends the W live hypotheses of a sentence by every token and ranks the results by
 log-probability. A hypothesis ends with the end token, or at the sentence's limit. The hypotheses
 among the W best that end are finished: they leave the beam with a score that never changes. The W
-best hypotheses that do not end stay live. A sentence is done when W hypotheses are finished, or
-when no continuation of a live hypothesis can reach the N best.
+best hypotheses that do not end stay live. A sentence is done when a rule of `EARLY_STOPPING` says
+so, or when no continuation of a live hypothesis can reach the N best.
 
 Equal scores: the hypothesis that finished earlier wins. Then the rank of the parent decides, then
 the id of the last token; the lower one wins.
@@ -53,6 +53,22 @@ class Candidates(NamedTuple):
     ended: KerasTensor  # bool (B, 2W)
 
 
+EarlyStopping = Callable[[KerasTensor, KerasTensor, KerasTensor], KerasTensor]
+"""rule(worst, live, bound) -> bool (B,), whether the search of a sentence ends.
+
+All arguments are float32 (B,). `worst`: the score of the worst of W finished hypotheses, `NEG_INF`
+while there are fewer. `live`: the score of the best live hypothesis if it ended now. `bound`: the
+best score that any continuation can have.
+"""
+
+# The names are Transformers'.
+EARLY_STOPPING: dict[bool | str, EarlyStopping] = {
+    True: lambda worst, live, bound: worst > NEG_INF / 2,
+    False: lambda worst, live, bound: worst >= live,
+    "never": lambda worst, live, bound: worst >= bound,
+}
+
+
 def beam_search(
     step: StepFunction,
     state: StepState,
@@ -62,7 +78,8 @@ def beam_search(
     beam_size: int = 4,
     penalty: LengthPenalty = LengthPenalty(),
     num_hypotheses: int = 1,
-    early_stop: bool = True,
+    early_stopping: bool | str = True,
+    bounded: bool = True,
     constraints: Constraints | None = None,
     bonus: Callable[[StepState], KerasTensor] | None = None,
     drop_finished: bool = False,
@@ -80,8 +97,9 @@ def beam_search(
         penalty: the length penalty, whose exponent is at least 0. A scalar tensor as the exponent
             may change between calls of one graph.
         num_hypotheses: number of hypotheses to return, N <= W.
-        early_stop: whether to stop a sentence when its result cannot improve. The results are the
-            same with and without it.
+        early_stopping: the rule that ends the search of a sentence, a key of `EARLY_STOPPING`.
+        bounded: whether to stop a sentence when its N best cannot improve. The results are the same
+            with and without it.
         constraints: limits on the choices; None: no limits.
         bonus: takes the state and returns numbers (B, W), at most 0, which are added to the scores
             of hypotheses that end with this step. None: nothing is added.
@@ -92,7 +110,8 @@ def beam_search(
         `Hypotheses`, sorted by score.
 
     Raises:
-        InputError: if beam size, number of hypotheses or exponent is out of range.
+        InputError: if beam size, number of hypotheses or exponent is out of range, or for an
+            unknown rule.
 
     Example:
         >>> log_p = np.log([0.01, 0.01, 0.5, 0.4, 0.08]).astype("float32")  # id 2 ends a sentence
@@ -113,6 +132,8 @@ def beam_search(
             f"the length penalty's exponent must not be negative, got {penalty.alpha}."
         )
 
+    if early_stopping not in EARLY_STOPPING:
+        raise InputError(f"early_stopping must be True, False or 'never', got {early_stopping!r}.")
     constraints = constraints or Constraints()
 
     def extend(now: BeamState) -> BeamState:
@@ -123,9 +144,12 @@ def beam_search(
         candidates = _candidates(now, ranked, parents, special.end)
         bonuses = None if bonus is None else bonus(state)
         finished = _finish(now, candidates, penalty, bonuses)
-        return _continue(now, candidates, finished, state, penalty, worst, early_stop)
+        going_on = _continue(now, candidates, finished, state)
+        worst = num_hypotheses - 1 if bounded else None
+        return going_on._replace(
+            done=_done(going_on, penalty, EARLY_STOPPING[early_stopping], worst)
+        )
 
-    worst = num_hypotheses - 1  # the rank of the worst hypothesis that is returned
     per_sentence = SentenceConstraints.of(limits, constraints)
     start = _start(state, per_sentence, beam_size, max_length, special)
     finished = run_search(
@@ -210,28 +234,14 @@ def _finish(
 
 
 def _continue(
-    now: BeamState,
-    candidates: Candidates,
-    finished: Hypotheses,
-    state: StepState,
-    penalty: LengthPenalty,
-    worst: int,
-    early_stop: bool,
+    now: BeamState, candidates: Candidates, finished: Hypotheses, state: StepState
 ) -> BeamState:
-    """Makes the next state: the W best candidates that do not end, and the sentences done."""
+    """Makes the next state, with the W best candidates that do not end."""
     beam_size = now.tokens.shape[1]
     kept = ops.where(candidates.ended, 2 * NEG_INF, candidates.log_probabilities)
     log_probabilities, rank = plain_top_k(kept, beam_size)  # (B, W)
     parents = _pick(candidates.parents, rank)
     tokens = _pick(candidates.tokens, rank)
-
-    complete = ops.all(finished.scores > NEG_INF / 2, axis=1)  # W hypotheses are finished
-    dead = log_probabilities[:, 0] < NEG_INF / 2  # no hypothesis can continue
-    done = ops.logical_or(complete, dead)
-    if early_stop:
-        # A live hypothesis can only lose probability. The largest penalty gives the best score.
-        bound = log_probabilities[:, 0] / penalty(now.constraints.limits)
-        done = ops.logical_or(done, finished.scores[:, worst] >= bound)
     per_hypothesis = tree.map_structure(lambda leaf: _pick(leaf, parents), state.per_hypothesis)
     return BeamState(
         index=now.index + 1,
@@ -239,10 +249,32 @@ def _continue(
         ids=set_column(_pick(now.ids, parents), now.index, tokens),
         log_probabilities=log_probabilities,
         finished=finished,
-        done=ops.logical_or(now.done, done),
+        done=now.done,
         state=StepState(per_hypothesis, state.per_sentence),
         constraints=now.constraints,
     )
+
+
+def _done(
+    now: BeamState, penalty: LengthPenalty, early_stopping: EarlyStopping, worst: int | None
+) -> KerasTensor:
+    """The sentences that are done after a step, bool (B,).
+
+    Args:
+        now: the state after the step.
+        penalty: the length penalty.
+        early_stopping: the rule that ends the search of a sentence.
+        worst: the rank of the worst hypothesis that is returned. If it cannot change, the sentence
+            is done. None: no such bound.
+    """
+    best_live = now.log_probabilities[:, 0]
+    dead = best_live < NEG_INF / 2  # no hypothesis can continue
+    # A live hypothesis can only lose probability. The largest penalty gives the best score.
+    bound = best_live / penalty(now.constraints.limits)
+    done = early_stopping(now.finished.scores[:, -1], best_live / penalty(now.index), bound)
+    if worst is not None:
+        done = ops.logical_or(done, now.finished.scores[:, worst] >= bound)
+    return ops.logical_or(now.done, ops.logical_or(done, dead))
 
 
 def _pick(values: KerasTensor, columns: KerasTensor) -> KerasTensor:

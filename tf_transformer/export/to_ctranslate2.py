@@ -149,6 +149,16 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
             )
 
 
+def notes(decode: DecodeConfig) -> list[str]:
+    """What CTranslate2's search does in another way, for the summary of an export."""
+    if decode.early_stopping is True or decode.beam_size == 1:
+        return []
+    return [
+        "CTranslate2 ends a search after beam_size finished translations (--early_stopping true): "
+        "some translations may differ"
+    ]
+
+
 def positions(translator: "Translator") -> int:
     """The length of the position table, for the longest source and its longest translation."""
     source = translator.max_source_length

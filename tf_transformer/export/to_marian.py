@@ -57,6 +57,7 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     generation = {
         "num_beams": decode.beam_size,
         "length_penalty": decode.length_penalty,
+        "early_stopping": decode.early_stopping,
         "max_length": (decode.max_length or translator.max_source_length) + 1,
         "bad_words_ids": [[PAD_ID], [BOS_ID]],
         "decoder_start_token_id": BOS_ID,

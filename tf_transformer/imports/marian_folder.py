@@ -47,7 +47,8 @@ READ = (
     *("encoder_attention_heads", "decoder_attention_heads", "activation_function", "vocab_size"),
     *("decoder_vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id"),
     *("share_encoder_decoder_embeddings", "dropout", "attention_dropout", "activation_dropout"),
-    *("max_length", "num_beams", "length_penalty", "bad_words_ids", "forced_eos_token_id"),
+    *("max_length", "num_beams", "length_penalty", "early_stopping", "bad_words_ids"),
+    *("forced_eos_token_id",),
     *("architectures", "tie_word_embeddings", "max_position_embeddings"),
 )
 # Keys without an effect on translations.
@@ -56,7 +57,7 @@ IGNORED = (
     *("classifier_dropout", "decoder_layerdrop", "encoder_layerdrop", "id2label", "label2id"),
     *("init_std", "num_hidden_layers", "torch_dtype", "dtype", "transformers_version"),
     *("use_cache", "output_past", "gradient_checkpointing", "num_labels", "is_decoder", "prefix"),
-    *("renormalize_logits", "_from_model_config", "early_stopping"),
+    *("renormalize_logits", "_from_model_config"),
     *(
         "output_attentions",
         "output_hidden_states",
@@ -235,10 +236,16 @@ def _model_config(folder: pathlib.Path, options: Mapping[str, Any], tying: str) 
 def _search(folder: pathlib.Path, options: Mapping[str, Any]) -> DecodeConfig:
     file = folder / _OPTION_FILES
     longest = int(decimal(options, "max_length", LONGEST, 2, file))
+    early_stopping = options.get("early_stopping", False)  # Transformers' default
+    if early_stopping not in (True, False, "never"):
+        raise InputError(
+            f"{file}: early_stopping must be true, false or 'never', got {early_stopping!r}."
+        )
     return DecodeConfig(
         beam_size=int(decimal(options, "num_beams", 1, 1, file)),
         length_penalty=decimal(options, "length_penalty", 1, 0, file),
         length_penalty_offset=0.0,
+        early_stopping=early_stopping,
         max_length=longest - 1,  # Transformers counts the start token
         max_extra_length=longest,
         max_source_length=LONGEST,

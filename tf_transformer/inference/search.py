@@ -174,6 +174,7 @@ class Search:
             *common,
             beam_size=rows,
             num_hypotheses=config.num_hypotheses,
+            early_stopping=config.early_stopping,
             bonus=step.bonus if config.coverage_penalty else None,
             **options,
         )
