@@ -56,7 +56,7 @@ demo: .venv/installed
 	@printf '%s\n' 'twenty-one' 'nine hundred and ninety-nine thousand, nine hundred and ninety-nine' \
 	    'June twelfth, twenty seventeen' | $(PYTHON) export/run_in_session.py served/demo/1
 
-scores: .venv/installed
+scores: .venv/installed-dev
 	$(PYTHON) -m benchmarks.translations.repeated
 
 test: .venv/installed-dev lint types

@@ -4,7 +4,7 @@
 
 It reads the result files that `benchmarks.translations.scores` has written for these models, and
 translates each test set with the first search of the file. The corpora are in the data folder,
-$TF_TRANSFORMER_DATA. Test sets that `split_text` divides off are divided off again.
+$TF_TRANSFORMER_DATA. Test sets that `split_text` or `moses_text` has made are made again.
 """
 
 import dataclasses
@@ -16,13 +16,12 @@ import time
 from benchmarks.figures.blocks import BY_PRETRAINED
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
-from benchmarks.translations import split_text
+from benchmarks.translations import moses_text, split_text
 from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
 
-# The test sets of `split_text`: the corpus that starts the training text, and its languages.
-DIVIDED = {"tatoeba_en_de": ("en", "de")}
+LANGUAGES = ("en", "de")
 BUILD = pathlib.Path("build/test_sets")
 
 
@@ -37,6 +36,7 @@ class Row:
         reference: file of their translations, relative to the data folder.
         beam: beam size of the search.
         bleu: the score in the table.
+        tokenize: the tokenization of sacreBLEU.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Row:
     reference: str
     beam: int
     bleu: float
+    tokenize: str = "13a"
 
 
 def main(names: list[str] | None = None) -> None:
@@ -75,7 +76,8 @@ def stored() -> list[Row]:
         options = dict(zip(words[::2], words[1::2], strict=True))
         paths = (options[f"--{side}"].partition("/")[2] for side in ("source", "reference"))
         first = result["measurements"][0]
-        rows.append(Row(name, options["--run_dir"], *paths, first["beam"], first["bleu"]))
+        tokenize = options.get("--tokenize", "13a")
+        rows.append(Row(name, options["--run_dir"], *paths, first["beam"], first["bleu"], tokenize))
     return rows
 
 
@@ -92,11 +94,11 @@ def repeated(row: Row, data: pathlib.Path) -> results.Row:
 
     start = time.monotonic()
     texts, references = (
-        first_lines(str(test_file(row, path, data)), 10**9) for path in (row.source, row.reference)
+        first_lines(str(test_file(path, data)), 10**9) for path in (row.source, row.reference)
     )
     translator = Translator.from_run(results.ROOT / row.run_dir, beam_size=row.beam, average=1)
     hypotheses = [prediction.text for prediction in translator(texts)]
-    bleu = sacrebleu.corpus_bleu(hypotheses, [references]).score
+    bleu = sacrebleu.corpus_bleu(hypotheses, [references], tokenize=row.tokenize).score
     return {
         "result": row.name,
         "sentences": len(texts),
@@ -106,16 +108,32 @@ def repeated(row: Row, data: pathlib.Path) -> results.Row:
     }
 
 
-def test_file(row: Row, path: str, data: pathlib.Path) -> pathlib.Path:
-    """The file of a test set; `split_text` divides it off if the data folder does not have it."""
+def test_file(path: str, data: pathlib.Path) -> pathlib.Path:
+    """The file of a test set, which is made if the data folder does not have it."""
     folder = pathlib.PurePath(path).parent.name
-    if (data / path).is_file() or folder not in DIVIDED:
+    if (data / path).is_file() or folder not in MADE:
         return data / path
-    divided = BUILD / path
-    if not divided.is_file():
-        sides = (str(data / folder / f"all.{language}") for language in DIVIDED[folder])
-        split_text.main(*sides, to=str(divided.parent))
-    return divided
+    made = BUILD / path
+    if not made.is_file():
+        MADE[folder](data, made.parent)
+    return made
+
+
+def divide_off(data: pathlib.Path, to: pathlib.Path) -> None:
+    """Writes the test set that the training of Tatoeba has divided off."""
+    sides = (str(data / to.name / f"all.{language}") for language in LANGUAGES)
+    split_text.main(*sides, to=str(to))
+
+
+def tokenise(data: pathlib.Path, to: pathlib.Path) -> None:
+    """Writes the lower-cased, tokenised test set of Multi30k."""
+    to.mkdir(parents=True, exist_ok=True)
+    for language in LANGUAGES:
+        file = data / "multi30k" / f"test_2016_flickr.{language}"
+        moses_text.prepare_file(file, to / file.name, moses_text.preparation(language))
+
+
+MADE = {"tatoeba_en_de": divide_off, "multi30k_lc": tokenise}  # by folder
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ def data(tmp_path, monkeypatch):
     return folder
 
 
-def row(run, bleu, corpus="corpus"):
-    return Row("mine", str(run), f"{corpus}/test.en", f"{corpus}/test.de", 2, bleu)
+def row(run, bleu):
+    return Row("mine", str(run), "corpus/test.en", "corpus/test.de", 2, bleu)
 
 
 def test_a_score_that_differs_is_an_error(run, data, monkeypatch, capsys):
@@ -48,17 +48,24 @@ def test_a_score_that_differs_is_an_error(run, data, monkeypatch, capsys):
 
 
 def test_a_test_set_is_divided_off_if_the_data_folder_lacks_it(data, monkeypatch):
-    monkeypatch.setitem(repeated.DIVIDED, "other", ("en", "de"))
+    monkeypatch.setitem(repeated.MADE, "other", repeated.divide_off)
     (data.parent / "other").mkdir()
     for language in ("en", "de"):
         lines = "".join(f"{language} line {number}\n" for number in range(31_000))
         (data.parent / "other" / f"all.{language}").write_text(lines, "utf-8")
-    found = repeated.test_file(row("", 0.0, "other"), "other/test.de", data.parent)
+    found = repeated.test_file("other/test.de", data.parent)
     lines = found.read_text("utf-8").split("\n")[:-1]
     assert len(lines) == 2000
     assert set(lines) <= {f"de line {number}" for number in range(31_000)}
-    given = repeated.test_file(row("", 0.0), "corpus/test.de", data.parent)
-    assert given == data / "test.de"
+    assert repeated.test_file("corpus/test.de", data.parent) == data / "test.de"
+
+
+def test_the_tokenised_test_set_is_made_from_the_raw_text(data):
+    (data.parent / "multi30k").mkdir()
+    for language, text in (("en", "Two MEN, running.\n"), ("de", "Zwei Männer.\n")):
+        (data.parent / "multi30k" / f"test_2016_flickr.{language}").write_text(text, "utf-8")
+    found = repeated.test_file("multi30k_lc/test_2016_flickr.en", data.parent)
+    assert found.read_text("utf-8") == "two men , running .\n"
 
 
 def test_without_the_data_folder_the_error_names_it(monkeypatch):

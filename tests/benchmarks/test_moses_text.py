@@ -1,8 +1,8 @@
-"""research/moses_text: text as the scripts of Moses prepare it."""
+"""benchmarks/translations/moses_text: text as the scripts of Moses prepare it."""
 
 import pytest
 
-from research import moses_text
+from benchmarks.translations import moses_text
 from tf_transformer.errors import InputError
 
 

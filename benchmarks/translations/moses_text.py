@@ -1,8 +1,8 @@
 """Tokenised text, as published experiments prepare it for training or for their BLEU.
 
-    python -m research.moses_text --folder $TF_TRANSFORMER_DATA/multi30k \
+    python -m benchmarks.translations.moses_text --folder $TF_TRANSFORMER_DATA/multi30k \
         --to build/multi30k_lc
-    python -m research.moses_text --folder translations --to build/tokenised \
+    python -m benchmarks.translations.moses_text --folder translations --to build/tokenised \
         --languages de --lowercase false --split_compounds true
 
 Wu et al. 2021 (Good for Misconceived Reasons) normalise punctuation, lower-case and tokenise
@@ -49,10 +49,16 @@ def main(
             raise InputError(f"{folder} has no file with the ending .{language}.")
         prepare = preparation(language, lowercase, split_compounds)
         for file in files:
-            lines = [prepare(line) for line in read_texts(file)[0]]
-            write_whole(pathlib.Path(to, file.name), "".join(f"{line}\n" for line in lines))
+            lines = prepare_file(file, pathlib.Path(to, file.name), prepare)
             tokens = sum(len(line.split(" ")) for line in lines)
             print(f"{file.name}: {len(lines):,} lines, {tokens:,} tokens")
+
+
+def prepare_file(file: pathlib.Path, to: pathlib.Path, prepare: Callable[[str], str]) -> list[str]:
+    """Prepares each line of a file, writes the lines to another file, and returns them."""
+    lines = [prepare(line) for line in read_texts(file)[0]]
+    write_whole(to, "".join(f"{line}\n" for line in lines))
+    return lines
 
 
 def preparation(
