@@ -131,10 +131,11 @@ def beam_search(
         raise InputError(
             f"the length penalty's exponent must not be negative, got {penalty.alpha}."
         )
-
     if early_stopping not in EARLY_STOPPING:
         raise InputError(f"early_stopping must be True, False or 'never', got {early_stopping!r}.")
     constraints = constraints or Constraints()
+    rule = EARLY_STOPPING[early_stopping]
+    worst = num_hypotheses - 1 if bounded else None  # the rank of the worst that is returned
 
     def extend(now: BeamState) -> BeamState:
         logits, state = step(now.tokens, now.state, now.index)
@@ -144,11 +145,8 @@ def beam_search(
         candidates = _candidates(now, ranked, parents, special.end)
         bonuses = None if bonus is None else bonus(state)
         finished = _finish(now, candidates, penalty, bonuses)
-        going_on = _continue(now, candidates, finished, state)
-        worst = num_hypotheses - 1 if bounded else None
-        return going_on._replace(
-            done=_done(going_on, penalty, EARLY_STOPPING[early_stopping], worst)
-        )
+        extended = _continue(now, candidates, finished, state)
+        return extended._replace(done=_done(extended, penalty, rule, worst))
 
     per_sentence = SentenceConstraints.of(limits, constraints)
     start = _start(state, per_sentence, beam_size, max_length, special)
@@ -256,14 +254,14 @@ def _continue(
 
 
 def _done(
-    now: BeamState, penalty: LengthPenalty, early_stopping: EarlyStopping, worst: int | None
+    now: BeamState, penalty: LengthPenalty, rule: EarlyStopping, worst: int | None
 ) -> KerasTensor:
     """The sentences that are done after a step, bool (B,).
 
     Args:
         now: the state after the step.
         penalty: the length penalty.
-        early_stopping: the rule that ends the search of a sentence.
+        rule: a rule of `EARLY_STOPPING`.
         worst: the rank of the worst hypothesis that is returned. If it cannot change, the sentence
             is done. None: no such bound.
     """
@@ -271,7 +269,7 @@ def _done(
     dead = best_live < NEG_INF / 2  # no hypothesis can continue
     # A live hypothesis can only lose probability. The largest penalty gives the best score.
     bound = best_live / penalty(now.constraints.limits)
-    done = early_stopping(now.finished.scores[:, -1], best_live / penalty(now.index), bound)
+    done = rule(now.finished.scores[:, -1], best_live / penalty(now.index), bound)
     if worst is not None:
         done = ops.logical_or(done, now.finished.scores[:, worst] >= bound)
     return ops.logical_or(now.done, ops.logical_or(done, dead))
