@@ -17,6 +17,9 @@ TRANSLATIONS = {
         "Ich bin müde.": "I'm tired.",
         "WO IST DER BAHNHOF?": "WHERE IS THE STATION?",
     },
+    "multi30k-en-fr": {
+        "Two dogs run on the beach.": "Deux chiens courent sur la plage.",
+    },
     "multi30k-en-de": {
         "Two dogs run on the beach.": "Zwei Hunde rennen am Strand.",
     },

@@ -33,7 +33,7 @@ class TranslationOptions(TaskOptions):
             test of the difference to the baseline of evaluate.py; 0: neither.
         copy_without_letters: copy a text without letters, such as 17 or ***, with score 0.
         lower_capitals: translate a text in capitals, or With A Capital In Each Of Four Words or
-            more, in lower case, and put its translation in the same case.
+            more, as a usual sentence, and put its translation in the same case.
     """
 
     name: str = "translation"

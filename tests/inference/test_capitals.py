@@ -1,4 +1,4 @@
-"""Text in capitals or in title case: the model sees it in lower case."""
+"""Text in capitals or in title case: the model sees it as a usual sentence."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,12 @@ OTHERS = ["Twenty-one", "I 5", "17", "", "NATO and UN", "日本 AI", "STRAßE", 
 MORE_OTHERS = ["Two Or Three Or four", "Two Or Three 日本 One"]
 TEXTS = [*CAPITALS, *TITLES, *OTHERS, *MORE_OTHERS]
 FORMS = [str.upper] * len(CAPITALS) + [capitals.title] * len(TITLES)
-CHARACTERS = st.characters(categories=["Lu", "Ll", "Lo", "Lm", "Lt", "Nd", "Zs", "Cc", "Po", "Mn"])
+# Letters of Unicode 14. TensorFlow does not know their capitals.
+LATE = [0x2C2F, 0x2C5F, 0xA7C0, 0xA7C1, 0xA7D0, *range(0xA7D1, 0xA7DA), *range(0x10570, 0x105BD)]
+CHARACTERS = st.characters(
+    categories=["Lu", "Ll", "Lo", "Lm", "Lt", "Nd", "Zs", "Cc", "Po", "Mn"],
+    exclude_characters="".join(map(chr, LATE)),
+)
 TITLED = st.lists(st.sampled_from(["A", "Bé", "ÉT", "(Ob", "7", "...", "7a", "ö"]), max_size=7)
 
 
@@ -52,14 +57,15 @@ def test_the_graph_finds_and_makes_the_same_cases(texts):
     upper, in_title = (mask.numpy().tolist() for mask in capitals_graph.cases(tf.constant(texts)))
     assert upper == [form is str.upper for form in forms]
     assert in_title == [form is capitals.title for form in forms]
-    titles = capitals_graph.title(tf.constant(texts)).numpy()
-    assert [each.decode() for each in titles] == [capitals.title(text) for text in texts]
+    for name in ("title", "sentence"):
+        made = getattr(capitals_graph, name)(tf.constant(texts)).numpy()
+        assert [each.decode() for each in made] == [getattr(capitals, name)(x) for x in texts]
 
 
-def test_a_text_with_capitals_is_translated_in_lower_case(plain, lowering):
+def test_a_text_with_capitals_is_translated_as_a_sentence(plain, lowering):
     forms = FORMS + [None] * (len(TEXTS) - len(FORMS))
-    lowered = [text.lower() if form else text for text, form in zip(TEXTS, forms, strict=True)]
-    expected, found = plain.n_best(lowered), lowering.n_best(TEXTS)
+    usual = [capitals.sentence(x) if form else x for x, form in zip(TEXTS, forms, strict=True)]
+    expected, found = plain.n_best(usual), lowering.n_best(TEXTS)
     for row, same, form in zip(found, expected, forms, strict=True):
         assert row[0].text == (form or str)(same[0].text)
         assert row[0].score == pytest.approx(same[0].score, abs=1e-4)
@@ -67,11 +73,11 @@ def test_a_text_with_capitals_is_translated_in_lower_case(plain, lowering):
     assert [text.decode() for text in outputs["translation"].numpy()] == [r[0].text for r in found]
 
 
-def test_prefixes_scores_and_alignments_are_those_of_lower_case(plain, lowering):
+def test_prefixes_scores_and_alignments_are_those_of_the_sentence(plain, lowering):
     sources = ["TWENTY-ONE", "TWO", "Two Or Three Or Four"]
     targets = ["EINUND", "ZWEI", "Zwei Oder"]
-    lowered = [[text.lower() for text in texts] for texts in (sources, targets)]
-    found, expected = lowering(sources, targets), plain(*lowered)
+    usual = [list(map(capitals.sentence, texts)) for texts in (sources, targets)]
+    found, expected = lowering(sources, targets), plain(*usual)
     texts = [each.text for each in found]
     forms = [str.upper, str.upper, capitals.title]
     assert texts == [form(each.text) for form, each in zip(forms, expected, strict=True)]
@@ -80,10 +86,10 @@ def test_prefixes_scores_and_alignments_are_those_of_lower_case(plain, lowering)
     np.testing.assert_allclose(*scores, atol=1e-4)
     np.testing.assert_allclose(
         [each.score for each in lowering.score(sources, targets)],
-        [each.score for each in plain.score(*lowered)],
+        [each.score for each in plain.score(*usual)],
         atol=1e-5,
     )
-    alignments = lowering.align(sources, targets), plain.align(*lowered)
-    for alignment, of_lower in zip(*alignments, strict=True):
-        assert alignment.source == of_lower.source
-        np.testing.assert_allclose(alignment.weights, of_lower.weights, atol=1e-6)
+    alignments = lowering.align(sources, targets), plain.align(*usual)
+    for alignment, of_usual in zip(*alignments, strict=True):
+        assert alignment.source == of_usual.source
+        np.testing.assert_allclose(alignment.weights, of_usual.weights, atol=1e-6)

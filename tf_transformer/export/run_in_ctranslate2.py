@@ -51,7 +51,8 @@ NO_EARLY_EXIT = 1e-9  # an α above 0 that changes no score
 PACKAGE = pathlib.Path(__file__).parents[1]
 
 Form = Callable[[str], str]
-form_of = runpy.run_path(str(PACKAGE / "text" / "capitals.py"))["form_of"]
+capitals = runpy.run_path(str(PACKAGE / "text" / "capitals.py"))
+form_of, sentence = capitals["form_of"], capitals["sentence"]
 
 
 class Translation(NamedTuple):
@@ -101,7 +102,7 @@ class Model:
         """All translations of the beam for each text, best first, without repeated texts."""
         texts = self.as_list("texts", texts)
         forms = self.forms(texts)
-        sources = pieces(self.source, self.tagged(lower_where(forms, texts)))
+        sources = pieces(self.source, self.tagged(sentences_where(forms, texts)))
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
             if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
@@ -134,8 +135,8 @@ class Model:
                 f"{len(texts)} texts."
             )
         forms = self.forms(texts)
-        sources = pieces(self.source, self.tagged(lower_where(forms, texts)))
-        targets = pieces(self.target, lower_where(forms, translations))
+        sources = pieces(self.source, self.tagged(sentences_where(forms, texts)))
+        targets = pieces(self.target, sentences_where(forms, translations))
         results = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -197,7 +198,7 @@ class Model:
         }
 
     def forms(self, texts: Sequence[str]) -> list[Form | None]:
-        """What puts a translation in the case of each text, if the model sees it in lower case."""
+        """What puts a translation in the case of each text, if the model sees it as a sentence."""
         lowers = self.search.get("lower_capitals", False)
         return [form_of(text) if lowers else None for text in texts]
 
@@ -283,9 +284,9 @@ def has_letters(text: str) -> bool:
     return any(unicodedata.category(character).startswith("L") for character in text)
 
 
-def lower_where(forms: Sequence[Form | None], texts: Sequence[str]) -> list[str]:
-    """The texts, in lower case where there is a form."""
-    return [text.lower() if form else text for text, form in zip(texts, forms, strict=True)]
+def sentences_where(forms: Sequence[Form | None], texts: Sequence[str]) -> list[str]:
+    """The texts, as usual sentences where there is a form."""
+    return [sentence(text) if form else text for text, form in zip(texts, forms, strict=True)]
 
 
 def whole_characters(tokens: Sequence[str]) -> Iterator[str]:

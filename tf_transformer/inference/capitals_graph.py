@@ -1,4 +1,4 @@
-"""Text in capitals or in title case is searched for in lower case."""
+"""The model sees text in capitals or in title case as a usual sentence."""
 
 import tensorflow as tf
 
@@ -8,26 +8,28 @@ from tf_transformer.text import capitals
 from tf_transformer.text.graph_tokenizer import clean
 from tf_transformer.text.normalization import class_of
 
+_KINDS = {kind: class_of(categories) for kind, categories in capitals.KINDS.items()}
+
 
 class CapitalsGraph(SearchGraph):
-    """A `SearchGraph` whose model sees text in capitals or in title case in lower case.
+    """A `SearchGraph` whose model sees text in capitals or in title case as a usual sentence.
 
     The predictions for such a text are put in its case. Given predictions and prefixes of such a
-    text count in lower case, too. Few training texts have such capitals, and the pieces of these
-    texts are short, so a model predicts better from lower case.
+    text count as sentences, too; see `capitals.sentence`. Few training texts have such capitals,
+    and the pieces of these texts are short, so a model predicts better from a sentence.
     """
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        return super().encode(_lower_like(text, text))
+        return super().encode(_sentence_like(text, text))
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
-        lowered = None if prefix is None else _lower_like(text, prefix)
-        return super().encode_prefix(text, lowered)
+        usual = None if prefix is None else _sentence_like(text, prefix)
+        return super().encode_prefix(text, usual)
 
     def read_pairs(
         self, source: tf.Tensor, target: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        return super().read_pairs(source, _lower_like(clean(source), target))
+        return super().read_pairs(source, _sentence_like(clean(source), target))
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         strings = super().decode(hypotheses, text)
@@ -42,10 +44,9 @@ def cases(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
     A text is in title case only if it is not in capitals; see `capitals.form_of`.
     """
-    known = "".join(map(class_of, capitals.KINDS.values()))
-    kinds = tf.strings.regex_replace(text, f"[^{known}]", capitals.OTHER_KIND)
-    for kind, categories in capitals.KINDS.items():
-        kinds = tf.strings.regex_replace(kinds, f"[{class_of(categories)}]", kind)
+    kinds = tf.strings.regex_replace(text, f"[^{''.join(_KINDS.values())}]", capitals.OTHER_KIND)
+    for kind, characters in _KINDS.items():
+        kinds = tf.strings.regex_replace(kinds, f"[{characters}]", kind)
     upper = tf.strings.regex_full_match(kinds, capitals.IN_CAPITALS)
     in_title = tf.strings.regex_full_match(kinds + " ", capitals.IN_TITLE_CASE)
     return upper, tf.logical_and(in_title, tf.logical_not(upper))
@@ -53,17 +54,29 @@ def cases(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 def title(text: tf.Tensor) -> tf.Tensor:
     """Begins each word of the strings (B,) with a capital: string (B,); see `capitals.title`."""
-    kinds = {kind: class_of(categories) for kind, categories in capitals.KINDS.items()}
-    before = rf"(^|[{kinds[' ']}])([^{''.join(kinds.values())}]*)"
-    marked = tf.strings.regex_replace(text, f"{before}([{kinds['a']}])", "\\1\\2\0\\3")
+    return _with_capitals(text, rf"(?:^|[{_KINDS[' ']}])[^{''.join(_KINDS.values())}]*")
+
+
+def sentence(text: tf.Tensor) -> tf.Tensor:
+    """Puts the strings (B,) in the form of a sentence: string (B,); see `capitals.sentence`.
+
+    NUL is removed, as by `clean`.
+    """
+    lower = tf.strings.lower(tf.strings.regex_replace(text, r"\x00", ""), "utf-8")
+    return _with_capitals(lower, f"^[^{_KINDS['A']}{_KINDS['a']}{_KINDS['0']}]*")
+
+
+def _with_capitals(text: tf.Tensor, before: str) -> tf.Tensor:
+    """Makes a letter that follows a match of `before` a capital, in strings (B,)."""
+    marked = tf.strings.regex_replace(text, f"({before})([{_KINDS['a']}])", "\\1\0\\2")
     parts = tf.strings.split(marked, "\0")
-    rest = parts[:, 1:]  # each starts a word
+    rest = parts[:, 1:]  # each starts with such a letter
     starts = tf.strings.upper(tf.strings.substr(rest, 0, 1, unit="UTF8_CHAR"), "utf-8")
     ends = tf.strings.substr(rest, 1, tf.int32.max, unit="UTF8_CHAR")
     words = tf.strings.reduce_join(tf.strings.join([starts, ends]), axis=1)
     return tf.strings.join([tf.strings.reduce_join(parts[:, :1], axis=1), words])
 
 
-def _lower_like(text: tf.Tensor, changed: tf.Tensor) -> tf.Tensor:
-    """Puts the strings `changed` (B,) in lower case where `text` (B,) has capitals."""
-    return tf.where(tf.logical_or(*cases(text)), tf.strings.lower(changed, "utf-8"), changed)
+def _sentence_like(text: tf.Tensor, changed: tf.Tensor) -> tf.Tensor:
+    """Puts the strings `changed` (B,) in the form of a sentence where `text` (B,) has capitals."""
+    return tf.where(tf.logical_or(*cases(text)), sentence(changed), changed)

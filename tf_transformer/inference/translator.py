@@ -17,7 +17,7 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.text.capitals import form_of
+from tf_transformer.text.capitals import form_of, sentence
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.punctuation import opus_punctuation
@@ -76,8 +76,8 @@ class Translator(TextPredictor):
         codec: the codec of the model, with its tokenizers.
         config: options of the search.
         copy_without_letters: whether a text without letters is its own translation, with score 0.
-        lower_capitals: whether the model sees text in capitals or in title case in lower case; its
-            translation is put in the same case.
+        lower_capitals: whether the model sees text in capitals or in title case as a usual
+            sentence; its translation is put in the same case.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -159,7 +159,7 @@ class Translator(TextPredictor):
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
                 both = (texts[i], translations[i])
                 if self.own_options["lower_capitals"] and form_of(texts[i]):
-                    both = (texts[i].lower(), translations[i].lower())  # as the graph does
+                    both = (sentence(texts[i]), sentence(translations[i]))  # as the graph does
                 sides = ("source", "target")
                 text, translation = map(self._tokens_in_words, both, ids, sides)
                 matrix = matrix[: len(translation.pieces), : len(text.pieces)]

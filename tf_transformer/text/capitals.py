@@ -19,6 +19,8 @@ OTHER_KIND = "."
 IN_CAPITALS = r"[^a]*AA[^a]*"
 _WITHOUT_START = r"\.*(?:0[^ ]*)? "  # a word without a letter at its start, and a space
 IN_TITLE_CASE = rf"(?:(?:{_WITHOUT_START})*\.*A[^ ]* ){{4,}}(?:{_WITHOUT_START})*"
+_START_OF_WORD = r"(?:^| )\.*a"
+_START_OF_TEXT = r"^[ .]*a"
 
 _KIND_OF = {category: kind for kind, categories in KINDS.items() for category in categories}
 
@@ -53,11 +55,17 @@ def title(text: str) -> str:
         >>> title("es ist (wirklich) 5 uhr, 2nd time")
         'Es Ist (Wirklich) 5 Uhr, 2nd Time'
     """
-    letters = list(text)
-    for start in re.finditer(r"(?:^| )\.*a", _kinds(text)):
-        place = start.end() - 1
-        letters[place] = letters[place].upper()
-    return "".join(letters)
+    return _with_capitals(text, _START_OF_WORD)
+
+
+def sentence(text: str) -> str:
+    """Puts a text in lower case, and begins it with a capital. A model knows this form best.
+
+    Example:
+        >>> sentence("“IT’S” 5 PM"), sentence("5 PM")
+        ('“It’s” 5 pm', '5 pm')
+    """
+    return _with_capitals(text.lower(), _START_OF_TEXT)
 
 
 def form_of(text: str) -> Callable[[str], str] | None:
@@ -70,6 +78,15 @@ def form_of(text: str) -> Callable[[str], str] | None:
     if in_capitals(text):
         return str.upper
     return title if in_title_case(text) else None
+
+
+def _with_capitals(text: str, starts: str) -> str:
+    """Makes the last character of each match of `starts`, a pattern of kinds, a capital."""
+    letters = list(text)
+    for start in re.finditer(starts, _kinds(text)):
+        place = start.end() - 1
+        letters[place] = letters[place].upper()
+    return "".join(letters)
 
 
 def _kinds(text: str) -> str:
