@@ -468,7 +468,7 @@ class AugmentConfig:
         end_mark: the last punctuation mark is left out on both sides.
         upper: both sides are in upper case.
         title: each word of both sides starts with a capital.
-        lower: both sides are in lower case, if both have three words or more.
+        lower: both sides are in lower case; with fewer than three words, only the source.
         typography: quotation marks, apostrophes, dashes and ellipses of both sides are typographic.
             Half of these lines, and all without such marks, also get quotation marks or a dash.
         typos: the source has a wrong, missing, doubled or swapped letter, or several.

@@ -54,9 +54,9 @@ def test_letters_and_marks_of_both_sides(change, expected):
 @pytest.mark.parametrize(
     "pair", [("Dog", "Hund"), ("A red dog", "Rothund"), ("Welcome", "Bitte sehr !")]
 )
-def test_one_or_two_words_are_not_put_in_lower_case(pair):
+def test_the_translation_of_one_or_two_words_keeps_its_case(pair):
     """A word without its sentence is in lower case in English, and in German only if no noun."""
-    assert results(letter_case.lower, pair) == {pair}
+    assert results(letter_case.lower, pair) == {(pair[0].lower(), pair[1])}
 
 
 @pytest.mark.parametrize("pair", [("Yes.", "Ja"), ("Yes", "Ja."), ("...", ".")])

@@ -20,18 +20,18 @@ def upper(pair: Pair, rng: np.random.Generator) -> Pair:
 
 
 def lower(pair: Pair, rng: np.random.Generator) -> Pair:
-    """Writes both sides in lower case, if both have three words or more.
+    """Writes both sides in lower case. If one has fewer than three words, only the source changes.
 
     A word or two in lower case are usual text: the translation of "house" is "Haus".
 
     Example:
         >>> rng = np.random.default_rng(1)
         >>> lower(("I See Tom", "Ich sehe Tom"), rng), lower(("A House", "Ein Haus"), rng)
-        (('i see tom', 'ich sehe tom'), ('A House', 'Ein Haus'))
+        (('i see tom', 'ich sehe tom'), ('a house', 'Ein Haus'))
     """
-    if any(len(text.split()) < 3 for text in pair):
-        return pair
-    return pair[0].lower(), pair[1].lower()
+    source, target = pair
+    is_short = any(len(text.split()) < 3 for text in pair)
+    return source.lower(), target if is_short else target.lower()
 
 
 def title(pair: Pair, rng: np.random.Generator) -> Pair:
