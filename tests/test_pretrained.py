@@ -20,6 +20,9 @@ TRANSLATIONS = {
     "multi30k-en-fr": {
         "Two dogs run on the beach.": "Deux chiens courent sur la plage.",
     },
+    "multi30k-en-de-lc": {
+        "two dogs run on the beach .": "zwei hunde rennen am strand .",
+    },
     "multi30k-en-de": {
         "Two dogs run on the beach.": "Zwei Hunde rennen am Strand.",
     },

@@ -73,6 +73,7 @@ SCORED = {  # by result file
 BY_PRETRAINED = {
     "multi30k_pretrained": "Multi30k En→De by the model in `pretrained/`",
     "multi30k_fr_pretrained": "Multi30k En→Fr by the model in `pretrained/`",
+    "multi30k_lc_pretrained": "Multi30k En→De, lower-cased, by the model in `pretrained/`",
     "tatoeba_unusual": "Tatoeba En→De by the model in `pretrained/`, which knows unusual input",
     "tatoeba_newstest": "newstest2013 by this model",
     "tatoeba_de_en": "Tatoeba De→En by the model in `pretrained/`",
@@ -85,6 +86,7 @@ LOWER_CASED = {
 NEWS = "newstest2013, 3,000 sentences"
 PRETRAINED = {  # by folder in pretrained/
     "multi30k-en-de": {"multi30k_pretrained": SCORED["multi30k"]},
+    "multi30k-en-de-lc": {"multi30k_lc_pretrained": LOWER_CASED["multi30k_lc"]},
     "multi30k-en-fr": {"multi30k_fr_pretrained": SCORED["multi30k_fr"]},
     "tatoeba-en-de": {
         "tatoeba_unusual": SCORED["tatoeba"],
