@@ -141,6 +141,13 @@ def test_the_search_gives_the_same_translations_and_scores(
     np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
 
 
+def test_a_rule_of_early_stopping_that_ctranslate2_lacks_is_named():
+    assert to_ctranslate2.notes(DecodeConfig(beam_size=4)) == []
+    assert to_ctranslate2.notes(DecodeConfig(beam_size=1, early_stopping=False)) == []
+    (note,) = to_ctranslate2.notes(DecodeConfig(beam_size=4, early_stopping=False))
+    assert "--early_stopping true" in note
+
+
 def test_text_in_capitals_is_translated_as_by_the_project(tokenizer, loaded, tmp_path):
     plain = untrained(tokenizer)
     translator = Translator(plain.model, plain.codec, plain.config, lower_capitals=True)
