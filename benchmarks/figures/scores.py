@@ -1,5 +1,6 @@
 """Tables of scores, from the result files of benchmarks.translations."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -89,4 +90,9 @@ def _signatures(corpora: Mapping[str, str]) -> str:
             scored.setdefault(summary["signature"], []).append(corpus)
     first, *others = scored
     differ = "".join(f" `{other}`: {'; '.join(scored[other])}." for other in others)
-    return f"Signature of BLEU: `{first}`.{differ}"
+    return textwrap.fill(
+        f"Signature of BLEU: `{first}`.{differ}",
+        width=120,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -18,6 +18,7 @@ def test_the_rows_are_those_of_the_results_and_their_models_are_here():
     for row in rows.values():
         assert (repeated.results.ROOT / row.run_dir / "config.yaml").is_file()
     assert rows["tatoeba_unusual"].source == "tatoeba_en_de/test.en"
+    assert rows["multi30k_lc_pretrained"].tokenize == "none"
 
 
 @pytest.fixture

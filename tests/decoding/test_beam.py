@@ -370,6 +370,10 @@ def test_extreme_logits_give_finite_numbers(extreme):
             {"beam_size": 2, "alpha": -0.5},
             "the length penalty's exponent must not be negative, got -0.5.",
         ),
+        (
+            {"beam_size": 2, "early_stopping": "always"},
+            "early_stopping must be True, False or 'never', got 'always'.",
+        ),
     ],
 )
 def test_error_names_the_bad_option(tables, options, message):

@@ -245,6 +245,17 @@ def test_a_folder_that_cannot_be_imported_is_an_error_and_leaves_nothing(fault, 
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("stored", "rule"), [(None, False), (False, False), (True, True), ("never", "never")]
+)
+def test_early_stopping_is_that_of_the_folder(stored, rule, tmp_path):
+    folder = folder_of("shared", tmp_path / "model")
+    path = folder / "generation_config.json"
+    options = json.loads(path.read_text("utf-8")) | {"early_stopping": stored}
+    path.write_text(json.dumps(options), "utf-8")
+    assert marian_folder.read(folder).config.decode.early_stopping == rule
+
+
 def test_a_length_penalty_of_0_is_kept(tmp_path):
     folder = folder_of("shared", tmp_path / "model")
     edit_json("generation_config.json", length_penalty=0.0)(folder)

@@ -122,17 +122,7 @@ def beam_search(
         >>> np.asarray(best.ids).tolist()
         [[[2, 0, 0]]]
     """
-    if not 1 <= num_hypotheses <= beam_size:
-        raise InputError(
-            "expected 1 <= num_hypotheses <= beam_size, "
-            f"got {num_hypotheses} with a beam of {beam_size}."
-        )
-    if not ops.is_tensor(penalty.alpha) and penalty.alpha < 0:
-        raise InputError(
-            f"the length penalty's exponent must not be negative, got {penalty.alpha}."
-        )
-    if early_stopping not in EARLY_STOPPING:
-        raise InputError(f"early_stopping must be True, False or 'never', got {early_stopping!r}.")
+    _require_valid(beam_size, num_hypotheses, penalty, early_stopping)
     constraints = constraints or Constraints()
     rule = EARLY_STOPPING[early_stopping]
     worst = num_hypotheses - 1 if bounded else None  # the rank of the worst that is returned
@@ -156,6 +146,22 @@ def beam_search(
     )
     best = Hypotheses(*(field[:, :num_hypotheses] for field in finished))
     return best._replace(ids=ops.where(best.lengths[..., None] > 0, best.ids, special.pad))
+
+
+def _require_valid(
+    beam_size: int, num_hypotheses: int, penalty: LengthPenalty, early_stopping: bool | str
+) -> None:
+    if not 1 <= num_hypotheses <= beam_size:
+        raise InputError(
+            "expected 1 <= num_hypotheses <= beam_size, "
+            f"got {num_hypotheses} with a beam of {beam_size}."
+        )
+    if not ops.is_tensor(penalty.alpha) and penalty.alpha < 0:
+        raise InputError(
+            f"the length penalty's exponent must not be negative, got {penalty.alpha}."
+        )
+    if early_stopping not in EARLY_STOPPING:
+        raise InputError(f"early_stopping must be True, False or 'never', got {early_stopping!r}.")
 
 
 def _start(

@@ -47,8 +47,8 @@ READ = (
     *("encoder_attention_heads", "decoder_attention_heads", "activation_function", "vocab_size"),
     *("decoder_vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id"),
     *("share_encoder_decoder_embeddings", "dropout", "attention_dropout", "activation_dropout"),
-    *("max_length", "num_beams", "length_penalty", "early_stopping", "bad_words_ids"),
-    *("forced_eos_token_id",),
+    *("max_length", "num_beams", "length_penalty", "early_stopping"),
+    *("bad_words_ids", "forced_eos_token_id"),
     *("architectures", "tie_word_embeddings", "max_position_embeddings"),
 )
 # Keys without an effect on translations.
@@ -236,8 +236,10 @@ def _model_config(folder: pathlib.Path, options: Mapping[str, Any], tying: str) 
 def _search(folder: pathlib.Path, options: Mapping[str, Any]) -> DecodeConfig:
     file = folder / _OPTION_FILES
     longest = int(decimal(options, "max_length", LONGEST, 2, file))
-    early_stopping = options.get("early_stopping", False)  # Transformers' default
-    if early_stopping not in (True, False, "never"):
+    early_stopping = options.get("early_stopping")
+    if early_stopping is None:
+        early_stopping = False  # Transformers' default
+    if not (isinstance(early_stopping, bool) or early_stopping == "never"):
         raise InputError(
             f"{file}: early_stopping must be true, false or 'never', got {early_stopping!r}."
         )
