@@ -92,7 +92,7 @@ def test_scores_of_a_run_and_of_other_seeds_are_a_row_of_the_page(run, tmp_path,
     (row,) = (line for line in table.splitlines() if "configs/c.yaml" in line)
     assert "| BLEU **40.00** |" in row
     assert "| 41.25, 39.75 | 1 min 0 s |" in row
-    assert table.endswith("`s`: Tatoeba En→De, 2,000 held-out sentences.")
+    assert table.replace("\n", " ").endswith("`s`: Tatoeba En→De, 2,000 held-out sentences.")
     read["demo_seed_2"] = {
         **read["demo"],
         "summary": read["demo"]["summary"] | {"exact_match": 0.9},
