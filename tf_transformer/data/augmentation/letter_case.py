@@ -1,12 +1,9 @@
 """Upper, title and lower case on both sides of a pair."""
 
-import re
-
 import numpy as np
 
 from tf_transformer.data.augmentation.pairs import Pair
-
-_FIRST_LETTER = re.compile(r"(?<![\w'’])[^\W\d_]")
+from tf_transformer.text import capitals
 
 
 def upper(pair: Pair, rng: np.random.Generator) -> Pair:
@@ -41,8 +38,4 @@ def title(pair: Pair, rng: np.random.Generator) -> Pair:
         >>> title(("Tom isn't here.", "Tom ist nicht hier."), np.random.default_rng(1))
         ("Tom Isn't Here.", 'Tom Ist Nicht Hier.')
     """
-    return _in_title_case(pair[0]), _in_title_case(pair[1])
-
-
-def _in_title_case(text: str) -> str:
-    return _FIRST_LETTER.sub(lambda letter: letter[0].upper(), text)
+    return capitals.title(pair[0]), capitals.title(pair[1])

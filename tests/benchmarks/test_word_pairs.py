@@ -1,0 +1,51 @@
+"""benchmarks/translations/word_pairs: the words of parallel text with their translations."""
+
+import itertools
+
+import pytest
+
+from benchmarks.translations import word_pairs
+
+DICTIONARY = {"dog": "Hund", "house": "Haus", "big": "groß", "old": "alt", "runs": "rennt"}
+
+
+@pytest.fixture
+def text(tmp_path):
+    """All sentences of three words of the dictionary, with the words in another order."""
+    files = [tmp_path / "text.en", tmp_path / "text.de"]
+    sentences = list(itertools.permutations(DICTIONARY, 3))
+    sides = [
+        [f"{words[0].capitalize()} {words[1]} {words[2]}." for words in sentences],
+        [f"So {' '.join(DICTIONARY[word] for word in words[::-1])}!" for words in sentences],
+    ]
+    for file, lines in zip(files, sides, strict=True):
+        file.write_text("".join(f"{line}\n" for line in lines))
+    return [*map(str, files), str(tmp_path / "words.tsv")]
+
+
+def test_each_word_has_its_translation_in_its_usual_case(text):
+    word_pairs.main(*text)
+    with open(text[-1]) as file:
+        lines = file.read().split("\n")[:-1]
+    usual = [f"{one}\t{other}" for one, other in DICTIONARY.items()]
+    capitals = [f"{one.capitalize()}\t{other.capitalize()}" for one, other in DICTIONARY.items()]
+    assert sorted(lines) == sorted(usual + capitals)
+
+
+def test_the_first_word_is_in_the_case_that_it_has_elsewhere():
+    texts = ["My house!", "Is Tom in my house?", "Tom is here.", "HOUSE", "...", "Not"]
+    expected = [["my", "house"], ["is", "Tom", "in", "my", "house"], ["Tom", "is", "here"]]
+    assert word_pairs.in_usual_case(texts) == [*expected, ["house"], [], ["Not"]]
+
+
+def test_rare_words_are_left_out(text, capsys):
+    word_pairs.main(*text, occurrences=37)  # each word is in 36 of the 60 sentences
+    assert capsys.readouterr().out == "0 pairs of words\n"
+
+
+def test_a_text_without_pairs_of_words_gives_an_empty_file(tmp_path, capsys):
+    files = [tmp_path / "a.en", tmp_path / "a.de", tmp_path / "words.tsv"]
+    files[0].write_text("17\nHello\n")
+    files[1].write_text("17\n...\n")
+    word_pairs.main(*map(str, files))
+    assert (files[2].read_text(), capsys.readouterr().out) == ("", "0 pairs of words\n")
