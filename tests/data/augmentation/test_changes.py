@@ -157,6 +157,15 @@ def test_most_names_of_a_training_occur_once():
     assert sum(count == 1 for count in names.values()) > 200
 
 
+def test_a_training_has_names_that_begin_like_a_word_of_the_source():
+    """A model that translates such a start writes "Time" for the city "Malmö" ("mal": time)."""
+    pair = ("Tom war schon zweimal hier.", "Tom has been here twice.")
+    names = [copies.renamed(pair, np.random.default_rng(seed))[1][0] for seed in range(300)]
+    like = [name for name in names if re.match(r"(War|Sch|Zwei|Hier)\w", name)]
+    assert len(set(like)) > 20
+    assert not any(map(is_held_out, names))
+
+
 @pytest.mark.parametrize(
     "pair",
     [

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from tf_transformer.data.augmentation.pairs import END_MARK, Pair, chosen, happens
-from tf_transformer.data.augmentation.spans import closing_tag, draw
+from tf_transformer.data.augmentation.spans import closing_tag, draw, is_held_out, name_like
 
 Place = tuple[slice, slice]
 """the characters that a span replaces, in the source and in the target"""
@@ -14,6 +14,7 @@ KINDS = ("emoji", "emoji", "url", "email", "number", "number", "code", "tag", "e
 """what `copy` puts into a pair; each entry has the same probability"""
 
 _NAME = re.compile(r"(?<![\w'’])[^\W\d_][^\W\d_]{2,}(?![\w'’])")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"(?<![\w.,:])\d{2,}(?![\w.,:]*\d)(?!\w)")
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?…]) (?=\S)")
 
@@ -79,10 +80,19 @@ def renamed(pair: Pair, rng: np.random.Generator, held_out: bool = False) -> tup
     if not (known := _shared_names(pair)):
         return pair, []
     pattern = re.compile(rf"(?<!\w){re.escape(chosen(list(known), rng))}(?!\w)")
-    kind = "name" if held_out or happens(0.5, rng) else "changed_name"
-    name = draw(kind, rng, held_out)
+    name = draw("name", rng, held_out=True) if held_out else _new_name(pair[0], rng)
     source, target = (pattern.sub(lambda _: name, text) for text in pair)
     return (source, target), [name]
+
+
+def _new_name(text: str, rng: np.random.Generator) -> str:
+    """A name of a list, one with other letters, or one that begins like a word of the text."""
+    kind = chosen(("name", "name_without_accents", "changed_name", "like a word"), rng)
+    if kind != "like a word":
+        return draw(kind, rng)
+    while is_held_out(name := name_like(chosen(_LETTERS.findall(text), rng), rng)):
+        pass
+    return name
 
 
 def _shared(pair: Pair, pattern: re.Pattern[str]) -> dict[str, Place]:

@@ -55,6 +55,20 @@ _NAMES = (
     *("Linda", "Peter", "Ahmed", "Fatima", "Yuki", "Olga", "Ivan", "Priya", "Kwame", "Chen"),
     *("Oslo", "Lisbon", "Nairobi", "Osaka", "Toronto", "Dublin", "Manila", "Quito", "Leeds"),
 )
+_NAMES_WITHOUT_ACCENTS = (
+    *("Anna", "Peter", "Michael", "Maria", "Thomas", "Sarah", "David", "Laura", "Daniel", "Julia"),
+    *("Paul", "Lisa", "Martin", "Emma", "Alexander", "Sophie", "Robert", "Eva", "Max", "Nina"),
+    *("Stefan", "Katharina", "James", "Susan", "William", "Karen", "Andreas", "Claudia", "Simon"),
+    *("Monika", "George", "Helen", "Henry", "Alice", "Oliver", "Charlotte", "Jack", "Emily"),
+    *("Felix", "Hannah", "Lukas", "Lena", "Jonas", "Clara", "Leon", "Mia", "Noah", "Ella", "Ben"),
+    *("Carlos", "Lucia", "Pedro", "Carmen", "Marco", "Giulia", "Luca", "Chiara", "Pierre", "Marie"),
+    *("Antoine", "Camille", "Igor", "Natasha", "Dmitri", "Svetlana", "Mehmet", "Aylin", "Omar"),
+    *("Layla", "Hassan", "Aisha", "Rahul", "Anita", "Sanjay", "Mei", "Hiroshi", "Sakura", "Minh"),
+    *("Smith", "Johnson", "Brown", "Miller", "Schmidt", "Weber", "Wagner", "Becker", "Hoffmann"),
+    *("Garcia", "Rossi", "Novak", "Kowalski", "Jansen", "Andersen", "Nielsen", "Berg", "Virtanen"),
+    *("Berlin", "Hamburg", "London", "Madrid", "Chicago", "Boston", "Bern", "Amsterdam", "Delhi"),
+    *("Stuttgart", "Dresden", "Potsdam", "Bonn", "Seattle", "Austin", "Glasgow", "Sydney", "Utah"),
+)
 _TAGS = (
     *("b", "i", "u", "em", "strong", "p", "span", "h1", "h2", "h3", "li", "td", "div", "code"),
     *("small", "sub", "sup", "mark", "title", "q", "a", "tt", "font", "label", "button", "g"),
@@ -189,6 +203,22 @@ def changed_name(rng: np.random.Generator) -> str:
     return "".join(letters)
 
 
+def name_without_accents(rng: np.random.Generator) -> str:
+    """A usual name of a person or a city, without accents."""
+    return chosen(_NAMES_WITHOUT_ACCENTS, rng)
+
+
+def name_like(word: str, rng: np.random.Generator) -> str:
+    """An invented name that begins like a word, so that a model does not translate its start.
+
+    Example:
+        >>> name_like("times", np.random.default_rng(9))
+        'Timemizë'
+    """
+    syllables = chosen((_ACCENTED, _SYLLABLES), rng)
+    return word[: rng.integers(2, 5)].capitalize() + _invented(syllables, rng, least=1)
+
+
 SPANS: dict[str, Callable[[np.random.Generator], str]] = {
     "emoji": emoji,
     "url": url,
@@ -199,6 +229,7 @@ SPANS: dict[str, Callable[[np.random.Generator], str]] = {
     "opening_tag": opening_tag,
     "name": name,
     "changed_name": changed_name,
+    "name_without_accents": name_without_accents,
 }
 """The kinds of spans by name."""
 
@@ -211,9 +242,12 @@ def _word(rng: np.random.Generator) -> str:
     return _invented(_SYLLABLES, rng)
 
 
-def _invented(syllables: tuple[str, str], rng: np.random.Generator) -> str:
+def _invented(syllables: tuple[str, str], rng: np.random.Generator, least: int = 2) -> str:
+    """A word of `least` syllables or one more."""
     starts, vowels = syllables
-    parts = (chosen(starts, rng) + chosen(vowels, rng) for _ in range(rng.integers(2, 4)))
+    parts = (
+        chosen(starts, rng) + chosen(vowels, rng) for _ in range(rng.integers(least, least + 2))
+    )
     return "".join(parts) + (chosen(starts, rng) if happens(0.4, rng) else "")
 
 
