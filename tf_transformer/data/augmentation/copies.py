@@ -13,6 +13,12 @@ Place = tuple[slice, slice]
 KINDS = ("emoji", "emoji", "url", "email", "number", "number", "code", "tag", "element")
 """what `copy` puts into a pair; each entry has the same probability"""
 
+NAMES = (
+    *("name", "changed_name", "name_without_accents", "name_without_accents"),
+    *("like a word", "like a word"),
+)
+"""what `names` puts in place of a name; each entry has the same probability"""
+
 _NAME = re.compile(r"(?<![\w'’])[^\W\d_][^\W\d_]{2,}(?![\w'’])")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"(?<![\w.,:])\d{2,}(?![\w.,:]*\d)(?!\w)")
@@ -87,7 +93,7 @@ def renamed(pair: Pair, rng: np.random.Generator, held_out: bool = False) -> tup
 
 def _new_name(text: str, rng: np.random.Generator) -> str:
     """A name of a list, one with other letters, or one that begins like a word of the text."""
-    kind = chosen(("name", "name_without_accents", "changed_name", "like a word"), rng)
+    kind = chosen(NAMES, rng)
     if kind != "like a word":
         return draw(kind, rng)
     while is_held_out(name := name_like(chosen(_LETTERS.findall(text), rng), rng)):
