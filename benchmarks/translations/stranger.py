@@ -1,4 +1,4 @@
-r"""Makes a test set of what strangers type: 12 classes of lines from held-out sentences.
+r"""Makes a test set of what strangers type: 13 classes of lines from held-out sentences.
 
     python -m benchmarks.translations.stranger --source test.en --reference test.de \
         --to build/set.jsonl
@@ -116,9 +116,10 @@ def made(
             kind = kinds[number % len(kinds)]
             changed_pair, spans = copied(pair, kind, rng, held_out=True)
             yield Line(group, kind, *changed_pair, spans)
-    yield from _names(order, count, rng)
+    yield from _names("names", "name", order, count, rng)
     yield from _words(languages, count, rng)
     yield from _long(pairs, rest, count)
+    yield from _names("names without accents", "name_without_accents", order, count, rng)
 
 
 def _is_plain(pair: Pair) -> bool:
@@ -160,17 +161,22 @@ def _several_sentences(pairs: Sequence[Pair], count: int) -> Iterator[Line]:
         yield Line("several sentences", f"{size} sentences", *map(" ".join, sides))
 
 
-def _names(pairs: Sequence[Pair], count: int, rng: np.random.Generator) -> Iterator[Line]:
-    """Lines with a new name in place of one that both sides share."""
+def _names(
+    group: str, kind: str, pairs: Sequence[Pair], count: int, rng: np.random.Generator
+) -> Iterator[Line]:
+    """Lines with a new name in place of one that both sides share.
+
+    A span of the kind "name" is drawn until it has accents.
+    """
     lines = []
     for pair in pairs:
         if len(lines) == count:
             break
-        new, spans = renamed(pair, rng, held_out=True)
-        while spans and spans[0].isascii():  # without accents
-            new, spans = renamed(pair, rng, held_out=True)
+        new, spans = renamed(pair, rng, held_out=kind)
+        while spans and spans[0].isascii() and kind == "name":
+            new, spans = renamed(pair, rng, held_out=kind)
         if spans:
-            lines.append(Line("names", "names", *new, spans))
+            lines.append(Line(group, group, *new, spans))
     if len(lines) < count:
         raise InputError(f"expected {count} sentences with a name on both sides, got {len(lines)}.")
     yield from lines

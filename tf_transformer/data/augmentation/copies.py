@@ -13,10 +13,8 @@ Place = tuple[slice, slice]
 KINDS = ("emoji", "emoji", "url", "email", "number", "number", "code", "tag", "element")
 """what `copy` puts into a pair; each entry has the same probability"""
 
-NAMES = (
-    *("name", "changed_name", "name_without_accents", "name_without_accents"),
-    *("like a word", "like a word"),
-)
+_LIKE_A_WORD = "like a word"
+NAMES = ("name", "changed_name", *["name_without_accents", _LIKE_A_WORD] * 2)
 """what `names` puts in place of a name; each entry has the same probability"""
 
 _NAME = re.compile(r"(?<![\w'’])[^\W\d_][^\W\d_]{2,}(?![\w'’])")
@@ -72,13 +70,16 @@ def names(pair: Pair, rng: np.random.Generator) -> Pair:
     return renamed(pair, rng)[0]
 
 
-def renamed(pair: Pair, rng: np.random.Generator, held_out: bool = False) -> tuple[Pair, list[str]]:
+def renamed(
+    pair: Pair, rng: np.random.Generator, held_out: str | None = None
+) -> tuple[Pair, list[str]]:
     """Replaces a name that both sides share by another name.
 
     Args:
         pair: the texts.
         rng: the random generator.
-        held_out: whether the name is one that training never draws.
+        held_out: kind of a name that training never draws, such as "name"; None: a name for
+            training, of one of `NAMES`.
 
     Returns:
         the new texts, and the new name; no name if the sides share none.
@@ -86,7 +87,7 @@ def renamed(pair: Pair, rng: np.random.Generator, held_out: bool = False) -> tup
     if not (known := _shared_names(pair)):
         return pair, []
     pattern = re.compile(rf"(?<!\w){re.escape(chosen(list(known), rng))}(?!\w)")
-    name = draw("name", rng, held_out=True) if held_out else _new_name(pair[0], rng)
+    name = draw(held_out, rng, held_out=True) if held_out else _new_name(pair[0], rng)
     source, target = (pattern.sub(lambda _: name, text) for text in pair)
     return (source, target), [name]
 
@@ -94,7 +95,7 @@ def renamed(pair: Pair, rng: np.random.Generator, held_out: bool = False) -> tup
 def _new_name(text: str, rng: np.random.Generator) -> str:
     """A name of a list, one with other letters, or one that begins like a word of the text."""
     kind = chosen(NAMES, rng)
-    if kind != "like a word":
+    if kind != _LIKE_A_WORD:
         return draw(kind, rng)
     while is_held_out(name := name_like(chosen(_LETTERS.findall(text), rng), rng)):
         pass
