@@ -14,7 +14,7 @@ KINDS = ("emoji", "emoji", "url", "email", "number", "number", "code", "tag", "e
 """what `copy` puts into a pair; each entry has the same probability"""
 
 _LIKE_A_WORD = "like a word"
-NAMES = ("name", "changed_name", *["name_without_accents", _LIKE_A_WORD] * 2)
+NAME_KINDS = ("name", "changed_name", *["name_without_accents", _LIKE_A_WORD] * 2)
 """what `names` puts in place of a name; each entry has the same probability"""
 
 _NAME = re.compile(r"(?<![\w'’])[^\W\d_][^\W\d_]{2,}(?![\w'’])")
@@ -79,7 +79,7 @@ def renamed(
         pair: the texts.
         rng: the random generator.
         held_out: kind of a name that training never draws, such as "name"; None: a name for
-            training, of one of `NAMES`.
+            training, of one of `NAME_KINDS`.
 
     Returns:
         the new texts, and the new name; no name if the sides share none.
@@ -94,7 +94,7 @@ def renamed(
 
 def _new_name(text: str, rng: np.random.Generator) -> str:
     """A name of a list, one with other letters, or one that begins like a word of the text."""
-    kind = chosen(NAMES, rng)
+    kind = chosen(NAME_KINDS, rng)
     if kind != _LIKE_A_WORD:
         return draw(kind, rng)
     while is_held_out(name := name_like(chosen(_LETTERS.findall(text), rng), rng)):

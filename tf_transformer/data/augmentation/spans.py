@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tf_transformer.data.augmentation.name_lists import NAMES, NAMES_WITHOUT_ACCENTS
 from tf_transformer.data.augmentation.pairs import chosen, happens
 
 _HELD_OUT = 8  # one of this many
@@ -43,66 +44,6 @@ _ENDINGS = ("com", "org", "net", "de", "at", "ch", "eu", "io", "co.uk", "fr", "i
 _SYLLABLES = ("bcdfghklmnprstvwz", "aeiou")
 _ACCENTED = ("bdfgklmnprstvzñčšžçłřśð", "aeioáéíóúäöüøåèêëîôãõěąıő")
 
-_NAMES = (
-    *("Søren", "João", "José", "Zoë", "François", "Łukasz", "Dvořák", "Björk", "Renée", "Jürgen"),
-    *("Noël", "Chloé", "Inés", "Óscar", "Håkon", "Žofie", "Jiří", "Matěj", "Ágnes", "Gülşen"),
-    *("Ömer", "İbrahim", "Nuñez", "Muñoz", "Peña", "Ibáñez", "Günther", "Müller", "Thérèse"),
-    *("Béla", "László", "Władysław", "Małgorzata", "Agnieszka", "Bjørn", "Åse", "Kåre", "Märta"),
-    *("Tōru", "Nguyễn", "Siân", "Seán", "Gráinne", "Aimée", "Loïc", "Anaïs", "Cécile", "Hélène"),
-    *("São Paulo", "Kraków", "Malmö", "Tromsø", "Århus", "Besançon", "Orléans", "Córdoba", "León"),
-    *("Győr", "Pécs", "Plzeň", "Šiauliai", "Liège", "Genève", "Zürich", "Cádiz", "Évora", "Łódź"),
-    *("Reykjavík", "Bogotá", "Medellín", "Asunción", "Brasília", "Tórshavn", "Poznań", "Gdańsk"),
-    *("Linda", "Peter", "Ahmed", "Fatima", "Yuki", "Olga", "Ivan", "Priya", "Kwame", "Chen"),
-    *("Oslo", "Lisbon", "Nairobi", "Osaka", "Toronto", "Dublin", "Manila", "Quito", "Leeds"),
-)
-_NAMES_WITHOUT_ACCENTS = (
-    *("Anna", "Peter", "Michael", "Maria", "Thomas", "Sarah", "David", "Laura", "Daniel", "Julia"),
-    *("Paul", "Lisa", "Martin", "Emma", "Alexander", "Sophie", "Robert", "Eva", "Nina", "Stefan"),
-    *("Katharina", "James", "Susan", "William", "Karen", "Andreas", "Claudia", "Simon", "Monika"),
-    *("George", "Helen", "Henry", "Alice", "Oliver", "Charlotte", "Emily", "Felix", "Hannah"),
-    *("Lukas", "Lena", "Jonas", "Clara", "Leon", "Mia", "Noah", "Ella", "Ben", "Carlos", "Lucia"),
-    *("Pedro", "Carmen", "Marco", "Giulia", "Luca", "Chiara", "Pierre", "Marie", "Antoine"),
-    *("Camille", "Igor", "Natasha", "Dmitri", "Svetlana", "Mehmet", "Aylin", "Omar", "Layla"),
-    *("Hassan", "Aisha", "Rahul", "Anita", "Sanjay", "Mei", "Hiroshi", "Sakura", "Minh", "Andrew"),
-    *("Anthony", "Arthur", "Barbara", "Benjamin", "Bernd", "Bernhard", "Betty", "Birgit", "Brian"),
-    *("Carl", "Catherine", "Charles", "Christian", "Christina", "Christine", "Christopher"),
-    *("Cynthia", "Deborah", "Dennis", "Diana", "Dieter", "Donald", "Donna", "Doris", "Dorothy"),
-    *("Douglas", "Edward", "Elena", "Elisabeth", "Elizabeth", "Eric", "Erika", "Ernst", "Florian"),
-    *("Franz", "Fred", "Friedrich", "Gabriele", "Gary", "Georg", "Gerald", "Gerda", "Gerhard"),
-    *("Gloria", "Gregory", "Hans", "Harald", "Harold", "Heather", "Heike", "Heinrich", "Heinz"),
-    *("Helga", "Helmut", "Henning", "Herbert", "Hermann", "Holger", "Horst", "Howard", "Hugo"),
-    *("Ian", "Ida", "Inge", "Irene", "Isabel", "Jakob", "Jan", "Jane", "Janet", "Jason", "Jeffrey"),
-    *("Jennifer", "Jens", "Jeremy", "Jessie", "Joachim", "Joan", "Joe", "Johannes", "Jonathan"),
-    *("Joseph", "Joshua", "Judith", "Karin", "Karl", "Karsten", "Kate", "Kathleen", "Keith"),
-    *("Kelly", "Kenneth", "Kerstin", "Klaus", "Kurt", "Larry", "Lars", "Leo", "Leonard", "Liam"),
-    *("Lorenz", "Louis", "Louise", "Lucas", "Ludwig", "Luis", "Luise", "Manfred", "Manuel"),
-    *("Marcel", "Margaret", "Margarete", "Marianne", "Marion", "Markus", "Marlene", "Martha"),
-    *("Martina", "Mathias", "Matthew", "Melanie", "Melissa", "Michelle", "Mike", "Moritz", "Nancy"),
-    *("Natalie", "Nathan", "Niklas", "Nicole", "Nicholas", "Nils", "Olaf", "Oskar", "Otto"),
-    *("Pamela", "Patricia", "Patrick", "Petra", "Philipp", "Rachel", "Rainer", "Raymond"),
-    *("Rebecca", "Regina", "Renate", "Richard", "Rita", "Roger", "Roland", "Rolf", "Ronald"),
-    *("Rosa", "Rudolf", "Ruth", "Ryan", "Sabrina", "Samuel", "Sebastian", "Sharon", "Shirley"),
-    *("Silke", "Sofia", "Sonja", "Stephanie", "Stephen", "Steven", "Sven", "Susanne", "Sylvia"),
-    *("Tanja", "Teresa", "Theodor", "Theresa", "Tina", "Timothy", "Tobias", "Ulrich", "Ulrike"),
-    *("Ursula", "Uwe", "Valerie", "Vanessa", "Veronika", "Victor", "Viktoria", "Vincent"),
-    *("Virginia", "Volker", "Werner", "Wilhelm", "Wolfgang", "Yvonne", "Zachary", "Smith"),
-    *("Johnson", "Miller", "Schmidt", "Weber", "Wagner", "Becker", "Hoffmann", "Garcia", "Rossi"),
-    *("Novak", "Kowalski", "Jansen", "Andersen", "Nielsen", "Virtanen", "Anderson", "Clark"),
-    *("Davis", "Evans", "Fernandez", "Hansen", "Harris", "Huber", "Jackson", "Krause", "Lehmann"),
-    *("Lopez", "Martinez", "Meyer", "Mitchell", "Murphy", "Neumann", "Peterson", "Roberts"),
-    *("Robinson", "Rodriguez", "Sanchez", "Schneider", "Schulz", "Thompson", "Williams", "Wilson"),
-    *("Zimmermann", "Berlin", "Hamburg", "London", "Madrid", "Chicago", "Bern", "Amsterdam"),
-    *("Delhi", "Stuttgart", "Dresden", "Potsdam", "Bonn", "Seattle", "Glasgow", "Sydney", "Utah"),
-    *("Augsburg", "Dortmund", "Erfurt", "Kiel", "Rostock", "Mannheim", "Kassel", "Ulm", "Trier"),
-    *("Freiburg", "Heidelberg", "Salzburg", "Innsbruck", "Graz", "Linz", "Basel", "Luzern"),
-    *("Manchester", "Liverpool", "Bristol", "Oxford", "Cambridge", "Edinburgh", "Belfast"),
-    *("Atlanta", "Dallas", "Houston", "Miami", "Detroit", "Philadelphia", "Ottawa", "Montreal"),
-    *("Vancouver", "Melbourne", "Kyoto", "Mumbai", "Bangkok", "Lagos", "Accra", "Kampala", "Lima"),
-    *("Caracas", "Santiago", "Barcelona", "Valencia", "Bilbao", "Porto", "Bologna", "Palermo"),
-    *("Rotterdam", "Utrecht", "Stockholm", "Helsinki", "Tallinn", "Riga", "Vilnius", "Minsk"),
-    *("Odessa", "Ankara", "Texas", "Florida", "Kansas", "Nevada", "Oregon", "Alabama", "Ohio"),
-    *("Iowa"),
-)
 _TAGS = (
     *("b", "i", "u", "em", "strong", "p", "span", "h1", "h2", "h3", "li", "td", "div", "code"),
     *("small", "sub", "sup", "mark", "title", "q", "a", "tt", "font", "label", "button", "g"),
@@ -223,14 +164,14 @@ def closing_tag(opening: str) -> str:
 def name(rng: np.random.Generator) -> str:
     """A name of a person or a city, or an invented name. Most have accents."""
     if happens(0.6, rng):
-        return chosen(_NAMES, rng)
+        return chosen(NAMES, rng)
     syllables = _ACCENTED if happens(0.7, rng) else _SYLLABLES
     return _invented(syllables, rng).capitalize()
 
 
 def changed_name(rng: np.random.Generator) -> str:
     """A name with one or two other letters, so that a model copies names that it has not seen."""
-    letters = list(chosen(_NAMES, rng))
+    letters = list(chosen(NAMES, rng))
     places = [place for place, letter in enumerate(letters) if place and letter != " "]
     for place in rng.permutation(places)[: rng.integers(1, 3)]:
         letters[place] = chosen("".join(_ACCENTED + _SYLLABLES), rng)
@@ -239,7 +180,7 @@ def changed_name(rng: np.random.Generator) -> str:
 
 def name_without_accents(rng: np.random.Generator) -> str:
     """A usual name of a person or a city, without accents."""
-    return chosen(_NAMES_WITHOUT_ACCENTS, rng)
+    return chosen(NAMES_WITHOUT_ACCENTS, rng)
 
 
 def name_like(word: str, rng: np.random.Generator) -> str:
