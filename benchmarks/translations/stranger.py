@@ -21,6 +21,7 @@ from tf_transformer.commands import command_line
 from tf_transformer.data.augmentation import letter_case, marks, noise
 from tf_transformer.data.augmentation.copies import copied, renamed
 from tf_transformer.data.augmentation.pairs import END_MARK, Pair, chosen
+from tf_transformer.data.readers.text import stream_files
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 
@@ -60,9 +61,9 @@ def main(source: str, reference: str, to: str, lines: int = 100, seed: int = 1) 
         seed: of all draws.
 
     Raises:
-        InputError: if the files have too few sentences for a class.
+        InputError: if the files have different numbers of lines, or too few sentences for a class.
     """
-    pairs = list(zip(*(first_lines(path, 10**9) for path in (source, reference)), strict=True))
+    pairs = [(one, other) for one, other in stream_files(source, reference)]
     languages = tuple(pathlib.Path(path).suffix[1:] for path in (source, reference))
     rows = list(made(pairs, (languages[0], languages[1]), lines, seed))
     text = "".join(

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
-from tf_transformer.data.augmentation.pairs import Pair
+from tf_transformer.data.readers.text import stream_files
 from tf_transformer.files.writing import write_whole
+
+Pair = tuple[str, ...]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _ITERATIONS = 5
@@ -37,8 +38,7 @@ def main(source: str, target: str, to: str, occurrences: int = 3, probability: f
         probability: least probability that each word is the translation of the other one: the
             product of both directions.
     """
-    lines = (first_lines(path, 10**9) for path in (source, target))
-    pairs = translations(list(zip(*lines, strict=True)), occurrences, probability)
+    pairs = translations(list(stream_files(source, target)), occurrences, probability)
     forms = [*pairs, *((_capitalized(one), _capitalized(other)) for one, other in pairs)]
     write_whole(to, "".join(f"{one}\t{other}\n" for one, other in dict.fromkeys(forms)))
     print(f"{len(pairs):,} pairs of words")
@@ -56,28 +56,37 @@ def translations(sentences: Sequence[Pair], occurrences: int, probability: float
     short = [pair for pair in zip(*sides, strict=True) if max(map(len, pair)) <= MOST_WORDS]
     names = [list(dict.fromkeys(word for pair in short for word in pair[side])) for side in (0, 1)]
     ids = [{word: number for number, word in enumerate(words)} for words in names]
-    # One row for each word of a source with each word of its target.
-    rows = np.array(
-        [
-            (number, i, j, ids[0][one], ids[1][other])
-            for number, pair in enumerate(short)
-            for i, one in enumerate(pair[0])
-            for j, other in enumerate(pair[1])
-        ],
-        np.int64,
-    ).reshape(-1, 5)
-    words = rows[:, 3:]
+    words, places = _rows([[[ids[i][word] for word in pair[i]] for i in (0, 1)] for pair in short])
     links, kind, count = np.unique(
-        words @ (len(names[1]), 1), return_inverse=True, return_counts=True
+        words[0] * len(names[1]) + words[1], return_inverse=True, return_counts=True
     )
     sources, targets = np.divmod(links, len(names[1]))
-    place = rows[:, 0] * MOST_WORDS
-    forward = aligned(kind, place + rows[:, 2], sources)
-    backward = aligned(kind, place + rows[:, 1], targets)
+    forward = aligned(kind, places[1], sources)
+    backward = aligned(kind, places[0], targets)
     both = forward * backward
     best = (both == _most(both, sources)) & (both == _most(both, targets))
     kept = np.flatnonzero(best & (count >= occurrences) & (both >= probability))
     return [(names[0][sources[link]], names[1][targets[link]]) for link in kept]
+
+
+def _rows(pairs: Sequence[Sequence[Sequence[int]]]) -> tuple[np.ndarray, np.ndarray]:
+    """A row for each word of a source with each word of its target.
+
+    Args:
+        pairs: the ids of the words of both sides of each pair.
+
+    Returns:
+        the ids of both words, int64 (2, rows), and the places of both words in the text.
+    """
+    rows = [np.zeros((4, 0), np.int64)]
+    starts = np.zeros(2, np.int64)
+    for pair in pairs:
+        grid = np.indices([len(ids) for ids in pair]).reshape(2, -1)
+        words = [np.array(ids, np.int64)[row] for ids, row in zip(pair, grid, strict=True)]
+        rows.append(np.stack([*words, *(grid + starts[:, None])]))
+        starts += [len(ids) for ids in pair]
+    whole = np.concatenate(rows, axis=1)
+    return whole[:2], whole[2:]
 
 
 def aligned(kind: np.ndarray, place: np.ndarray, given: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from benchmarks.translations import word_pairs
+from tf_transformer.errors import InputError
 
 DICTIONARY = {"dog": "Hund", "house": "Haus", "big": "groß", "old": "alt", "runs": "rennt"}
 
@@ -49,3 +50,10 @@ def test_a_text_without_pairs_of_words_gives_an_empty_file(tmp_path, capsys):
     files[1].write_text("17\n...\n")
     word_pairs.main(*map(str, files))
     assert (files[2].read_text(), capsys.readouterr().out) == ("", "0 pairs of words\n")
+
+
+def test_files_of_different_lengths_are_an_error(text):
+    with open(text[0], "a") as file:
+        file.write("One more.\n")
+    with pytest.raises(InputError, match="ends after line 60"):
+        word_pairs.main(*text)
