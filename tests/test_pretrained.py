@@ -12,10 +12,12 @@ TRANSLATIONS = {
         "I am tired.": "Ich bin müde.",
         "Where is the train station?": "Wo ist der Bahnhof?",
         "My brother lives in Germany.": "Mein Bruder lebt in Deutschland.",
+        "house": "Haus",
     },
     "tatoeba-de-en": {
         "Ich bin müde.": "I'm tired.",
         "WO IST DER BAHNHOF?": "WHERE IS THE STATION?",
+        "Wie spät ist es?": "What time is it?",
     },
     "multi30k-en-fr": {
         "Two dogs run on the beach.": "Deux chiens courent sur la plage.",
