@@ -49,6 +49,8 @@ def test_lines_have_what_their_class_says(rows):
     assert all(len(row.source.split()) == 1 for row in of(rows, "one word"))
     assert all(len(row.source.split()) > stranger.MOST_WORDS for row in of(rows, "long"))
     assert all(not row.target.isascii() for row in of(rows, "typographic marks"))
+    for group, is_plain in zip(NAMES, (False, True), strict=True):
+        assert all(row.spans[0].isascii() == is_plain for row in of(rows, group))
     plain = [(row.source.replace(" ", ""), row.target) for row in of(rows, "plain")]
     odd = [("".join(row.source.split()), row.target) for row in of(rows, "odd spaces")]
     assert odd == plain

@@ -33,6 +33,18 @@ def test_each_word_has_its_translation_in_its_usual_case(text):
     assert sorted(lines) == sorted(usual + capitals)
 
 
+def test_a_rare_word_does_not_displace_a_frequent_one(text):
+    """All translations of "Rex" are "Hund", but few sources of "Hund" are "Rex"."""
+    for path, line in zip(text, ("Rex dog", "Hund"), strict=False):
+        with open(path, "a") as file:
+            file.write(f"{line}\n" * 3)
+    word_pairs.main(*text)
+    with open(text[-1]) as file:
+        written = file.read()
+    assert "dog\tHund\n" in written
+    assert "Rex" not in written
+
+
 def test_the_first_word_is_in_the_case_that_it_has_elsewhere():
     texts = ["My house!", "Is Tom in my house?", "Tom is here.", "HOUSE", "...", "Not"]
     expected = [["my", "house"], ["is", "Tom", "in", "my", "house"], ["Tom", "is", "here"]]
