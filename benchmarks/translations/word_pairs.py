@@ -3,22 +3,21 @@ r"""Writes the words of parallel text with their translations, as a corpus of si
     python -m benchmarks.translations.word_pairs --source train.en --target train.de \
         --to words.tsv
 
-Sentences teach a model little about a word that stands alone. IBM model 1 (Brown et al. 1993)
-aligns the words of both languages. A pair is written if each word is the likeliest translation of
-the other one.
+Sentences teach a model little about a word that stands alone. NLTK aligns the words of both
+languages by IBM model 1 (Brown et al. 1993). A pair is written if each word is the likeliest
+translation of the other one. NLTK is in the extra `parsing`.
 """
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
-import numpy as np
-
+from benchmarks.translations.split_text import Pair
 from tf_transformer.commands import command_line
 from tf_transformer.data.readers.text import stream_files
 from tf_transformer.files.writing import write_whole
-
-Pair = tuple[str, ...]
+from tf_transformer.text import capitals
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _ITERATIONS = 5
@@ -38,13 +37,13 @@ def main(source: str, target: str, to: str, occurrences: int = 3, probability: f
         probability: least probability that each word is the translation of the other one: the
             product of both directions.
     """
-    pairs = translations(list(stream_files(source, target)), occurrences, probability)
-    forms = [*pairs, *((_capitalized(one), _capitalized(other)) for one, other in pairs)]
+    pairs = translations(stream_files(source, target), occurrences, probability)
+    forms = [*pairs, *((capitals.title(one), capitals.title(other)) for one, other in pairs)]
     write_whole(to, "".join(f"{one}\t{other}\n" for one, other in dict.fromkeys(forms)))
     print(f"{len(pairs):,} pairs of words")
 
 
-def translations(sentences: Sequence[Pair], occurrences: int, probability: float) -> list[Pair]:
+def translations(sentences: Iterable[Pair], occurrences: int, probability: float) -> list[Pair]:
     """The words of parallel sentences that are translations of each other, in order of the text.
 
     Args:
@@ -52,59 +51,33 @@ def translations(sentences: Sequence[Pair], occurrences: int, probability: float
         occurrences: least number of sentence pairs that have both words.
         probability: least product of the probabilities of both directions.
     """
+    from nltk.translate import AlignedSent, IBMModel1
+
     sides = [in_usual_case(texts) for texts in zip(*sentences, strict=True)]
-    short = [pair for pair in zip(*sides, strict=True) if max(map(len, pair)) <= MOST_WORDS]
-    names = [list(dict.fromkeys(word for pair in short for word in pair[side])) for side in (0, 1)]
-    ids = [{word: number for number, word in enumerate(words)} for words in names]
-    words, places = _rows([[[ids[i][word] for word in pair[i]] for i in (0, 1)] for pair in short])
-    links, kind, count = np.unique(
-        words[0] * len(names[1]) + words[1], return_inverse=True, return_counts=True
+    sizes = range(1, MOST_WORDS + 1)
+    pairs = [
+        pair for pair in zip(*sides, strict=True) if all(len(words) in sizes for words in pair)
+    ]
+    if not pairs:  # NLTK divides by their number
+        return []
+    backward, forward = (
+        IBMModel1([AlignedSent(pair[i], pair[1 - i]) for pair in pairs], _ITERATIONS)
+        for i in (0, 1)
     )
-    sources, targets = np.divmod(links, len(names[1]))
-    forward = aligned(kind, places[1], sources)
-    backward = aligned(kind, places[0], targets)
-    both = forward * backward
-    best = (both == _most(both, sources)) & (both == _most(both, targets))
-    kept = np.flatnonzero(best & (count >= occurrences) & (both >= probability))
-    return [(names[0][sources[link]], names[1][targets[link]]) for link in kept]
-
-
-def _rows(pairs: Sequence[Sequence[Sequence[int]]]) -> tuple[np.ndarray, np.ndarray]:
-    """A row for each word of a source with each word of its target.
-
-    Args:
-        pairs: the ids of the words of both sides of each pair.
-
-    Returns:
-        the ids of both words, int64 (2, rows), and the places of both words in the text.
-    """
-    rows = [np.zeros((4, 0), np.int64)]
-    starts = np.zeros(2, np.int64)
-    for pair in pairs:
-        grid = np.indices([len(ids) for ids in pair]).reshape(2, -1)
-        words = [np.array(ids, np.int64)[row] for ids, row in zip(pair, grid, strict=True)]
-        rows.append(np.stack([*words, *(grid + starts[:, None])]))
-        starts += [len(ids) for ids in pair]
-    whole = np.concatenate(rows, axis=1)
-    return whole[:2], whole[2:]
-
-
-def aligned(kind: np.ndarray, place: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """Probabilities of model 1, by expectation maximization: float64 (links,).
-
-    Args:
-        kind: int (rows,), the number of the link of two words that stand in a pair of sentences.
-        place: int (rows,), the place of the word that is explained by the words in its rows.
-        given: int (links,), the word of a link that the probability is conditional on.
-    """
-    place = np.unique(place, return_inverse=True)[1]
-    probabilities = np.ones(len(given))
-    for _ in range(_ITERATIONS):
-        share = probabilities[kind]
-        share /= np.bincount(place, share)[place]
-        expected = np.bincount(kind, share, len(given))
-        probabilities = expected / np.bincount(given, expected)[given]
-    return probabilities
+    counts: Counter[Pair] = Counter(
+        link for pair in pairs for link in itertools.product(*map(dict.fromkeys, pair))
+    )
+    both: dict[Pair, float] = {
+        (one, other): forward.translation_table[other][one] * backward.translation_table[one][other]
+        for one, other in counts
+    }
+    most = [_most(both, side) for side in (0, 1)]
+    return [
+        link
+        for link, value in both.items()
+        if counts[link] >= occurrences and value >= probability
+        if value == most[0][link[0]] == most[1][link[1]]
+    ]
 
 
 def in_usual_case(texts: Iterable[str]) -> list[list[str]]:
@@ -116,21 +89,16 @@ def in_usual_case(texts: Iterable[str]) -> list[list[str]]:
     """
     rows = [_WORD.findall(text) for text in texts]
     counts = Counter(word for row in rows for word in row[1:])
-    usual: dict[str, str] = {}
-    for word, _ in counts.most_common():
-        usual.setdefault(word.lower(), word)
+    usual = {word.lower(): word for word, _ in reversed(counts.most_common())}
     return [[usual.get(word.lower(), word) for word in row[:1]] + row[1:] for row in rows]
 
 
-def _most(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The largest value of the group of each entry."""
-    most = np.zeros(groups.max(initial=0) + 1)
-    np.maximum.at(most, groups, values)
-    return most[groups]
-
-
-def _capitalized(word: str) -> str:
-    return word[:1].upper() + word[1:]
+def _most(values: Mapping[Pair, float], side: int) -> dict[str, float]:
+    """The largest value of the pairs that have a word on this side."""
+    most: dict[str, float] = {}
+    for pair, value in values.items():
+        most[pair[side]] = max(value, most.get(pair[side], 0.0))
+    return most
 
 
 if __name__ == "__main__":

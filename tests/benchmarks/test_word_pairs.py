@@ -33,16 +33,20 @@ def test_each_word_has_its_translation_in_its_usual_case(text):
     assert sorted(lines) == sorted(usual + capitals)
 
 
-def test_a_rare_word_does_not_displace_a_frequent_one(text):
-    """All translations of "Rex" are "Hund", but few sources of "Hund" are "Rex"."""
-    for path, line in zip(text, ("Rex dog", "Hund"), strict=False):
+@pytest.mark.parametrize(
+    ("lines", "rare"),
+    [(("Rex dog", "Hund"), "Rex"), (("hound", "Hund"), "ound"), (("dog", "Köter"), "Köter")],
+)
+def test_a_rare_word_does_not_displace_a_frequent_one(text, lines, rare):
+    """The pair of "dog" and "Hund" stays, though all lines of the rare word have one of them."""
+    for path, line in zip(text, lines, strict=False):
         with open(path, "a") as file:
-            file.write(f"{line}\n" * 3)
+            file.write(f"{line}\n" * 8)
     word_pairs.main(*text)
     with open(text[-1]) as file:
         written = file.read()
     assert "dog\tHund\n" in written
-    assert "Rex" not in written
+    assert rare not in written
 
 
 def test_the_first_word_is_in_the_case_that_it_has_elsewhere():
@@ -51,8 +55,10 @@ def test_the_first_word_is_in_the_case_that_it_has_elsewhere():
     assert word_pairs.in_usual_case(texts) == [*expected, ["house"], [], ["Not"]]
 
 
-def test_rare_words_are_left_out(text, capsys):
-    word_pairs.main(*text, occurrences=37)  # each word is in 36 of the 60 sentences
+@pytest.mark.parametrize("limits", [{"occurrences": 37}, {"probability": 1.01}])
+def test_rare_and_unlikely_pairs_are_left_out(limits, text, capsys):
+    """Each word is in 36 of the 60 sentences."""
+    word_pairs.main(*text, **limits)
     assert capsys.readouterr().out == "0 pairs of words\n"
 
 
