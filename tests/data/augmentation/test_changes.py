@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tf_transformer.data.augmentation import copies, letter_case, marks, noise
+from tf_transformer.data.augmentation.name_lists import NAMES, NAMES_WITHOUT_ACCENTS
 from tf_transformer.data.augmentation.spans import SPANS, draw, is_held_out
 from tf_transformer.data.augmentation.text_augmentation import changes
 
@@ -20,6 +21,7 @@ PAIRS = [
     ("日本語です。", "Das ist Japanisch."),
 ]
 DRAWS = 60
+USUAL = {*NAMES, *NAMES_WITHOUT_ACCENTS}
 
 
 def results(change, pair):
@@ -155,6 +157,15 @@ def test_most_names_of_a_training_occur_once():
     names = Counter(name for _ in range(300) for name in copies.renamed(PAIRS[1], rng)[1])
     assert sum(names.values()) == 300
     assert sum(count == 1 for count in names.values()) > 200
+
+
+def test_a_training_has_many_names_that_look_usual_and_are_in_no_list():
+    """A model that sees the names of a list alone translates the start of others: "Hannover"."""
+    rng = np.random.default_rng(1)
+    names = {name for _ in range(300) for name in copies.renamed(PAIRS[1], rng)[1]}
+    starts, ends = ({name[:2] for name in USUAL}, {name[-2:] for name in USUAL})
+    usual = {name for name in names if name[:2] in starts and name[-2:] in ends}
+    assert len(usual - USUAL) > 60
 
 
 def test_a_training_has_names_that_begin_like_a_word_of_the_source():

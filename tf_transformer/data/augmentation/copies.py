@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from tf_transformer.data.augmentation.pairs import END_MARK, Pair, chosen, happens
-from tf_transformer.data.augmentation.spans import closing_tag, draw, is_held_out, name_like
+from tf_transformer.data.augmentation.spans import closing_tag, draw, name_like
 
 Place = tuple[slice, slice]
 """the characters that a span replaces, in the source and in the target"""
@@ -14,7 +14,7 @@ KINDS = ("emoji", "emoji", "url", "email", "number", "number", "code", "tag", "e
 """what `copy` puts into a pair; each entry has the same probability"""
 
 _LIKE_A_WORD = "like a word"
-NAME_KINDS = ("name", "changed_name", *["name_without_accents", _LIKE_A_WORD] * 2)
+NAME_KINDS = ("name", "changed_name", *["name_without_accents", "joined_name", _LIKE_A_WORD] * 2)
 """what `names` puts in place of a name; each entry has the same probability"""
 
 _NAME = re.compile(r"(?<![\w'’])[^\W\d_][^\W\d_]{2,}(?![\w'’])")
@@ -93,13 +93,11 @@ def renamed(
 
 
 def _new_name(text: str, rng: np.random.Generator) -> str:
-    """A name of a list, one with other letters, or one that begins like a word of the text."""
+    """A name of a list, one made from such names, or one that begins like a word of the text."""
     kind = chosen(NAME_KINDS, rng)
-    if kind != _LIKE_A_WORD:
-        return draw(kind, rng)
-    while is_held_out(name := name_like(chosen(_LETTERS.findall(text), rng), rng)):
-        pass
-    return name
+    if kind == _LIKE_A_WORD:
+        return name_like(chosen(_LETTERS.findall(text), rng), rng)
+    return draw(kind, rng)
 
 
 def _shared(pair: Pair, pattern: re.Pattern[str]) -> dict[str, Place]:

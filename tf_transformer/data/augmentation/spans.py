@@ -59,9 +59,9 @@ def draw(kind: str, rng: np.random.Generator, held_out: bool = False) -> str:
         held_out: draws one of the spans that training never draws. Tags are not held out.
     """
     make = SPANS[kind]
-    while is_held_out(span := make(rng)) != held_out and kind not in _WITHOUT_HELD_OUT:
-        pass
-    return span
+    if kind in _WITHOUT_HELD_OUT:
+        return make(rng)
+    return _first(lambda: make(rng), held_out)
 
 
 def is_held_out(span: str) -> bool:
@@ -183,15 +183,31 @@ def name_without_accents(rng: np.random.Generator) -> str:
     return chosen(NAMES_WITHOUT_ACCENTS, rng)
 
 
+def joined_name(rng: np.random.Generator) -> str:
+    """The start of a usual name and the end of another: like a name, but in no list.
+
+    Example:
+        >>> joined_name(np.random.default_rng(4))
+        'Ferngna'
+    """
+    first, last = (chosen(NAMES_WITHOUT_ACCENTS, rng) for _ in range(2))
+    return (first[: rng.integers(2, 5)] + last[-rng.integers(2, 5) :]).capitalize()
+
+
 def name_like(word: str, rng: np.random.Generator) -> str:
     """An invented name that begins like a word, so that a model does not translate its start.
+
+    It is not held out.
 
     Example:
         >>> name_like("times", np.random.default_rng(9))
         'Timemizë'
     """
     syllables = chosen((_ACCENTED, _SYLLABLES), rng)
-    return word[: rng.integers(2, 5)].capitalize() + _invented(syllables, rng, least=1)
+    return _first(
+        lambda: word[: rng.integers(2, 5)].capitalize() + _invented(syllables, rng, least=1),
+        held_out=False,
+    )
 
 
 SPANS: dict[str, Callable[[np.random.Generator], str]] = {
@@ -205,8 +221,16 @@ SPANS: dict[str, Callable[[np.random.Generator], str]] = {
     "name": name,
     "changed_name": changed_name,
     "name_without_accents": name_without_accents,
+    "joined_name": joined_name,
 }
 """The kinds of spans by name."""
+
+
+def _first(make: Callable[[], str], held_out: bool) -> str:
+    """The first span that is held out, or that is not."""
+    while is_held_out(span := make()) != held_out:
+        pass
+    return span
 
 
 def _digits(rng: np.random.Generator) -> str:
