@@ -18,6 +18,8 @@ TRANSLATIONS = {
         "Ich bin müde.": "I'm tired.",
         "WO IST DER BAHNHOF?": "WHERE IS THE STATION?",
         "Wie spät ist es?": "What time is it?",
+        "guten morgen": "good morning",
+        "Mein Name ist Frank.": "My name is Frank.",
     },
     "multi30k-en-fr": {
         "Two dogs run on the beach.": "Deux chiens courent sur la plage.",
