@@ -54,9 +54,10 @@ def translations(sentences: Iterable[Pair], occurrences: int, probability: float
     from nltk.translate import AlignedSent, IBMModel1
 
     sides = [in_usual_case(texts) for texts in zip(*sentences, strict=True)]
-    sizes = range(1, MOST_WORDS + 1)
     pairs = [
-        pair for pair in zip(*sides, strict=True) if all(len(words) in sizes for words in pair)
+        pair
+        for pair in zip(*sides, strict=True)
+        if all(1 <= len(words) <= MOST_WORDS for words in pair)
     ]
     if not pairs:  # NLTK divides by their number
         return []

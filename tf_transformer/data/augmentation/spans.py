@@ -184,7 +184,7 @@ def name_without_accents(rng: np.random.Generator) -> str:
 
 
 def joined_name(rng: np.random.Generator) -> str:
-    """The start of a usual name and the end of another: like a name, but in no list.
+    """The start of a usual name and the end of another: like a name, but rarely in a list.
 
     Example:
         >>> joined_name(np.random.default_rng(4))
@@ -227,7 +227,7 @@ SPANS: dict[str, Callable[[np.random.Generator], str]] = {
 
 
 def _first(make: Callable[[], str], held_out: bool) -> str:
-    """The first span that is held out, or that is not."""
+    """Makes spans until one is held out, or until one is not."""
     while is_held_out(span := make()) != held_out:
         pass
     return span
