@@ -6,6 +6,7 @@
 # make test-research  the tests of research/
 # make test-all  all of these
 # make docs      the site in site/, strict, and its test in a browser; make docs-serve shows it while you write
+# make findings  runs findings/: surprises about other software, each with packages of its own
 # make scores    repeats the scores of tables with the models in pretrained/, in a minute each
 # make check     before each commit: format, lint, types, fast tests
 # make format    formats the code
@@ -28,7 +29,7 @@ JAX_TESTS := KERAS_BACKEND=jax \
 export TF_CPP_MIN_LOG_LEVEL := 3
 
 .PHONY: demo scores test test-jax test-torch test-browser test-slow test-research test-all docs docs-serve check lint \
-    types format clean
+    types format findings clean
 
 .venv/pyvenv.cfg:
 	$(if $(SYSTEM_PYTHON),,$(error expected Python 3.11, 3.12 or 3.13 on the PATH; install one of them))
@@ -103,6 +104,9 @@ types: .venv/installed-dev
 format: .venv/installed-dev
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
+
+findings:
+	set -e; for script in findings/*.sh; do echo "$$script"; "$$script"; done
 
 clean:
 	rm -rf .venv runs served site
