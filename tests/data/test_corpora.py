@@ -339,30 +339,6 @@ def memory(tmp_path):
     return write
 
 
-INLINE = st.recursive(
-    TEXTS.map(lambda text: (escape(text), text)),
-    lambda inner: st.tuples(
-        st.sampled_from(["bpt", "ept", "it", "ph", "ut", "hi", "g"]), st.lists(inner, max_size=3)
-    ).map(
-        lambda element: (
-            f'<{element[0]} i="1">{"".join(xml for xml, _ in element[1])}</{element[0]}>',
-            "".join(text for _, text in element[1]) if element[0] in ("hi", "g") else "",
-        )
-    ),
-    max_leaves=8,
-)
-
-
-@settings(max_examples=60)
-@given(st.lists(INLINE, max_size=4))
-def test_codes_in_a_segment_are_dropped_and_its_text_is_kept(tmp_path_factory, parts):
-    path = tmp_path_factory.mktemp("tmx") / "a.tmx"
-    segment = "<hi>x</hi>" + "".join(xml for xml, _ in parts)
-    path.write_text(f"<tmx>{unit(('en', segment), ('de', 'y'))}</tmx>", "utf-8")
-    expected = "x" + "".join(text for _, text in parts)
-    assert read_test(Corpus(path=str(path)), FIELDS, DataConfig()) == [[expected], ["y"]]
-
-
 @pytest.mark.parametrize(
     ("tags", "columns", "expected"),
     [
@@ -408,11 +384,43 @@ def test_a_memory_without_the_languages_names_those_that_it_has(memory):
         trained([corpus])
 
 
-def test_a_newline_in_a_segment_becomes_a_space_and_declarations_of_encodings_do_not_count(memory):
+@pytest.mark.parametrize(
+    ("segments", "used", "more"),
+    [
+        (["en", "de", "de"], (0, 1), 1),
+        (["en", "de-AT", "de", "de-CH", "fr"], (0, 2), 2),
+        (["en", "en", "de", "de"], (0, 2), 2),
+        (["en", "de", "fr", "fr"], (0, 1), 0),
+        (["en", "en"], None, 0),
+    ],
+)
+def test_further_segments_in_a_language_are_counted(memory, capsys, segments, used, more):
+    """Also segments with the same text."""
+    other = unit(("en", "x"), ("de", "y"))
+    corpus = memory(unit(*((tag, f"{tag} text") for tag in segments)), other)
+    texts = [f"{segments[place]} text" for place in used or ()]
+    examples = trained([corpus])
+    assert [*zip(*examples.texts.values(), strict=True)] == [
+        *[tuple(texts)] * bool(used),
+        ("x", "y"),
+    ]
+    missing = {} if used else {"without en or de": 1}
+    assert examples.skipped == missing | ({"more segments in en or de": more} if more else {})
+    read_test(corpus, FIELDS, DataConfig())
+    assert (f"left out {more} more segments in en or de" in capsys.readouterr().err) == bool(more)
+
+
+def test_languages_of_which_one_is_a_variety_of_the_other(memory):
+    corpus = memory(unit(("en", "color"), ("en-GB", "colour")), columns=("en", "en-GB"))
+    examples = trained([corpus])
+    assert examples.texts == {"source": ["color"], "target": ["colour"]}
+    assert not examples.skipped
+
+
+def test_a_newline_in_a_segment_becomes_a_space(memory):
     corpus = memory(
         unit(("en", "one\ntwo \r\n ü"), ("de", "&#10;eins&amp;\t")),
         head='<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n',
-        encoding="UTF-16",
     )
     assert read_test(corpus, FIELDS, DataConfig()) == [["one two   ü"], [" eins&\t"]]
 
@@ -431,9 +439,18 @@ BOMB = (
         ('<!DOCTYPE tmx [<!ENTITY x SYSTEM "/etc/passwd">]>', "&x;", "line 2 of .*an entity"),
         ('<!DOCTYPE tmx [<!ENTITY % x SYSTEM "/etc/x"> %x;]>', "a", "line 2 of .*an entity"),
         ('<!DOCTYPE tmx SYSTEM "tmx14.dtd">', "a&nbsp;b", "line 3 of .*an entity"),
-        ("", "a&nbsp;b", "line 3 of .* is not XML in UTF-8: undefined entity"),
-        ("", "a & b", r"line 3 of .* is not XML in UTF-8: not well-formed"),
-        ("", "</tu>", "line 3 of .* is not XML in UTF-8: mismatched tag"),
+        ("", "a&nbsp;b", r"line 3 of .* XML: undefined entity in <seg> of line 3\.$"),
+        ("", "a & b", r"line 3 of .* XML: not well-formed .* in <seg> of line 3\. If .* encoding"),
+        (
+            "",
+            "\n</tu>",
+            r"line 4 of .* is not well-formed XML: mismatched tag in <seg> of line 3\.$",
+        ),
+        (
+            "",
+            "</seg></tuv>\n</tu><tuv><seg>",
+            r"line 4 of .* mismatched tag in <body> of line 2\.$",
+        ),
     ],
 )
 def test_entities_and_broken_xml_are_errors_with_their_line(memory, head, segment, message):
@@ -445,7 +462,9 @@ def test_entities_and_broken_xml_are_errors_with_their_line(memory, head, segmen
 def test_a_memory_that_is_cut_short_is_an_error(memory, tmp_path):
     corpus = memory(unit(("en", "one"), ("de", "eins")))
     (tmp_path / "a.tmx").write_bytes((tmp_path / "a.tmx").read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"line 4 of .* is not XML in UTF-8: "):
+    with pytest.raises(
+        InputError, match=r"line 4 of .* XML: unclosed token in <body> of line 2\.$"
+    ):
         trained([corpus])
 
 

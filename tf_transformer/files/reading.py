@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import AnyStr, BinaryIO
 
 from tf_transformer.errors import InputError
-from tf_transformer.files import text_lines
+from tf_transformer.files import text_lines, xml_text
 
 _COPIES: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}  # copies of pipes, by path
 PATTERN = frozenset("*?[]\\")  # characters that TensorFlow takes as a pattern
@@ -35,14 +35,15 @@ def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
         raise unreadable(path, error) from error
 
 
-def read_plain(path: str | os.PathLike) -> Iterator[bytes]:
-    """Reads a text file or a pipe in pieces, decompressed and without a byte-order mark.
+def read_xml(path: str | os.PathLike) -> Iterator[bytes]:
+    """Reads an XML file or a pipe in pieces of UTF-8, whatever encoding it names; see `xml_text`.
 
     Raises:
-        InputError: if the file cannot be read, or is not text in UTF-8.
+        InputError: if the file cannot be read, or is not text in the encoding that it names.
     """
     try:
-        yield from text_lines.plain(_chunks(path), path)
+        pieces = xml_text.as_utf8(text_lines.decompressed(_chunks(path), path), path)
+        yield from text_lines.checked(pieces, path)
     except OSError as error:
         raise unreadable(path, error) from error
     except text_lines.TextError as error:

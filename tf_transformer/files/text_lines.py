@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 STDIN = "stdin"  # the name of standard input in messages
 CHUNK = 2**13  # bytes; limits the memory of decompression
-_HEAD = 4096  # bytes that show the encoding
+HEAD = 4096  # bytes that show the encoding
 _LONGEST_START = 10  # bytes that show the compression
 
 
@@ -51,13 +51,22 @@ def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
     Raises:
         TextError: if the compressed file is broken, or if the text has another encoding or format.
     """
-    head, pieces = b"", _decompressed(chunks, name)
+    yield from checked(decompressed(chunks, name), name)
+
+
+def checked(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
+    """Checks the start of a text that is not compressed, and removes its byte-order mark.
+
+    Raises:
+        TextError: if the text has another encoding or format.
+    """
+    head, pieces = b"", iter(pieces)
     for piece in pieces:
         head += piece
-        if b"\n" in head or len(head) >= _HEAD:
+        if b"\n" in head or len(head) >= HEAD:
             break
         yield b""
-    if error := _error(head[:_HEAD], name):
+    if error := _error(head[:HEAD], name):
         raise TextError(error)
     yield head.removeprefix(codecs.BOM_UTF8)
     yield from pieces
@@ -91,7 +100,7 @@ def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
         count, text = count + 1, line.removesuffix(b"\n").removesuffix(b"\r")
         yield text
     if count == 1 and (returns := text.count(b"\r")):
-        _warn(
+        warn(
             f"warning: {name} is one line with {returns:,} carriage returns inside. Only newlines "
             "end lines. If carriage returns end them, convert the text: tr '\\r' '\\n'."
         )
@@ -100,7 +109,8 @@ def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
 _WARNINGS: set[str] = set()  # warnings so far, because a text may be read several times
 
 
-def _warn(sentence: str) -> None:
+def warn(sentence: str) -> None:
+    """Prints a warning on stderr, once in a process."""
     if sentence not in _WARNINGS:
         _WARNINGS.add(sentence)
         print(sentence, file=sys.stderr)
@@ -137,7 +147,7 @@ _FORMATS = {
     "a file of compress (.Z)": rb"\x1f\x9d",
     "a PDF document": rb"%PDF-\d\.\d\s+%[\x80-\xff]",
 } | {f"compressed twice, in the end by {each.name}": each.start for each in _COMPRESSIONS}
-_UNICODE_MARKS = [  # UTF-32 comes first, because its mark starts with the mark of UTF-16
+UNICODE_MARKS = [  # UTF-32 comes first, because its mark starts with the mark of UTF-16
     ("UTF-32", codecs.BOM_UTF32_LE),
     ("UTF-32", codecs.BOM_UTF32_BE),
     ("UTF-16", codecs.BOM_UTF16_LE),
@@ -150,8 +160,12 @@ def _starts(head: bytes, pattern: bytes) -> bool:
     return re.match(pattern, head, re.DOTALL) is not None
 
 
-def _decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Decompresses a text if it is compressed. Yields a piece for each chunk."""
+def decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
+    """Decompresses a text if it is compressed. Yields a piece for each chunk.
+
+    Raises:
+        TextError: if the compressed file is broken.
+    """
     head, source = b"", iter(chunks)
     for chunk in source:
         head += chunk
@@ -193,7 +207,7 @@ def _error(head: bytes, name: object) -> str:
     """Says why bytes are not the start of a text in UTF-8. "" means that they are."""
     if head.startswith(codecs.BOM_UTF8):
         return ""
-    for encoding, mark in _UNICODE_MARKS:
+    for encoding, mark in UNICODE_MARKS:
         if head.startswith(mark):
             return _other_encoding(name, encoding)
     for format_, start in _FORMATS.items():
@@ -204,7 +218,7 @@ def _error(head: bytes, name: object) -> str:
         if len(head) > 3 and 0 in high and 0 not in low and _is_utf16(head, encoding, high):
             return _other_encoding(name, encoding)
     many = max(8, len(head) // 20)  # a text may have fewer
-    if head.count(0) >= many or (_controls(head) >= many and not _is_utf8(head)):
+    if head.count(0) >= many or (_controls(head) >= many and not is_utf8(head)):
         return f"{name} is binary data; expected text in UTF-8."
     return ""
 
@@ -223,7 +237,7 @@ def _is_utf16(head: bytes, encoding: str, high: bytes) -> bool:
     if 2 * _controls(high) > len(high):
         return True
     text = head[: len(head) // 2 * 2].decode(encoding, "replace").removesuffix("\ufffd")
-    return not _is_utf8(head) and all(c.isprintable() or c in "\t\r\n\u3000" for c in text)
+    return not is_utf8(head) and all(c.isprintable() or c in "\t\r\n\u3000" for c in text)
 
 
 def _controls(head: bytes) -> int:
@@ -231,7 +245,7 @@ def _controls(head: bytes) -> int:
     return len(head) - len(head.translate(None, _CONTROLS))
 
 
-def _is_utf8(head: bytes) -> bool:
+def is_utf8(head: bytes) -> bool:
     """Whether bytes are UTF-8. The last character may be incomplete."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)

@@ -57,7 +57,7 @@ class Rows:
     def texts(self) -> list[list[str]]:
         """Reads the texts of all rows, a list for each field; see `files.reading.decode`.
 
-        A warning on stderr counts TMX units without one of the languages. They are left out.
+        A warning on stderr counts what a pass leaves out, such as units of TMX without a language.
 
         Raises:
             InputError: if there is no row, or if the file cannot be read.
@@ -114,12 +114,16 @@ def as_line(text: str) -> bytes:
     return re.sub("\r?\n", " ", text).encode("utf-8", "surrogatepass")
 
 
-def content(*paths: str | os.PathLike) -> str:
+def content(*paths: str | os.PathLike, read: Callable[[str], Iterator[bytes]] = read_lines) -> str:
     """Hashes the lines of files. Names, times and compression of the files do not matter.
 
     It reads each file, but reads an unchanged file only once in a process.
+
+    Args:
+        paths: the files.
+        read: reads the lines of a file.
     """
-    return " ".join(_hash(str(pathlib.Path(path).absolute()), _stamp(path)) for path in paths)
+    return " ".join(_hash(str(pathlib.Path(path).absolute()), _stamp(path), read) for path in paths)
 
 
 def _stamp(path: str | os.PathLike) -> tuple[int, int] | None:
@@ -129,8 +133,8 @@ def _stamp(path: str | os.PathLike) -> tuple[int, int] | None:
 
 
 @functools.lru_cache(maxsize=1000)
-def _hash(path: str, stamp: tuple[int, int] | None) -> str:
-    lines, digest = read_lines(path), hashlib.sha256()
+def _hash(path: str, stamp: tuple[int, int] | None, read: Callable[[str], Iterator[bytes]]) -> str:
+    lines, digest = read(path), hashlib.sha256()
     while some := list(itertools.islice(lines, 1000)):
         digest.update(b"\n".join((*some, b"")))
     return digest.hexdigest()

@@ -1,15 +1,20 @@
 """TMX: translation memories in XML."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from xml.parsers import expat
 
 from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.data.readers.inline_codes import CODES, SUBFLOW, in_place_of, without_marks
 from tf_transformer.data.readers.rows import Row, Rows, as_line, content
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import read_plain
+from tf_transformer.files.reading import lines_of, read_xml
 
-_CODES = {"bpt", "ept", "it", "ph", "ut"}  # elements that hold codes of a document, not its text
+Unit = list[tuple[str, str]]
+"""A translation unit: language and text of each segment."""
+
+_HAS_CODES = re.compile(rb"<(%s)\b" % "|".join(sorted(CODES)).encode())
 
 
 def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
@@ -17,26 +22,29 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
 
     `columns` names the two languages; by default, the data options do. The language `en` matches
     `en`, otherwise `en-US` or another variety, in upper or lower case (RFC 4647, basic filtering).
-    Units without one of the languages are skipped and counted. Inline elements with codes are
-    dropped. A newline becomes a space. Only one unit is in memory.
+    Units without one of the languages are skipped and counted. If a unit has several segments in a
+    language, the first one counts; the others are counted. `inline_codes` says what becomes of
+    inline codes. A newline becomes a space. Only one unit is in memory.
 
-    A pass raises an `InputError` if the file is not XML in UTF-8, if it declares entities, or if no
-    unit has both languages.
+    A pass raises an `InputError` if the file is not well-formed XML, if it declares entities, or if
+    no unit has both languages.
     """
     languages = corpus.columns or (data.source_language, data.target_language)
 
     def start(skipped: Counter[str]) -> Iterator[Row]:
         present: dict[str, None] = {}
         is_empty = True
-        for number, segments in _units(corpus.path):
-            present.update(dict.fromkeys(segments))
-            texts = [_in_language(segments, language) for language in languages]
-            row = tuple(as_line(text) for text in texts if text is not None)
-            if len(row) == len(languages):
-                is_empty = False
-                yield number, row
-            else:
+        for number, unit in _units(corpus.path):
+            present.update((tag, None) for tag, _ in unit)
+            found = [_in_language(unit, language) for language in languages]
+            if not all(found):
                 skipped[f"without {' or '.join(languages)}"] += 1
+                continue
+            is_empty = False
+            used = {places[0] for places in found}
+            if unused := set().union(*found) - used:
+                skipped[f"more segments in {' or '.join(languages)}"] += len(unused)
+            yield number, tuple(as_line(unit[places[0]][1]) for places in found)
         if is_empty:
             raise InputError(
                 f"{corpus.path} has no translation unit in {' and '.join(languages)}; its "
@@ -47,34 +55,48 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
     return Rows(
         (corpus.path,) * len(fields),
         start,
-        lambda: f"tmx {content(corpus.path)} {languages}",
+        lambda: f"tmx {_content(corpus.path)} {languages}",
     )
 
 
-def _in_language(segments: Mapping[str, str], language: str) -> str | None:
-    """Finds the segment in a language, otherwise in a variety of the language, otherwise None."""
+def _lines(path: str) -> Iterator[bytes]:
+    return lines_of(read_xml(path), path)
+
+
+def _content(path: str) -> str:
+    """Identifies a memory. Earlier versions read memories with inline codes in another way."""
+    has_codes = any(map(_HAS_CODES.search, _lines(path)))
+    return content(path, read=_lines) + " with codes" * has_codes
+
+
+def _in_language(unit: Unit, language: str) -> list[int]:
+    """Finds the places of segments in a language. Segments in a variety of it come last."""
     wanted = _normalized(language)
-    by_tag = {_normalized(tag): text for tag, text in segments.items()}
-    varieties = (text for tag, text in by_tag.items() if tag.startswith(f"{wanted}-"))
-    return by_tag.get(wanted, next(varieties, None))
+    tags = [_normalized(tag) for tag, _ in unit]
+    exact = [place for place, tag in enumerate(tags) if tag == wanted]
+    return exact + [place for place, tag in enumerate(tags) if tag.startswith(f"{wanted}-")]
 
 
 def _normalized(tag: str) -> str:
     return tag.lower().replace("_", "-")
 
 
-def _units(path: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Reads translation units: the line where each unit ends, and its segments by language."""
+def _units(path: str) -> Iterator[tuple[int, Unit]]:
+    """Reads translation units, each with the number of the line where it ends."""
     units = _Units(path)
     try:
-        for piece in read_plain(path):
+        for piece in read_xml(path):
             units.parser.Parse(piece)
             yield from units.ended()
         units.parser.Parse(b"", True)
         yield from units.ended()
     except expat.ExpatError as error:
+        is_text = error.code == expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
         raise InputError(
-            f"line {error.lineno:,} of {path} is not XML in UTF-8: {expat.ErrorString(error.code)}."
+            f"line {error.lineno:,} of {path} is not well-formed XML: "
+            f"{expat.ErrorString(error.code)}{units.place()}."
+            + " If the file is not in UTF-8, its first line must name the encoding."
+            * is_text
         ) from error
 
 
@@ -87,12 +109,12 @@ class _Units:
 
     def __init__(self, path: str):
         self._path = path
-        self._ended: list[tuple[int, dict[str, str]]] = []
-        self._segments: dict[str, str] = {}
+        self._ended: list[tuple[int, Unit]] = []
+        self._unit: Unit = []
         self._language = ""
-        self._text: list[str] | None = None  # text of the open segment
-        self._codes = 0  # number of open elements with codes
-        self.parser = expat.ParserCreate("utf-8")  # ignores the encoding that the file declares
+        self._open: list[tuple[str, int]] = []  # open elements, and the lines where they start
+        self._texts: list[list[str]] = []  # of the open segment and of the open codes inside it
+        self.parser = expat.ParserCreate("utf-8")  # `read_xml` has converted the text to UTF-8
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -100,31 +122,44 @@ class _Units:
         self.parser.EntityDeclHandler = self._refuse
         self.parser.SkippedEntityHandler = self._refuse
 
-    def ended(self) -> list[tuple[int, dict[str, str]]]:
+    def ended(self) -> list[tuple[int, Unit]]:
         """Returns the units that have ended since the last call."""
         units, self._ended = self._ended, []
         return units
 
+    def place(self) -> str:
+        """Names the innermost open element, for errors."""
+        return " in <{}> of line {:,}".format(*self._open[-1]) if self._open else ""
+
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._open.append((tag, self.parser.CurrentLineNumber))
         if tag == "tu":
-            self._segments = {}
+            self._unit = []
         elif tag == "tuv":
             self._language = attributes.get("xml:lang") or attributes.get("lang", "")
         elif tag == "seg":
-            self._text, self._codes = [], 0
-        self._codes += tag in _CODES
+            self._texts = [[]]
+        elif self._texts and tag in CODES | SUBFLOW:
+            self._texts.append([])
+        elif self._texts:
+            self._texts[-1].append(in_place_of(tag, f"<{tag}>"))
 
     def _end(self, tag: str) -> None:
-        if tag == "seg" and self._text is not None:
-            self._segments.setdefault(self._language, "".join(self._text))
-            self._text = None
+        self._open.pop()
+        if tag == "seg":
+            self._unit.append((self._language, without_marks("".join(self._texts[0]))))
+            self._texts = []
         elif tag == "tu":
-            self._ended.append((self.parser.CurrentLineNumber, self._segments))
-        self._codes -= tag in _CODES
+            self._ended.append((self.parser.CurrentLineNumber, self._unit))
+        elif self._texts and tag in CODES | SUBFLOW:
+            code = "".join(self._texts.pop())
+            self._texts[-1].append(in_place_of(tag, code) if tag in CODES else "")
+        elif self._texts:
+            self._texts[-1].append(in_place_of(tag, f"</{tag}>"))
 
     def _data(self, text: str) -> None:
-        if self._text is not None and not self._codes:
-            self._text.append(text)
+        if self._texts:
+            self._texts[-1].append(text)
 
     def _refuse(self, *_: object) -> None:
         raise InputError(
