@@ -286,6 +286,22 @@ def test_a_program_registers_a_format(tmp_path, monkeypatch):
     assert TRANSLATION.load_corpus(Config(), corpus).references == ["eins", "zwei"]
 
 
+def test_a_newline_inside_a_text_of_any_reader_becomes_a_space():
+    """Also in formats of a user's own, and in TensorFlow Datasets."""
+    texts = (b"one\ntwo\r\n three\n", "ü\r\u2028".encode())
+    rows = Rows(("a", "b"), lambda _: [(1, texts)], lambda: "1")
+    expected = ("one two  three ", "ü\r\u2028")
+    assert list(rows.stream(FIELDS)) == [expected]
+    assert rows.texts() == [[text] for text in expected]
+
+
+def test_a_row_with_another_number_of_texts_is_an_error():
+    rows = Rows(("a.csv", "a.csv"), lambda _: [(1, (b"one", b"eins")), (2, (b"two",))], lambda: "1")
+    for read in (rows.texts, lambda: list(rows.stream(FIELDS))):
+        with pytest.raises(InputError, match=r"row 2 of a\.csv has 1 texts; expected 2\."):
+            read()
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -301,6 +317,7 @@ def test_a_program_registers_a_format(tmp_path, monkeypatch):
         ('{"source": "a", "target": null}', "'target' must be text, got None"),
         ('{"translation": {"en": "a", "de": 3}}', "'de' must be text, got 3"),
         ('{"translation": "a"}', "has the keys 'translation'; expected"),
+        ('{"en": "a", "de": "b", "en": "c"}', "is not JSON .*: the key 'en' has two values"),
     ],
 )
 def test_a_line_of_json_that_is_no_example(tmp_path, line, message):
@@ -308,6 +325,11 @@ def test_a_line_of_json_that_is_no_example(tmp_path, line, message):
     path.write_text(f'{{"source": "one", "target": "eins"}}\n{line}\n')
     with pytest.raises(InputError, match=f"^line 2 of {path}:? {message}"):
         trained([Corpus(path=str(path))])
+
+
+def test_a_key_of_json_may_be_repeated_with_its_value(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"en": "one", "id": 1, "de": "eins", "id": 1}\n')
+    assert list(trained([Corpus(path=str(tmp_path / "a.jsonl"))])["target"]) == ["eins"]
 
 
 def test_half_of_a_surrogate_pair_in_json_is_skipped(tmp_path):

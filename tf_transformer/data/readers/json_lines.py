@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.readers.rows import Row, Rows, as_line, content
+from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 
@@ -17,10 +17,11 @@ def read_json_lines(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
     """Opens a file of JSON lines. The texts stand in the object, or in its object "translation".
 
     `columns` gives the keys of the texts. By default they are the names of the fields, such as
-    source and target. For pairs, `data.source_language` and `data.target_language` come next. A
-    newline in a text becomes a space. Empty lines do not count.
+    source and target. For pairs, `data.source_language` and `data.target_language` come next.
+    Empty lines do not count. A lone surrogate in a text gives bytes that are not UTF-8.
 
-    A pass raises an `InputError` with file and line if a line is not such an object.
+    A pass raises an `InputError` with file and line if a line is not such an object, or if a key
+    has two values.
     """
     choices = [corpus.columns or tuple(fields)]
     if len(fields) == 2 and not corpus.columns:
@@ -31,7 +32,7 @@ def read_json_lines(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
             if line.strip():
                 place = f"line {number:,} of {corpus.path}"
                 texts = _texts(_object(line, place), choices, place)
-                yield number, tuple(map(as_line, texts))
+                yield number, tuple(text.encode("utf-8", "surrogatepass") for text in texts)
 
     return Rows(
         (corpus.path,) * len(fields),
@@ -42,12 +43,21 @@ def read_json_lines(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
 
 def _object(line: bytes, place: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
+        value = json.loads(line, object_pairs_hook=_one_value_each)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place} is not JSON in UTF-8: {error}.") from error
     if not isinstance(value, dict):
         raise InputError(f"{place} must be a JSON object, got {value!r:.40}.")
     return value
+
+
+def _one_value_each(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes a dictionary. Without this check, `json` takes the last of several values."""
+    record = dict(pairs)
+    for key, value in pairs if len(record) < len(pairs) else ():
+        if record[key] != value:
+            raise ValueError(f"the key {key!r} has two values")
+    return record
 
 
 def _texts(record: Mapping[str, Any], choices: Sequence[Sequence[str]], place: str) -> list[str]:

@@ -19,6 +19,8 @@ from tf_transformer.files.reading import decode, read_lines
 Row = tuple[int, tuple[bytes, ...]]
 """The number of a line, and the texts of its example, which should be UTF-8."""
 
+_NEWLINE = re.compile(rb"\r?\n")
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -26,7 +28,8 @@ class Rows:
 
     Attributes:
         names: for each text of a row, the name of its file, for errors.
-        start: starts a pass. It takes a counter, and counts skipped rows there by reason.
+        start: starts a pass. It takes a counter, and counts skipped rows there by reason. A text
+            may hold newlines; `stream` and `texts` replace each by a space.
         identify: returns a text that identifies the content. It does not depend on where the
             content is stored.
 
@@ -50,7 +53,7 @@ class Rows:
         """
 
         def start(skipped: Counter[str]) -> Iterator[Texts]:
-            return _clean(self.start(skipped), self.names, skipped)
+            return _clean(self._lines(skipped), self.names, skipped)
 
         return ExampleStream(tuple(fields), start, self.identify)
 
@@ -63,7 +66,7 @@ class Rows:
             InputError: if there is no row, or if the file cannot be read.
         """
         skipped = Counter[str]()
-        rows = [texts for _, texts in self.start(skipped)]
+        rows = [texts for _, texts in self._lines(skipped)]
         if skipped:
             print(f"warning: {self.names[0]}: left out {reasons(skipped)}", file=sys.stderr)
         if not rows:
@@ -72,6 +75,15 @@ class Rows:
         return [
             list(decode(column, name)) for column, name in zip(columns, self.names, strict=True)
         ]
+
+    def _lines(self, skipped: Counter[str]) -> Iterator[Row]:
+        for number, row in self.start(skipped):
+            if len(row) != len(self.names):
+                raise InputError(
+                    f"row {number:,} of {self.names[0]} has {len(row)} texts; expected "
+                    f"{len(self.names)}."
+                )
+            yield number, tuple(_NEWLINE.sub(b" ", text) for text in row)
 
 
 def _clean(rows: Iterable[Row], names: Sequence[str], skipped: Counter[str]) -> Iterator[Texts]:
@@ -104,14 +116,6 @@ def _clean(rows: Iterable[Row], names: Sequence[str], skipped: Counter[str]) -> 
 def _no_line(names: Sequence[str]) -> str:
     files = " and ".join(dict.fromkeys(names))
     return f"expected at least one line, but nothing is in {files}."
-
-
-def as_line(text: str) -> bytes:
-    r"""Makes a line in UTF-8 from a text: a space replaces each "\n" or "\r\n".
-
-    A lone surrogate, which a JSON string can have, gives bytes that are not UTF-8.
-    """
-    return re.sub("\r?\n", " ", text).encode("utf-8", "surrogatepass")
 
 
 def content(*paths: str | os.PathLike, read: Callable[[str], Iterator[bytes]] = read_lines) -> str:

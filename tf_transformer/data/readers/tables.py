@@ -9,6 +9,7 @@ from tf_transformer.data.examples import ExampleStream, Texts
 from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
+from tf_transformer.files.text_lines import warn
 
 
 def read_tsv(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
@@ -64,12 +65,15 @@ def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
         columns: names of columns, which the first line has; or numbers from 1 on, if the first line
             is a row.
 
+    A warning on stderr names the first row that seems to have other values than its writer meant:
+    values in the quotes of CSV, or more values than the first line.
+
     Yields:
         the number of the line, and its values in these columns.
 
     Raises:
-        InputError: if the file is missing or has no rows, if it has no such column, or if a row has
-            too few columns.
+        InputError: if the file is missing or has no rows, if it has no such column or two of them,
+            or if a row has too few columns.
     """
     lines = enumerate(read_lines(path), 1)
     has_header = not all(column.isdecimal() and int(column) for column in columns)
@@ -77,15 +81,19 @@ def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
         header = next(lines, (0, b""))[1].decode("utf-8", "replace").split("\t")
         places = [_place(name, header, path) for name in columns]
     else:
+        header = []
         places = [int(number) - 1 for number in columns]
-    number = 0
+    number, width, doubt = 0, len(header), ""
     for number, line in lines:
         row = line.split(b"\t")
+        width = width or len(row)
         if len(row) <= max(places):
             raise InputError(
                 f"line {number:,} of {path} has too few columns: expected at least "
                 f"{max(places) + 1}, separated by tabs, got {len(row)}."
             )
+        if not doubt and (doubt := _doubt(row, width)):
+            warn(f"warning: line {number:,} of {path} has {doubt}.")
         yield number, tuple(row[place] for place in places)
     if not number:
         raise InputError(f"{path} holds no rows" + " after its first line" * has_header + ".")
@@ -98,4 +106,32 @@ def _place(name: str, header: Sequence[str], path: str) -> int:
             f"{path} has no column {name!r}; its first line names {', '.join(map(repr, header))}. "
             "Give names from this line, or numbers from 1 on for a file without names."
         )
+    if header.count(name) > 1:
+        raise InputError(
+            f"{path} has {header.count(name)} columns {name!r}. Give each a name of its own in the "
+            "first line."
+        )
     return header.index(name)
+
+
+def _doubt(row: Sequence[bytes], width: int) -> str:
+    """Says why a row may have other values than its writer meant; "" means that nothing shows it.
+
+    Args:
+        row: the values.
+        width: number of values in the first line.
+    """
+    if len(row) > width:
+        return f"{len(row)} values, but the first line has {width}. A tab inside a text ends it"
+    if any(map(_is_quoted, row)):
+        return (
+            "a value in quotation marks with doubled marks inside, as CSV has them. Here they are "
+            "text. Write the table without such quoting, or write JSON lines"
+        )
+    return ""
+
+
+def _is_quoted(value: bytes) -> bool:
+    inside = value[1:-1]
+    doubled = value.startswith(b'"') and value.endswith(b'"') and b'""' in inside
+    return doubled and b'"' not in inside.replace(b'""', b"")

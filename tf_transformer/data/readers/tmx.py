@@ -7,7 +7,7 @@ from xml.parsers import expat
 
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.readers.inline_codes import CODES, SUBFLOW, in_place_of, without_marks
-from tf_transformer.data.readers.rows import Row, Rows, as_line, content
+from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import lines_of, read_xml
 
@@ -24,7 +24,7 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
     `en`, otherwise `en-US` or another variety, in upper or lower case (RFC 4647, basic filtering).
     Units without one of the languages are skipped and counted. If a unit has several segments in a
     language, the first one counts; the others are counted. `inline_codes` says what becomes of
-    inline codes. A newline becomes a space. Only one unit is in memory.
+    inline codes. Only one unit is in memory.
 
     A pass raises an `InputError` if the file is not well-formed XML, if it declares entities, or if
     no unit has both languages.
@@ -44,7 +44,7 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
             used = {places[0] for places in found}
             if unused := set().union(*found) - used:
                 skipped[f"more segments in {' or '.join(languages)}"] += len(unused)
-            yield number, tuple(as_line(unit[places[0]][1]) for places in found)
+            yield number, tuple(unit[places[0]][1].encode() for places in found)
         if is_empty:
             raise InputError(
                 f"{corpus.path} has no translation unit in {' and '.join(languages)}; its "
