@@ -432,6 +432,12 @@ def test_further_segments_in_a_language_are_counted(memory, capsys, segments, us
     assert (f"left out {more} more segments in en or de" in capsys.readouterr().err) == bool(more)
 
 
+def test_a_segment_without_a_language_is_named(memory):
+    corpus = memory('<tu><tuv><seg>one</seg></tuv><tuv lang="de"><seg>eins</seg></tuv></tu>')
+    with pytest.raises(InputError, match="its languages are unnamed, de"):
+        trained([corpus])
+
+
 def test_languages_of_which_one_is_a_variety_of_the_other(memory):
     corpus = memory(unit(("en", "color"), ("en-GB", "colour")), columns=("en", "en-GB"))
     examples = trained([corpus])

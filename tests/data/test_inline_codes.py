@@ -71,11 +71,13 @@ def code(element: str, content: str) -> str:
             "<ph>{0}</ph>x" + code("ph", "&file;") + " 3" + code("ph", "&times;") + "4",
             "{0}x&file; 3×4",
         ),
+        ("a" + code("ph", '\\"') + "b" + code("ph", "\\'a0") + "c", 'a\\"b c'),
         # another text inside of a code
         ("a<ph>&lt;img alt='<sub>b <bpt>x</bpt></sub>'/&gt;</ph>c", "a c"),
         # spaces
         ("a <it/> b <bpt/> c\n<ph/>\n d", "a b c d"),
         ("<ph/> a <ph>&lt;br/></ph>", "a"),
+        ("a<!-- <ph/> -->b <![CDATA[<c>]]>", "ab <c>"),
         ("  two  spaces  ", "  two  spaces  "),
     ],
 )
@@ -123,9 +125,14 @@ def test_one_space_stands_between_words_wherever_something_parts_them(memory, pa
     assert read(memory(segment)) == (re.sub("\n", " ", segment) if is_plain else expected)
 
 
-def test_the_identity_changes_only_where_codes_are(memory):
-    """Token stores of earlier versions hold other words where a memory has codes."""
+@pytest.mark.parametrize("inline", ["<it/>", "<ph>%d</ph>", "<hi>b</hi>", '<x id="1"/>'])
+def test_the_identity_changes_only_where_inline_elements_are(memory, inline):
+    """Token stores of earlier versions may hold other words for such a memory."""
     plain, coded = (
-        stream([memory(text)], FIELDS, DataConfig()).identity for text in ("a", "a<it/>")
+        stream([memory(text)], FIELDS, DataConfig()).identity for text in ("a", f"a{inline}b")
     )
     assert ["with codes" in identity for identity in (plain, coded)] == [False, True]
+
+
+def test_a_segment_inside_a_segment_is_read_once(memory):
+    assert read(memory("a<seg>b</seg>c<ph>d<seg>e</seg></ph>")) == "b"

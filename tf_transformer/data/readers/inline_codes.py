@@ -8,8 +8,8 @@ image, a line break, or a value that a program inserts. A code in `ut` is unknow
 import html
 import re
 
-CODES = {"bpt", "ept", "it", "ph", "ut"}  # elements that hold a code
-SUBFLOW = {"sub"}  # elements inside a code that hold another text, such as a footnote
+SUBFLOW = "sub"  # an element inside a code that holds another text, such as a footnote
+INSIDE = {"bpt", "ept", "it", "ph", "ut", SUBFLOW}  # elements whose content is no text of a segment
 
 # Marks, which no XML can hold, until `without_marks` replaces them.
 _JOIN = "\1"  # a code inside a word
@@ -21,7 +21,7 @@ _BREAKS = {"br", "lb", "hr", "p", "div", "h", "table", "tr", "td", "th"}
 _BREAKS |= {"ul", "ol", "li", "dt", "dd", "img", "input", "x"}
 _RUNS = {"t", "bx", "ex", "wbr"}  # tags that stand alone, but inside words
 _ESCAPED_SPACE = re.compile(r"(\\(n|r|t|~|line|tab|par|cell|row|page|column)\s*)+")
-_RTF = re.compile(r"\\|\{\\|\}?$")  # start of a code in RTF; or no code at all
+_RTF = re.compile(r"\\[a-z'*~_-]|\{\\|\}?$")  # start of a code in RTF; or no code at all
 _MARKS = re.compile(rf"(?<![ \t\r\n])[ \t\r\n]*[{_JOIN}{_APART}][ \t\r\n{_JOIN}{_APART}]*")
 _OPENING = "([{¿¡"
 _CLOSING = re.compile(r"[.,;:!?…)\]}](?!\w)")
@@ -72,4 +72,4 @@ def without_marks(text: str) -> str:
         has_space = marks[0].strip(_JOIN + _APART)
         return " " if has_space or (_APART in marks[0] and not touches) else ""
 
-    return _MARKS.sub(replacement, text)
+    return _MARKS.sub(replacement, text) if _JOIN in text or _APART in text else text

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from xml.parsers import expat
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.readers.inline_codes import CODES, SUBFLOW, in_place_of, without_marks
+from tf_transformer.data.readers.inline_codes import INSIDE, SUBFLOW, in_place_of, without_marks
 from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import lines_of, read_xml
@@ -14,7 +14,7 @@ from tf_transformer.files.reading import lines_of, read_xml
 Unit = list[tuple[str, str]]
 """A translation unit: language and text of each segment."""
 
-_HAS_CODES = re.compile(rb"<(%s)\b" % "|".join(sorted(CODES)).encode())
+_INLINE = re.compile(rb"<(?!(?:tmx|header|body|tuv?|seg|prop|note|ude|map)\b)\w")
 
 
 def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
@@ -35,7 +35,7 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
         present: dict[str, None] = {}
         is_empty = True
         for number, unit in _units(corpus.path):
-            present.update((tag, None) for tag, _ in unit)
+            present.update((tag or "unnamed", None) for tag, _ in unit)
             found = [_in_language(unit, language) for language in languages]
             if not all(found):
                 skipped[f"without {' or '.join(languages)}"] += 1
@@ -64,8 +64,8 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 def _content(path: str) -> str:
-    """Identifies a memory. Earlier versions read memories with inline codes in another way."""
-    has_codes = any(map(_HAS_CODES.search, _lines(path)))
+    """Identifies a memory. Earlier versions read memories with inline elements in another way."""
+    has_codes = any(map(_INLINE.search, _lines(path)))
     return content(path, read=_lines) + " with codes" * has_codes
 
 
@@ -91,12 +91,11 @@ def _units(path: str) -> Iterator[tuple[int, Unit]]:
         units.parser.Parse(b"", True)
         yield from units.ended()
     except expat.ExpatError as error:
-        is_text = error.code == expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
+        what = expat.ErrorString(error.code)
+        advice = " If the file is not in UTF-8, its first line must name the encoding."
         raise InputError(
-            f"line {error.lineno:,} of {path} is not well-formed XML: "
-            f"{expat.ErrorString(error.code)}{units.place()}."
-            + " If the file is not in UTF-8, its first line must name the encoding."
-            * is_text
+            f"line {error.lineno:,} of {path} is not well-formed XML: {what}{units.place()}."
+            + advice * (what == expat.errors.XML_ERROR_INVALID_TOKEN)
         ) from error
 
 
@@ -139,21 +138,21 @@ class _Units:
             self._language = attributes.get("xml:lang") or attributes.get("lang", "")
         elif tag == "seg":
             self._texts = [[]]
-        elif self._texts and tag in CODES | SUBFLOW:
+        elif self._texts and tag in INSIDE:
             self._texts.append([])
         elif self._texts:
             self._texts[-1].append(in_place_of(tag, f"<{tag}>"))
 
     def _end(self, tag: str) -> None:
         self._open.pop()
-        if tag == "seg":
+        if tag == "tu":
+            self._ended.append((self.parser.CurrentLineNumber, self._unit))
+        elif self._texts and tag == "seg":
             self._unit.append((self._language, without_marks("".join(self._texts[0]))))
             self._texts = []
-        elif tag == "tu":
-            self._ended.append((self.parser.CurrentLineNumber, self._unit))
-        elif self._texts and tag in CODES | SUBFLOW:
+        elif self._texts and tag in INSIDE:
             code = "".join(self._texts.pop())
-            self._texts[-1].append(in_place_of(tag, code) if tag in CODES else "")
+            self._texts[-1].append("" if tag == SUBFLOW else in_place_of(tag, code))
         elif self._texts:
             self._texts[-1].append(in_place_of(tag, f"</{tag}>"))
 
