@@ -427,9 +427,18 @@ def test_further_segments_in_a_language_are_counted(memory, capsys, segments, us
         ("x", "y"),
     ]
     missing = {} if used else {"without en or de": 1}
-    assert examples.skipped == missing | ({"more segments in en or de": more} if more else {})
+    assert examples.skipped == missing | ({"further segments in en or de": more} if more else {})
     read_test(corpus, FIELDS, DataConfig())
-    assert (f"left out {more} more segments in en or de" in capsys.readouterr().err) == bool(more)
+    assert (f"left out {more} further segments in en or de" in capsys.readouterr().err) == bool(
+        more
+    )
+
+
+def test_a_unit_inside_a_unit_is_read_once_and_the_other_counts(memory):
+    inner = unit(("en", "one"), ("de", "eins"))
+    examples = trained([memory(f'<tu><tuv lang="en"><seg>x</seg></tuv>{inner}</tu>')])
+    assert examples.texts == {"source": ["one"], "target": ["eins"]}
+    assert examples.skipped == {"without en or de": 1}
 
 
 def test_a_segment_without_a_language_is_named(memory):

@@ -43,7 +43,7 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
             is_empty = False
             used = {places[0] for places in found}
             if unused := set().union(*found) - used:
-                skipped[f"more segments in {' or '.join(languages)}"] += len(unused)
+                skipped[f"further segments in {' or '.join(languages)}"] += len(unused)
             yield number, tuple(unit[places[0]][1].encode() for places in found)
         if is_empty:
             raise InputError(
@@ -147,6 +147,7 @@ class _Units:
         self._open.pop()
         if tag == "tu":
             self._ended.append((self.parser.CurrentLineNumber, self._unit))
+            self._unit = []
         elif self._texts and tag == "seg":
             self._unit.append((self._language, without_marks("".join(self._texts[0]))))
             self._texts = []
