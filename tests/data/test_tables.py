@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -81,8 +82,7 @@ def test_the_first_doubtful_row_gives_one_warning(table, capsys, content, column
     assert pairs(corpus) == pairs(corpus)
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    with pytest.raises(ValueError, match=f"^warning: {expected}"):
-        raise ValueError(error)
+    assert re.match(f"warning: {expected}", error)
 
 
 @pytest.mark.parametrize(
