@@ -1,5 +1,6 @@
 """Scores of given translations: sacreBLEU's, intervals, and the test of a difference."""
 
+import itertools
 import json
 import unicodedata
 from typing import get_args
@@ -65,7 +66,59 @@ def test_a_better_system_is_significantly_better():
     low, high = scores["bleu_interval"]
     assert low < scores["bleu"] < high
     same = score_translations(GOOD, [REFERENCE], list(GOOD), resamples=200)
-    assert same["p_value"] > 0.05
+    assert same["p_value"] == 1
+
+
+def swapped(ours, theirs, lines):
+    """The outputs of two systems after a swap of the lines where `lines` is true."""
+    pairs = zip(ours, theirs, lines, strict=True)
+    return zip(*[(b, a) if swap else (a, b) for a, b, swap in pairs], strict=True)
+
+
+@settings(max_examples=10)
+@given(st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_the_p_value_is_the_share_of_all_swaps_with_such_a_difference(differing, seed):
+    """Oracle: sacreBLEU's scores of all swapped outputs. Other lines are equal in both systems."""
+    rng = np.random.default_rng(seed)
+    ours = [" ".join(rng.permutation(WORDS)) for _ in range(8)]
+    theirs = [" ".join(rng.permutation(WORDS)) for _ in range(differing)] + ours[differing:]
+    references = [REFERENCE[:8]]
+
+    def difference(lines):
+        both = swapped(ours, theirs, lines)
+        one, other = (sacrebleu.corpus_bleu(list(texts), references).score for texts in both)
+        return abs(one - other)
+
+    given_difference = difference([False] * 8)
+    exact = np.mean(
+        [
+            difference([*lines, *[False] * (8 - differing)]) >= given_difference - 1e-9
+            for lines in itertools.product([False, True], repeat=differing)
+        ]
+    )
+    p_value = TRANSLATION.with_options(TranslationOptions(resamples=2000)).compare(
+        ours, references, theirs
+    )["p_value"]
+    assert p_value == pytest.approx(exact, abs=0.05)  # over 4 standard deviations of 2,000 trials
+
+
+@pytest.mark.parametrize("differing", [3, 60])
+def test_equal_systems_differ_significantly_as_often_as_the_p_value_says(differing):
+    """A p-value below 0.05 has a probability of 0.05 at most, and of about 0.05 in many lines.
+
+    Both systems choose at random between two outputs of each line, so they are equal.
+    """
+    rng = np.random.default_rng(1)
+    references = [" ".join(rng.permutation(WORDS)) for _ in range(60)]
+    some = [text.replace("the old", "an old") for text in references]
+    others = [" ".join(rng.permutation(text.split())) for text in references[:differing]]
+    others += some[differing:]
+    task = TRANSLATION.with_options(TranslationOptions(resamples=99))
+    pairs = [swapped(some, others, rng.integers(2, size=60)) for _ in range(400)]
+    values = [task.compare(ours, [references], theirs)["p_value"] for ours, theirs in pairs]
+    share = np.mean(np.array(values) < 0.05)
+    assert share < 0.08  # 0.05 and nearly 3 standard deviations of 400 pairs
+    assert differing < 60 or share > 0.02
 
 
 WORD = st.sampled_from(["a", "b", "B", "it's", "c,", "über", "我喜", "欢。", "12.5", "-", "&amp;"])
@@ -118,9 +171,8 @@ def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lower
         assert low == pytest.approx(max(0, score._mean - score._ci), abs=1e-9)
         assert high == pytest.approx(min(100, score._mean + score._ci), abs=1e-9)
         systems = [("baseline", baseline), ("system", hypotheses)]
-        _, results = PairedTest(systems, {"BLEU": bleu}, expected, "bs", resamples)()
-        tie = results["BLEU"][0].score == results["BLEU"][1].score
-        assert scores["p_value"] == (1 if tie else results["BLEU"][1].p_value)
+        _, results = PairedTest(systems, {"BLEU": bleu}, expected, "ar", resamples)()
+        assert results["BLEU"][1].p_value <= scores["p_value"] <= 1  # equal without ties
     json.dumps(scores, allow_nan=False)
 
 
