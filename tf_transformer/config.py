@@ -694,8 +694,8 @@ class TrainConfig:
             float32. auto: mixed_bfloat16 on a GPU that supports it, else float32.
         validate_every: updates in a validation interval; 0: the updates of an epoch.
         save_every: updates between checkpoints for resuming. Each validation also saves one.
-        valid_score_examples: validation examples that are predicted (greedily) and scored; 0:
-            none.
+        valid_score_examples: validation examples that are predicted (greedily) and scored, a
+            sample of all; 0: none.
         valid_score_every: validation intervals between two scores.
         metric: metric that chooses the best weights, for patience, export_best and --average best.
             One of: loss or perplexity (of validation), a metric of the task, a registered metric,

@@ -12,6 +12,7 @@ import tensorflow as tf
 from conftest import small_config
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
+from tf_transformer.data.spread import spread
 from tf_transformer.run.run import Run
 from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.classification import CLASSIFICATION
@@ -50,11 +51,10 @@ def test_tensorboard_gets_the_predictions_of_each_validation(run, logged):
     model = Run.load(run).model(TRANSLATION.build_model)
     predictor = TRANSLATION.predictor(model, codec, config.decode.greedy)
     examples = TRANSLATION.test_set(TRANSLATION.load_splits(config).valid)
+    inputs, references = (spread(texts, 4) for texts in examples)
     rows = [
         (source, found.text, reference)
-        for source, found, reference in zip(
-            examples.inputs[:4], predictor(examples.inputs[:4]), examples.references, strict=False
-        )
+        for source, found, reference in zip(inputs, predictor(inputs), references, strict=True)
     ]
     (table,) = logged["samples", 4]
     cells = [line.strip("| ").split(" | ") for line in table.decode().splitlines()[2:]]
@@ -78,6 +78,13 @@ def test_samples_need_no_search(run, monkeypatch):
     found = samples.samples_of(TRANSLATION, predictor, TestSet(["one"], ["eins"]), ["zwei"])
     assert "| one | zwei | eins |" in found.table
     assert found.picture
+
+
+def test_the_table_has_rows_from_all_of_the_text():
+    """Oracle: one row of each quarter."""
+    lines = [str(number) for number in range(400)]
+    rows = samples.table(TestSet(lines, lines), lines).splitlines()[2:]
+    assert [int(row.split()[1]) // 100 for row in rows] == [0, 1, 2, 3]
 
 
 def test_texts_stay_as_they_are_in_tensorboards_page():

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf_transformer.config import DType
+from tf_transformer.data.spread import spread
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.programs import run_program
@@ -76,7 +77,7 @@ def seconds(
     graph = predictor.graph(jit_compile)
     function, _ = graph.endpoints()["serving_default"]
     predict = tf.function(function, [tf.TensorSpec((None,), tf.string)], autograph=False)
-    requests = [*([text] for text in texts[:SINGLE_TEXTS]), texts]
+    requests = [*([text] for text in spread(texts, SINGLE_TEXTS)), texts]
     for request in requests:
         predict(request)
     start = time.perf_counter()

@@ -45,7 +45,8 @@ class RunFolder:
         samples: inputs from the validation text, one per line, for the check of an export.
         tokens: folder with the tokenised text of a large corpus.
         exports: folder with SavedModels of the best weights, named by update.
-        text: identities of the training text and the validation text, JSON.
+        text: identities of the training text and the validation text, and which validation
+            examples are scored, JSON.
         lock: lock file of the training in this folder.
         starting: exists from the first file of a training to its first checkpoint.
 
@@ -183,11 +184,11 @@ class RunFolder:
             ) from error
 
     def save_text(self, identities: Mapping[str, str]) -> None:
-        """Writes the identities of the run's texts."""
+        """Writes the identities of the run's texts, and which examples are scored."""
         write_whole(self.text, json.dumps(identities, indent=1) + "\n")
 
     def load_text(self) -> dict[str, str] | None:
-        """Reads the identities of the run's texts; None for a run of an earlier version."""
+        """Reads what `save_text` wrote; None for a run of an earlier version."""
         return json.loads(self.text.read_text("utf-8")) if self.text.is_file() else None
 
     def save_samples(self, texts: Sequence[str]) -> None:

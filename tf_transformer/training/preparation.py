@@ -18,8 +18,9 @@ from tf_transformer.data.augmentation.text_augmentation import (
 from tf_transformer.data.augmented_batches import Augment
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
-from tf_transformer.data.examples import ExampleStream
+from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.make_store import find_or_make
+from tf_transformer.data.spread import spread
 from tf_transformer.data.tokens import Encoder, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
@@ -29,6 +30,9 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SAMPLES = 32  # validation inputs in the run's folder, for the check of an export
+# Which validation examples are scored; stored with the identities of the text. Runs of earlier
+# versions store nothing here, and score the first examples.
+SCORED = {"scored": "sample"}
 # Options that may change between two starts of a run. They change an update only by rounding and
 # by the noise of dropout.
 MAY_CHANGE = {
@@ -218,23 +222,39 @@ def _start(run: Run, task: Task, splits: Splits) -> None:
     identities = _identities(splits)
     folder.mark_start()
     folder.save_config(run.config)
-    folder.save_text(identities)
+    folder.save_text(identities | SCORED)
     codec.save(folder.path)
-    folder.save_samples(task.test_set(splits.valid).inputs[:SAMPLES])
+    folder.save_samples(spread(task.test_set(splits.valid).inputs, SAMPLES))
 
 
 def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
     config, codec = run.config, run.codec
-    inputs, references = task.test_set(splits.valid)
-    count = config.train.valid_score_examples
     sampler = functools.partial(_sampler, encoder=_encoder(config, task, codec))
     augment = _augment(config, task, codec)
     return TrainingData(
         codec,
         train=sampler(config, run.folder, "training", splits.train, augment=augment),
         valid=sampler(config, run.folder, "validation", splits.valid.stream()),
-        scored=TestSet(inputs[:count], references[:count]),
+        scored=_scored(run, task, splits.valid),
     )
+
+
+def _scored(run: Run, task: Task, valid: Examples) -> TestSet:
+    """A sample of the validation examples.
+
+    A run that an earlier version started keeps the first examples, so that its scores remain
+    comparable.
+    """
+    inputs, references = task.test_set(valid)
+    count, stored = run.config.train.valid_score_examples, run.folder.load_text() or {}
+    if SCORED.items() <= stored.items():
+        return TestSet(spread(inputs, count), spread(references, count))
+    if 0 < count < len(inputs):
+        tqdm.write(
+            f"scored: the first {count:,} of {len(inputs):,} validation examples, as an earlier "
+            "version did at the start of this run. A new run scores a sample of all."
+        )
+    return TestSet(inputs[:count], references[:count])
 
 
 def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:

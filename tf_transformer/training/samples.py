@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tf_transformer.data.spread import spread
 from tf_transformer.inference.attention_record import AttentionMap, Tokens
 from tf_transformer.inference.predictor import Predictor
 from tf_transformer.tasks.task import Task, TestSet
@@ -26,7 +27,7 @@ class Samples(NamedTuple):
 def samples_of(
     task: Task, predictor: Predictor, test: TestSet, predictions: Sequence[str]
 ) -> Samples:
-    """The first examples with their predictions, and the attention of one example.
+    """Some examples with their predictions, and the attention of one example.
 
     Args:
         task: the task of the training.
@@ -38,7 +39,7 @@ def samples_of(
 
 
 def table(test: TestSet, predictions: Sequence[str]) -> str:
-    """A Markdown table of the first examples.
+    """A Markdown table of some examples.
 
     Example:
         >>> print(table(TestSet(["a|b"], ["c"]), ["d"]))
@@ -46,8 +47,8 @@ def table(test: TestSet, predictions: Sequence[str]) -> str:
         | --- | --- | --- |
         | a&#124;b | d | c |
     """
-    rows = list(zip(test.inputs, predictions, test.references, strict=True))[:ROWS]
-    lines = [" | ".join(map(_cell, row)) for row in rows]
+    rows = list(zip(test.inputs, predictions, test.references, strict=True))
+    lines = [" | ".join(map(_cell, row)) for row in spread(rows, ROWS)]
     lines = ["input | prediction | reference", "--- | --- | ---", *lines]
     return "\n".join(f"| {line} |" for line in lines)
 

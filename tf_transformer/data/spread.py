@@ -1,0 +1,31 @@
+"""A small sample of a long text, for what would take too long with all of it."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+Item = TypeVar("Item")
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    """Draws a sample from all parts of a sequence, in its order.
+
+    The sequence is divided into `count` parts of equal length, to within one item. One item of each
+    part is drawn at random. The first items would be the shortest texts of a sorted file, or the
+    texts of one corpus.
+
+    The places of the drawn items depend only on `count` and on the number of items. The columns of
+    a table thus give the same rows, and each process gives the same sample.
+
+    Args:
+        items: the sequence.
+        count: size of the sample; all items if there are not more.
+
+    Example:
+        >>> [text.split()[0] for text in spread(["short text"] * 600 + ["long text"] * 300, 3)]
+        ['short', 'short', 'long']
+    """
+    count = min(count, len(items))
+    ends = np.arange(count + 1) * len(items) // max(count, 1)
+    return [items[place] for place in np.random.default_rng(0).integers(ends[:-1], ends[1:])]
