@@ -1,5 +1,7 @@
 """The command train: its summary, and exports of the best weights in a process of their own."""
 
+import dataclasses
+import math
 import subprocess
 
 import pytest
@@ -19,6 +21,7 @@ RESULT = Result(
     metric="val_bleu",
     best=31.4159,
     best_update=900,
+    start=None,
     stopped_early=False,
     seconds=90,
 )
@@ -32,13 +35,31 @@ def test_a_summary():
 
 
 def test_a_summary_of_an_early_stop_by_loss_with_bad_gradients():
-    result = Result(1200, 3, {}, "val_loss", 2.5, 900, True, 90)
+    result = Result(1200, 3, {}, "val_loss", 2.5, 900, None, True, 90)
     config = Config(train=TrainConfig(patience=4))
     assert train.summary(result, config).splitlines() == [
         "trained 1,200 updates, stopped early: 4 scores no better, 1.5 minutes",
         "best val_loss 2.5 at update 900",
         "3 updates skipped: gradients were not finite",
     ]
+
+
+@pytest.mark.parametrize(
+    ("best", "update", "line"),
+    [
+        (31.4, 900, "best val_bleu 31.4 at update 900; 27.5 at the start, with the weights of a/b"),
+        (27.5, 0, "best val_bleu 27.5 at update 0: no update is better than the weights of a/b, "),
+    ],
+)
+def test_a_summary_of_a_fine_tuning_compares_it_with_its_start(best, update, line):
+    result = dataclasses.replace(RESULT, best=best, best_update=update, start=27.5)
+    lines = train.summary(result, Config(train=TrainConfig(init_from="a/b"))).splitlines()
+    assert lines[1].startswith(line)
+
+
+def test_a_summary_without_a_score_names_no_best_update():
+    result = dataclasses.replace(RESULT, best=math.inf, best_update=None)
+    assert train.summary(result, Config()).splitlines() == ["trained 1,200 updates, 1.5 minutes"]
 
 
 @pytest.mark.parametrize("status", [0, 1])

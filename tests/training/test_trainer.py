@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 import shutil
 
 import numpy as np
@@ -20,6 +21,7 @@ from tf_transformer.tasks.translation import TRANSLATION, Translation
 from tf_transformer.training import preparation, strategy, trainer
 from tf_transformer.training.checkpoint import Checkpoints, _manager
 from tf_transformer.training.progress import TrainingProgress
+from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.strategy import make_strategy
 from tf_transformer.training.validation import Validation
 
@@ -247,7 +249,9 @@ def test_scores_that_tie_are_progress_while_the_loss_falls(tmp_path, monkeypatch
     result = trainer.train(Run.at(tmp_path, scored_config(steps=6, patience=1)))
     assert not result.stopped_early
     assert (result.metric, result.best_update) == ("val_chrf", 6)
-    assert "best weights: by val_chrf\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "best weights: by val_chrf\n" in out
+    assert "learning rate: rises until update 10 (train.warmup_steps), so it ends at 60% of" in out
     assert [path.name for path in RunFolder(tmp_path).best.glob("*.index")] == ["step-6.index"]
 
 
@@ -295,7 +299,107 @@ def test_a_warm_start_has_the_other_runs_weights_and_tokenizer(run, tmp_path):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
     assert (tmp_path / "tokenizer.model").read_bytes() == (run / "tokenizer.model").read_bytes()
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [1]
+    assert [json.loads(line)["step"] for line in lines] == [0, 1]
+
+
+def assert_equal_weights(ours, theirs):
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_weights_of_the_start_are_best_until_an_update_is_better(run, tmp_path, monkeypatch):
+    """Scores 7 5 6 | 4 8: the start's weights count as those of update 0, in no average."""
+    set_scores(monkeypatch, 7, 5, 6, 4, 8)
+    origin = weights_of(run, average=RunFolder(run).load_config().decode.average)
+    bests, options = [], {"init_from": str(run), "patience": 5}
+    first = trainer.train(Run.at(tmp_path, scored_config(steps=4, **options)), bests.append)
+    assert (first.start, first.best, first.best_update) == (7, 7, 0)
+    assert_equal_weights(weights_of(tmp_path, average="best"), origin)
+    folder = RunFolder(tmp_path)
+    assert {path.stem for path in folder.checkpoints.glob("*.index")} == {"step-2", "step-4"}
+    intervals = [stored_weights(str(folder.checkpoints / f"step-{step}")) for step in (2, 4)]
+    means = [np.mean(pair, axis=0, dtype=np.float64) for pair in zip(*intervals, strict=True)]
+    for mean, weight in zip(means, weights_of(tmp_path, average=5), strict=True):
+        np.testing.assert_allclose(weight, mean, atol=1e-7)
+    second = trainer.train(Run.at(tmp_path, scored_config(steps=8, **options)), bests.append)
+    assert (second.start, second.best, second.best_update) == (7, 8, 8)
+    assert bests == [0, 0, 8]  # reported again when training goes on
+    assert [line["val_chrf"] for line in logged(tmp_path)] == [7, 5, 6, 4, 8]
+    assert [line["step"] for line in logged(tmp_path)] == [0, 2, 4, 6, 8]
+
+
+def test_patience_counts_from_the_weights_of_the_start(run, tmp_path, monkeypatch):
+    set_scores(monkeypatch, 7, 5, 6)
+    config = scored_config(steps=100, init_from=str(run), patience=2)
+    result = trainer.train(Run.at(tmp_path, config))
+    assert (result.updates, result.best_update, result.stopped_early) == (4, 0, True)
+
+
+@pytest.mark.parametrize("metric", ["", "perplexity"])
+def test_the_validation_of_the_start_is_that_of_its_run(run, tmp_path, metric):
+    """Oracle: the last validation of that run, with the weights of its last checkpoint alone."""
+    shutil.copytree(run, tmp_path / "run")
+    config = RunFolder(run).load_config()
+    decode = dataclasses.replace(config.decode, average=1)
+    RunFolder(tmp_path / "run").save_config(dataclasses.replace(config, decode=decode))
+    tuning = scored_config(steps=1, init_from=str(tmp_path / "run"), metric=metric)
+    result = trainer.train(Run.at(tmp_path / "tuned", tuning))
+    start, before = logged(tmp_path / "tuned")[0], logged(run)[-1]
+    assert start.keys() == {"step", *(name for name in before if name.startswith("val_"))}
+    for name in start.keys() - {"step"}:
+        assert start[name] == pytest.approx(before[name], rel=1e-5)
+    assert result.start == start[result.metric]
+
+
+def test_the_validation_of_the_start_changes_no_update(run, tmp_path, monkeypatch):
+    config = scored_config(steps=2, init_from=str(run), average_decay=0.9)
+    trainer.train(Run.at(tmp_path / "with", config))
+    monkeypatch.setattr(trainer._Trainer, "_validate_origin", lambda *arguments: None)
+    trainer.train(Run.at(tmp_path / "without", config))
+    for average in (1, "ema"):
+        both = (weights_of(tmp_path / name, average=average) for name in ("with", "without"))
+        assert_equal_weights(*both)
+
+
+def test_a_start_that_was_killed_validates_its_weights_again(run, tmp_path, monkeypatch):
+    """It has no checkpoint to resume from, and any training may begin in its folder."""
+
+    def kill(*arguments, **options):
+        shutil.copytree(tmp_path / "run", tmp_path / "killed")
+        raise InputError("killed")
+
+    monkeypatch.setattr(trainer._Trainer, "_train", kill)
+    with pytest.raises(InputError, match="killed"):
+        trainer.train(Run.at(tmp_path / "run", small_config(steps=2, init_from=str(run))))
+    monkeypatch.undo()
+    assert (tmp_path / "killed" / "checkpoints" / "best" / "step-0.index").exists()
+    config = small_config(steps=2, init_from=str(run), seed=7)
+    trainer.train(Run.at(tmp_path / "killed", config))
+    assert [line["step"] for line in logged(tmp_path / "killed")] == [0, 2]
+
+
+def test_weights_that_do_not_suit_the_text_are_an_error(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(Validation, "losses", lambda self: {"val_loss": math.nan})
+    message = "weights of train.init_from do not suit .*validation loss is nan .*Give another"
+    with pytest.raises(InputError, match=message):
+        trainer.train(Run.at(tmp_path, small_config(init_from=str(run))))
+
+
+@pytest.mark.parametrize("warmup_steps", [1, 7, 1000])
+def test_a_training_that_ends_in_its_warm_up_is_said(warmup_steps):
+    """Oracle: the learning rates of all updates."""
+    schedule = TransformerSchedule(16, warmup_steps)
+    rates = [float(schedule(made)) for made in range(2 * warmup_steps)]
+    for steps in (1, 2, 6, 7, 200, 999, 1000, 2 * warmup_steps):
+        share = max(rates[:steps]) / max(rates)
+        line = trainer._warm_up(steps, warmup_steps)
+        assert bool(line) == (share < 0.9999)
+        if line:
+            said = re.fullmatch(
+                r".*rises until update ([\d,]+) .* at (\d+)% of its peak", line, re.S
+            )
+            assert said[1] == f"{warmup_steps:,}"
+            assert float(said[2]) == pytest.approx(100 * share, abs=1)
 
 
 @pytest.mark.slow

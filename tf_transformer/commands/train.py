@@ -93,12 +93,21 @@ def summary(result: "Result", config: Config) -> str:
     """The outcome of a training in a few lines of text."""
     end = f", stopped early: {config.train.patience} scores no better" * result.stopped_early
     lines = [f"trained {result.updates:,} updates{end}, {result.seconds / 60:.1f} minutes"]
-    if result.best_update:
-        best = f"best {result.metric} {result.best:.4g}"
-        lines.append(f"{best} at update {result.best_update:,}")
+    if result.best_update is not None:
+        best = f"best {result.metric} {result.best:.4g} at update {result.best_update:,}"
+        lines.append(best + _beside_start(result, config.train.init_from))
     if result.skipped:
         lines.append(f"{result.skipped:,} updates skipped: gradients were not finite")
     return "\n".join(lines)
+
+
+def _beside_start(result: "Result", origin: str) -> str:
+    """The best score beside the score of the weights that a fine-tuning started with."""
+    if result.start is None:
+        return ""
+    if result.best_update:
+        return f"; {result.start:.4g} at the start, with the weights of {origin}"
+    return f": no update is better than the weights of {origin}, which --average best gives"
 
 
 def export(folder: RunFolder, update: int) -> None:

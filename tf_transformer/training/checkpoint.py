@@ -109,6 +109,10 @@ class Checkpoints:
         self._save(self._resume)
         self._starting.unlink(missing_ok=True)
 
+    def save_best(self) -> None:
+        """Saves the weights as those with the best score."""
+        self._save(self._best)
+
     def save_interval(self, is_best: bool) -> None:
         """Saves the weights at the end of a validation interval, then the rest.
 
@@ -117,7 +121,7 @@ class Checkpoints:
         """
         self._save(self._intervals)
         if is_best:
-            self._save(self._best)
+            self.save_best()
         self.save()
 
     def _save(self, manager: tf.train.CheckpointManager) -> None:

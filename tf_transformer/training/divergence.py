@@ -82,6 +82,11 @@ class DivergenceCheck:
 
     def error(self, problem: str) -> InputError:
         """The error with a problem and advice; ends the training."""
+        if not self._updater.next_batch:
+            return InputError(
+                f"the weights of train.init_from do not suit the validation text: {problem}. Give "
+                "another --train.init_from."
+            )
         return InputError(
             f"the training has diverged by update {self._updater.next_batch:,}: {problem}. "
             + self._advice()

@@ -65,7 +65,8 @@ class EarlyStopping(tf.Module):
     Attributes:
         best: gain of the best score (`tasks.metrics.gain`), float64; higher is better.
         best_loss: validation loss of the update with the best score, float64.
-        best_update: number of updates at the best score, int64.
+        best_update: number of updates at the best score, int64. 0: the weights of the run in
+            `train.init_from` have the best score, or there is no score yet.
         scores_since: number of scores since the best score, int64.
         metric_name: name of the score. A restored checkpoint sets it, so that a run keeps its
             metric.
@@ -83,6 +84,11 @@ class EarlyStopping(tf.Module):
     def metric(self) -> str:
         """The name of the score."""
         return self.metric_name.numpy().decode()
+
+    @property
+    def has_best(self) -> bool:
+        """Whether there is a best score."""
+        return (self.best.numpy(), -self.best_loss.numpy()) > (-math.inf, -math.inf)
 
     def update(self, score: float, loss: float, updates: int) -> bool:
         """Records a score.

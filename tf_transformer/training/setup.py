@@ -61,7 +61,7 @@ def _precision(name: str) -> str:
     return "mixed_bfloat16" if has_bfloat16 else "float32"
 
 
-def initialize(model: keras.Model, config: Config, origin: Run) -> None:
+def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     """Gives a model the weights of another run.
 
     A model of the same task and sizes gets all weights. A different model gets the weights of each
@@ -71,6 +71,9 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> None:
         model: the new model.
         config: the configuration of the new training.
         origin: the other run, `Run.origin` of the new run.
+
+    Returns:
+        whether the model has all weights of the other run, and so its predictions.
 
     Raises:
         InputError: when the other run has a different vocabulary or different sizes of the model.
@@ -93,7 +96,7 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> None:
     other = tasks.for_run(source).build_model(source, origin.codec, "float32")
     if source.task.name == config.task.name and _shapes(other) == _shapes(model):
         load_weights(origin.folder, model, source.decode.average)
-        return
+        return True
     load_weights(origin.folder, other, source.decode.average)
     theirs, ours = ({layer.name: layer for layer in each.layers} for each in (other, model))
     fitting = {n for n in theirs.keys() & ours.keys() if _shapes(theirs[n]) == _shapes(ours[n])}
@@ -106,6 +109,7 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> None:
     for name in fitting:
         for weight, value in zip(ours[name].weights, theirs[name].weights, strict=True):
             weight.assign(value.numpy())
+    return False
 
 
 def _shapes(part: keras.layers.Layer) -> list[tuple[int, ...]]:

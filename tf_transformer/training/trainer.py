@@ -4,7 +4,7 @@ import reprlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,7 +54,9 @@ class Result:
         metrics: metrics of the last validation interval, by name.
         metric: name of the score that chose the best weights, like val_bleu.
         best: the best score.
-        best_update: number of updates at the best score.
+        best_update: number of updates at the best score; None without a score.
+        start: the score of the weights of the run in `train.init_from`, before the first update;
+            None for another training.
         stopped_early: whether training ended because the scores did not improve.
         seconds: duration of this start, in seconds.
     """
@@ -64,7 +66,8 @@ class Result:
     metrics: dict[str, float]
     metric: str
     best: float
-    best_update: int
+    best_update: int | None
+    start: float | None
     stopped_early: bool
     seconds: float
 
@@ -129,8 +132,7 @@ def _train(
     with strategy.scope():
         updater = make_updater(config, task, data.codec, execution)
     resumes = folder.has_checkpoint
-    if not resumes and run.origin:
-        initialize(updater.model, config, run.origin)
+    is_trained = bool(not resumes and run.origin and initialize(updater.model, config, run.origin))
     early_stopping = EarlyStopping(
         choose_metric(config.train, task, data.scored.references, resumes)
     )
@@ -149,7 +151,7 @@ def _train(
         folder.save_config(config)  # with new values of `MAY_CHANGE`, now that the resume succeeded
     with StopRequest() as stop:
         try:
-            return trainer.run(folder, stop)
+            return trainer.run(folder, stop, is_trained)
         except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as e:
             if workers.num_workers(strategy) == 1:
                 raise
@@ -219,8 +221,14 @@ class _Trainer:
     checkpoints: Checkpoints
     on_best: Callable[[int], None]
 
-    def run(self, folder: RunFolder, stop: StopRequest) -> Result:
-        """Trains by intervals, until all updates are made or the scores stop improving."""
+    def run(self, folder: RunFolder, stop: StopRequest, is_trained: bool) -> Result:
+        """Trains by intervals, until all updates are made or the scores stop improving.
+
+        Args:
+            folder: the run's folder.
+            stop: whether a signal asks for the end.
+            is_trained: whether the model has the weights of another run and no update yet.
+        """
         start, done = time.perf_counter(), self.updater.next_batch
         # Differs from the paper: checkpoints by number of updates; the paper's every 10 minutes.
         train = self.config.train
@@ -238,6 +246,8 @@ class _Trainer:
                 )
             log = MetricsLog(folder, done)
             self._report_best()
+        if is_trained:
+            self._validate_origin(log)
         progress = TrainingProgress(steps, done, shown=self._is_chief)
         with self._batches(done) as batches, progress as bar:
             while self.updater.next_batch < steps and not self._should_stop:
@@ -252,7 +262,8 @@ class _Trainer:
             metrics=metrics,
             metric=self._metric,
             best=gain(self.metric, float(self.early_stopping.best.numpy())),
-            best_update=int(self.early_stopping.best_update.numpy()),
+            best_update=self._best_update,
+            start=next((row.get(self._metric) for row in folder.load_metrics(0)), None),
             stopped_early=self.updater.next_batch < steps,
             seconds=time.perf_counter() - start,
         )
@@ -309,20 +320,59 @@ class _Trainer:
         if self._is_chief:
             save(*arguments)
 
+    def _validate_origin(self, log: MetricsLog | None) -> None:
+        """Validates the weights of the run in `train.init_from`, as those of update 0.
+
+        They are the best until an update is better. They are no checkpoint of the newest
+        intervals, whose mean is the default of the search, and none to resume from.
+        """
+        if self._is_chief:
+            tqdm.write(
+                f"update 0 has the weights of {self.config.train.init_from}, which are the best "
+                "until an update is better"
+            )
+        if self._is_best(self._validate(0, {}, "", log)):
+            self._save(self.checkpoints.save_best)
+            self._report_best()
+
     def _end_interval(
         self, number: int, seconds: float, log: MetricsLog | None
     ) -> dict[str, float]:
         """Validates, logs and saves; returns the interval's metrics."""
         rate = self.updater.optimizer.learning_rate
         problem = self.divergence.problem_of_updates()
-        metrics = {
+        of_training = {
             "tokens_per_second": round(self.updater.tokens_seen / seconds),
             "learning_rate": float(keras.ops.convert_to_numpy(rate)),
             "skipped": float(self.updater.next_batch - self.updater.updates),
             "gradient_norm": self.updater.read_gradient_norm(),
             **self.updater.read_metrics(),
-            **self.validation.losses(),
         }
+        metrics = self._validate(number, of_training, problem, log)
+        is_best = self._is_best(metrics)
+        self._save(self.checkpoints.save_interval, is_best)
+        if is_best:
+            self._report_best()
+        return metrics
+
+    def _validate(
+        self, number: int, of_training: Mapping[str, float], problem: str, log: MetricsLog | None
+    ) -> dict[str, float]:
+        """Validates and logs the present weights.
+
+        Args:
+            number: number of the interval.
+            of_training: metrics of the interval, by name.
+            problem: a problem with the losses of training; empty if none.
+            log: the log of the chief; None on other workers.
+
+        Returns:
+            all metrics by name.
+
+        Raises:
+            InputError: for a problem.
+        """
+        metrics = {**of_training, **self.validation.losses()}
         problem = problem or self.divergence.problem("validation loss", metrics["val_loss"])
         train, samples = self.config.train, Samples()
         if train.valid_score_examples and number % train.valid_score_every == 0 and not problem:
@@ -332,18 +382,24 @@ class _Trainer:
             log.write(self.updater.next_batch, metrics, samples)
         if problem:
             raise self.divergence.error(problem)
-        score = metrics.get(self._metric)
-        is_best = score is not None and self.early_stopping.update(
-            gain(self.metric, score), metrics["val_loss"], self.updater.updates
-        )
-        self._save(self.checkpoints.save_interval, is_best)
-        if is_best and self._is_chief:
-            self._report_best()
         return metrics
 
+    def _is_best(self, metrics: Mapping[str, float]) -> bool:
+        """Records the score in the metrics of a validation; whether it is the best so far."""
+        score = metrics.get(self._metric)
+        return score is not None and self.early_stopping.update(
+            gain(self.metric, score), metrics["val_loss"], self.updater.updates
+        )
+
+    @property
+    def _best_update(self) -> int | None:
+        """Number of updates at the best score; None without a score."""
+        stopping = self.early_stopping
+        return int(stopping.best_update.numpy()) if stopping.has_best else None
+
     def _report_best(self) -> None:
-        if update := int(self.early_stopping.best_update.numpy()):
-            self.on_best(update)
+        if self._is_chief and self._best_update is not None:
+            self.on_best(self._best_update)
 
     def _print_summary(self, done: int, steps: int) -> None:
         updater, train = self.updater, self.data.train
@@ -359,4 +415,20 @@ class _Trainer:
             + f", resuming from {done:,}" * bool(done)
             + f"\nbest weights: by {self._metric}"
             + ", lower is better" * self.metric.lower_is_better
+            + _warm_up(steps, self.config.train.warmup_steps)
         )
+
+
+def _warm_up(steps: int, warmup_steps: int) -> str:
+    """A line about a training that ends before the peak of the learning rate, or no text.
+
+    Example:
+        >>> _warm_up(steps=20, warmup_steps=100).strip()
+        'learning rate: rises until update 100 (train.warmup_steps), so it ends at 20% of its peak'
+    """
+    if steps >= warmup_steps:
+        return ""
+    return (
+        f"\nlearning rate: rises until update {warmup_steps:,} (train.warmup_steps), so it ends at "
+        f"{100 * steps // warmup_steps}% of its peak"
+    )
