@@ -710,7 +710,7 @@ class TrainConfig:
         export_best: export a SavedModel whenever the score improves.
         init_from: folder of another run; training starts with its weights and tokenizer. Options of
             the model, the vocabulary and the search that are not given are those of that run, and
-            learning_rate is lower.
+            learning_rate is lower. Its weights are the best until an update has a better score.
         freeze: parts of the model whose weights stay as they are, like '[encoder, "*_embedding"]'.
         max_skipped: stop after this many updates in a row with gradients that are not finite.
         strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.

@@ -351,6 +351,10 @@ def test_a_pair_without_a_tab_is_an_error(of_pairs):
         of_pairs[2](["a dog"])
 
 
+def test_a_model_with_only_the_encoder_of_its_start_is_not_compared_with_it(classifier):
+    assert [row["step"] for row in RunFolder(classifier).load_metrics()] == [60]
+
+
 def test_an_encoder_of_another_model_is_an_error(run, folder, classifier, tmp_path):
     """The run is a translator, whose encoder does not hold the embeddings."""
     config = RunFolder(run).load_config()

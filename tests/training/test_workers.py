@@ -83,3 +83,19 @@ def test_a_signal_to_one_worker_stops_both(tmp_path):
     for worker in workers:
         _, errors = processes.finish(worker, status=128 + signal.SIGTERM)
         assert "to resume: the same command" in errors
+
+
+@pytest.mark.slow
+def test_two_workers_validate_the_weights_that_a_fine_tuning_starts_with(tmp_path):
+    """Oracle: one process."""
+    origin = tmp_path / "origin"
+    processes.finish(processes.start(origin, **OPTIONS | {"train.steps": 10}))
+    options = OPTIONS | {"train.steps": 2, "train.validate_every": 2, "train.init_from": origin}
+    for worker in start_workers(tmp_path / "two", **options, **{"train.threads": 1}):
+        processes.finish(worker)
+    processes.finish(processes.start(tmp_path / "one", **options, **{"train.threads": 2}))
+    one, two = (metrics_of(tmp_path / name) for name in ("one", "two"))
+    assert [row["step"] for row in one] == [0, 2]
+    for ours, theirs in zip(one, two, strict=True):
+        for name in ("step", "val_loss", "val_chrf"):
+            np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5, err_msg=name)
