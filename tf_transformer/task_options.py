@@ -34,7 +34,8 @@ class TranslationOptions(TaskOptions):
             neither.
         copy_without_letters: copy a text without letters, such as 17 or ***, with score 0.
         lower_capitals: translate a text in capitals, or With A Capital In Each Of Four Words or
-            more, as a usual sentence, and put its translation in the same case.
+            more, as a usual sentence, and put its translation in the same case. Copy one word of
+            two or three capitals, such as EU, with score 0.
     """
 
     name: str = "translation"

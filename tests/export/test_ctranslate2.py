@@ -152,14 +152,19 @@ def test_text_in_capitals_is_translated_as_by_the_project(tokenizer, loaded, tmp
     plain = untrained(tokenizer)
     translator = Translator(plain.model, plain.codec, plain.config, lower_capitals=True)
     to_ctranslate2.write(translator, tmp_path, "float32")
-    model, texts = loaded(tmp_path), ["TWO HUNDRED", "Two", "TWO", "Two Hundred And One"]
+    model, texts = (
+        loaded(tmp_path),
+        ["TWO HUNDRED", "Two", "TWO", "Two Hundred And One", " EU", "SIX!"],
+    )
     for found, expected in (
         (model(texts), translator(texts)),
         (model.score(texts, texts[::-1]), translator.score(texts, texts[::-1])),
     ):
         scores = ([each.score for each in rows] for rows in (found, expected))
         np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
-    assert [each.translation for each in model(texts)] == [each.text for each in translator(texts)]
+    translations = [each.translation for each in model(texts)]
+    assert translations == [each.text for each in translator(texts)]
+    assert [text in translations for text in texts] == [False, False, True, False, True, False]
 
 
 PARTS_OF_CHARACTERS = tuple(f"<0x{byte:02X}>" for byte in range(128, 256))

@@ -1,4 +1,4 @@
-"""Text in capitals or in title case: the model sees it as a usual sentence."""
+"""Text in capitals or in title case: the model sees a usual sentence; a short word is copied."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.inference import capitals_graph
+from tf_transformer.inference.predictor import Prediction
 from tf_transformer.inference.translator import Translator
 from tf_transformer.text import capitals
 
-CAPITALS = ["TWENTY-ONE", "SEVEN, 8 OR ÉTÉ!", "OK", "STRASSE", "A BIG OLD DOG"]
+CAPITALS = ["TWENTY-ONE", "SEVEN, 8 OR ÉTÉ!", "OK!", "STRASSE", "A BIG OLD DOG", "IT IS RAINING."]
 TITLES = ["Two Or Three (Or 4) Dogs", "“It’s” On 5th Street, NATO", "Seventy-two  Hundred\tAnd One"]
 OTHERS = ["Twenty-one", "I 5", "17", "", "NATO and UN", "日本 AI", "STRAßE", "Martin Luther King"]
+SHORT = ["IT", "WHO", "US", "AM", "OK", " UN\t", "ÉTÉ", "США"]
+LONGER = ["IT?", "(US)", "NATO", "IT SUPPORT", "UN 2"]  # read as sentences
 MORE_OTHERS = ["Two Or Three Or four", "Two Or Three 日本 One"]
 TEXTS = [*CAPITALS, *TITLES, *OTHERS, *MORE_OTHERS]
 FORMS = [str.upper] * len(CAPITALS) + [capitals.title] * len(TITLES)
@@ -23,6 +26,7 @@ CHARACTERS = st.characters(
     categories=["Lu", "Ll", "Lo", "Lm", "Lt", "Nd", "Zs", "Cc", "Po", "Mn"],
     exclude_characters="".join(map(chr, LATE)),
 )
+WORDS = st.text("AÉСΣ", min_size=1, max_size=5)
 TITLED = st.lists(st.sampled_from(["A", "Bé", "ÉT", "(Ob", "7", "...", "7a", "ö"]), max_size=7)
 
 
@@ -46,7 +50,7 @@ def test_the_case_of_a_text_is_that_of_all_its_words(text):
 
 @given(
     st.lists(
-        st.text(CHARACTERS) | st.text("AÉΣ 5!", max_size=4) | TITLED.map(" ".join),
+        st.text(CHARACTERS) | WORDS | st.text("AÉΣ 5!", max_size=4) | TITLED.map(" ".join),
         min_size=1,
         max_size=5,
     )
@@ -57,9 +61,33 @@ def test_the_graph_finds_and_makes_the_same_cases(texts):
     upper, in_title = (mask.numpy().tolist() for mask in capitals_graph.cases(tf.constant(texts)))
     assert upper == [form is str.upper for form in forms]
     assert in_title == [form is capitals.title for form in forms]
+    short = capitals_graph.is_short_word(tf.constant(texts)).numpy().tolist()
+    assert short == list(map(capitals.is_short_word, texts))
     for name in ("title", "sentence"):
         made = getattr(capitals_graph, name)(tf.constant(texts)).numpy()
         assert [each.decode() for each in made] == [getattr(capitals, name)(x) for x in texts]
+
+
+@given(WORDS, st.sampled_from(["", " ", "\t"]), st.sampled_from(["", " ", "!", "?", " A", "a"]))
+def test_a_word_of_two_or_three_capitals_is_short(word, before, after):
+    is_short = 2 <= len(word) <= 3 and not after.strip()
+    assert capitals.is_short_word(before + word + after) == is_short
+    assert (capitals.form_of(before + word + after) is None) == (
+        is_short or after == "a" or (len(word) == 1)
+    )
+
+
+def test_a_short_word_is_its_own_translation(lowering, plain):
+    """With score 0, as in the graph; a prefix and a longer text are translated."""
+    found = lowering.n_best(SHORT)
+    assert found == [[Prediction(text, 0.0)] for text in SHORT]
+    assert not {row[0].text for row in plain.n_best(SHORT)} & set(SHORT)
+    outputs = lowering.graph(jit_compile=False).predict(tf.constant(SHORT))
+    assert [text.decode() for text in outputs["translation"].numpy()] == SHORT
+    assert outputs["score"].numpy().tolist() == [0] * len(SHORT)
+    usual = plain(list(map(capitals.sentence, LONGER)))
+    assert [each.text for each in lowering(LONGER)] == [each.text.upper() for each in usual]
+    assert lowering(["IT"], ["ein"])[0].text.startswith("ein")
 
 
 def test_a_text_with_capitals_is_translated_as_a_sentence(plain, lowering):
@@ -74,7 +102,7 @@ def test_a_text_with_capitals_is_translated_as_a_sentence(plain, lowering):
 
 
 def test_prefixes_scores_and_alignments_are_those_of_the_sentence(plain, lowering):
-    sources = ["TWENTY-ONE", "TWO", "Two Or Three Or Four"]
+    sources = ["TWENTY-ONE", "TWO!", "Two Or Three Or Four"]
     targets = ["EINUND", "ZWEI", "Zwei Oder"]
     usual = [list(map(capitals.sentence, texts)) for texts in (sources, targets)]
     found, expected = lowering(sources, targets), plain(*usual)

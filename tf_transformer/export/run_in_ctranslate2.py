@@ -53,6 +53,7 @@ PACKAGE = pathlib.Path(__file__).parents[1]
 Form = Callable[[str], str]
 capitals = runpy.run_path(str(PACKAGE / "text" / "capitals.py"))
 form_of, sentence = capitals["form_of"], capitals["sentence"]
+is_short_word = capitals["is_short_word"]
 
 
 class Translation(NamedTuple):
@@ -105,7 +106,7 @@ class Model:
         sources = pieces(self.source, self.tagged(sentences_where(forms, texts)))
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
-            if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
+            if sources[i] and self.is_copied(text):
                 result[i], sources[i] = [Translation(clean(text), 0.0)], []
         for length, indices in self.by_length(sources).items():
             results = self.translator.translate_batch(
@@ -201,6 +202,12 @@ class Model:
         """What puts a translation in the case of each text, if the model sees it as a sentence."""
         lowers = self.search.get("lower_capitals", False)
         return [form_of(text) if lowers else None for text in texts]
+
+    def is_copied(self, text: str) -> bool:
+        """Whether a text is its own translation, with score 0."""
+        if self.search.get("lower_capitals") and is_short_word(text):
+            return True
+        return bool(self.search.get("copy_without_letters")) and not has_letters(text)
 
     def tagged(self, texts: Sequence[str]) -> list[str]:
         """The texts with the tag of the target language, if they have none."""

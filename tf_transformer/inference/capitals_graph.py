@@ -1,4 +1,4 @@
-"""The model sees text in capitals or in title case as a usual sentence."""
+"""The model sees text in capitals or in title case as a usual sentence; a short word is copied."""
 
 import tensorflow as tf
 
@@ -16,8 +16,12 @@ class CapitalsGraph(SearchGraph):
 
     The predictions for such a text are put in its case. Given predictions and prefixes of such a
     text count as sentences, too; see `capitals.sentence`. Few training texts have such capitals,
-    and the pieces of these texts are short, so a model predicts better from a sentence.
+    and the pieces of these texts are short, so a model predicts better from a sentence. A short
+    word such as EU is its own prediction, because it would be another word in a sentence.
     """
+
+    def is_copied(self, text: tf.Tensor) -> tf.Tensor:
+        return tf.logical_or(super().is_copied(text), is_short_word(text))
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         return super().encode(_sentence_like(text, text))
@@ -42,14 +46,27 @@ class CapitalsGraph(SearchGraph):
 def cases(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Which strings (B,) are in capitals, and which are in title case: two of bool (B,).
 
-    A text is in title case only if it is not in capitals; see `capitals.form_of`.
+    A text is in title case only if it is not in capitals. A short word is in neither; see
+    `capitals.form_of`.
     """
+    kinds = _kinds_of(text)
+    is_short = tf.strings.regex_full_match(kinds, capitals.SHORT_WORD)
+    upper = tf.strings.regex_full_match(kinds, capitals.IN_CAPITALS) & ~is_short
+    in_title = tf.strings.regex_full_match(kinds + " ", capitals.IN_TITLE_CASE)
+    return upper, in_title & ~upper
+
+
+def is_short_word(text: tf.Tensor) -> tf.Tensor:
+    """Which strings (B,) are a short word: bool (B,); see `capitals.is_short_word`."""
+    return tf.strings.regex_full_match(_kinds_of(text), capitals.SHORT_WORD)
+
+
+def _kinds_of(text: tf.Tensor) -> tf.Tensor:
+    """The kind of each character of strings (B,), as strings (B,)."""
     kinds = tf.strings.regex_replace(text, f"[^{''.join(_KINDS.values())}]", capitals.OTHER_KIND)
     for kind, characters in _KINDS.items():
         kinds = tf.strings.regex_replace(kinds, f"[{characters}]", kind)
-    upper = tf.strings.regex_full_match(kinds, capitals.IN_CAPITALS)
-    in_title = tf.strings.regex_full_match(kinds + " ", capitals.IN_TITLE_CASE)
-    return upper, tf.logical_and(in_title, tf.logical_not(upper))
+    return kinds
 
 
 def title(text: tf.Tensor) -> tf.Tensor:

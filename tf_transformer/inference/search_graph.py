@@ -60,8 +60,8 @@ class SearchGraph(TextGraph):
     The output `cut` of a signature marks rows that were longer than `max_source_length`. The output
     `truncated` marks these rows, and rows whose best prediction reached its length limit.
 
-    A subclass for another form of text overrides `encode`, `encode_target`, `encode_prefix`,
-    `decode` and `endpoints`.
+    A subclass for another form of text overrides `is_copied`, `encode`, `encode_target`,
+    `encode_prefix`, `decode` and `endpoints`.
 
     Args:
         search: the search on ids; its configuration also limits the micro-batches.
@@ -117,15 +117,16 @@ class SearchGraph(TextGraph):
         ids, cut = self.encode(text)
         lengths = lengths_of(ids)
         searched = lengths >= self.shortest_source
-        copies = tf.fill(tf.shape(text), "")
-        if self._copies:
-            copied = without_letters(text)
-            if prefix is not None:
-                copied &= tf.equal(prefix, "")
-            searched, cut = searched & ~copied, cut & ~copied
-            copies = tf.where(copied, text, copies)
-        prefix_ids = self.encode_prefix(text, prefix)
-        return Inputs(text, ids, cut, tf.where(searched, lengths, 0), copies, prefix_ids)
+        copied = self.is_copied(text)
+        if prefix is not None:
+            copied &= tf.equal(prefix, "")
+        lengths = tf.where(searched & ~copied, lengths, 0)
+        copies = tf.where(copied, text, "")
+        return Inputs(text, ids, cut & ~copied, lengths, copies, self.encode_prefix(text, prefix))
+
+    def is_copied(self, text: tf.Tensor) -> tf.Tensor:
+        """Which clean strings (B,) are their own predictions, with score 0: bool (B,)."""
+        return without_letters(text) if self._copies else tf.fill(tf.shape(text), False)
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Encodes clean strings (B,).

@@ -77,7 +77,8 @@ class Translator(TextPredictor):
         config: options of the search.
         copy_without_letters: whether a text without letters is its own translation, with score 0.
         lower_capitals: whether the model sees text in capitals or in title case as a usual
-            sentence; its translation is put in the same case.
+            sentence; its translation is put in the same case. One word of two or three capitals,
+            such as EU, is its own translation, with score 0.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.

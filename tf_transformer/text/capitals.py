@@ -17,6 +17,7 @@ KINDS = {"A": CAPITALS, "a": OTHER_LETTERS, "0": NUMBERS, " ": SPACES}
 OTHER_KIND = "."
 # Patterns of kinds, in the syntax of Python and RE2.
 IN_CAPITALS = r"[^a]*AA[^a]*"
+SHORT_WORD = " *A{2,3} *"
 _WITHOUT_START = r"\.*(?:0[^ ]*)? "  # a word without a letter at its start, and a space
 IN_TITLE_CASE = rf"(?:(?:{_WITHOUT_START})*\.*A[^ ]* ){{4,}}(?:{_WITHOUT_START})*"
 _START_OF_WORD = r"(?:^| )\.*a"
@@ -33,6 +34,19 @@ def in_capitals(text: str) -> bool:
         (True, False, False)
     """
     return re.fullmatch(IN_CAPITALS, _kinds(text)) is not None
+
+
+def is_short_word(text: str) -> bool:
+    """Whether a text is one word of two or three capitals, like EU: often an acronym.
+
+    No rule tells the acronyms IT, US and WHO from other words in capitals. A mark shows that a
+    word is a sentence.
+
+    Example:
+        >>> is_short_word("WHO"), is_short_word("WHO?"), is_short_word("IT SUPPORT")
+        (True, False, False)
+    """
+    return re.fullmatch(SHORT_WORD, _kinds(text)) is not None
 
 
 def in_title_case(text: str) -> bool:
@@ -71,10 +85,14 @@ def sentence(text: str) -> str:
 def form_of(text: str) -> Callable[[str], str] | None:
     """What puts other texts in the case of this text: `str.upper`, `title`, or None.
 
+    A short word has no form.
+
     Example:
-        >>> form_of("HELLO!"), form_of("Hello!")
-        (<method 'upper' of 'str' objects>, None)
+        >>> form_of("HELLO!"), form_of("Hello!"), form_of("EU")
+        (<method 'upper' of 'str' objects>, None, None)
     """
+    if is_short_word(text):
+        return None
     if in_capitals(text):
         return str.upper
     return title if in_title_case(text) else None
