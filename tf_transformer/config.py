@@ -816,6 +816,9 @@ class DecodeConfig:
         seed: for sampling; equal seeds draw equal predictions for a sentence in any batch.
         max_source_length: longest input in tokens; the rest is cut off. A language model keeps the
             last tokens of a prompt, and scores long texts in windows of this size.
+        trained_source_length: longest line of the training text in tokens, with the end token. A
+            training sets it. The commands and the demo report a longer input. 0: unknown, no
+            report.
         batch_size: most sentences in a batch.
         batch_tokens: most input tokens in a batch, with padding.
         parallel_batches: batches that run in parallel, each with one CPU thread. 1: one batch with
@@ -849,6 +852,7 @@ class DecodeConfig:
     top_p: float = 1.0
     seed: int = 0
     max_source_length: int = 1024
+    trained_source_length: int = 0
     batch_size: int = 64
     batch_tokens: int = 4096
     parallel_batches: int = 0
@@ -864,6 +868,7 @@ class DecodeConfig:
         _require_not_negative(self, "length_penalty_offset")
         _require_not_negative(self, "max_length", "min_length", "min_length_ratio")
         _require_not_negative(self, "no_repeat_ngram_size", "top_k", "parallel_batches")
+        _require_not_negative(self, "trained_source_length")
         _require_int32(self, "beam_size", "num_hypotheses", "batch_size", "batch_tokens", "top_k")
         _require_int32(self, "max_source_length", "max_extra_length", "max_length", "min_length")
         _require_int32(self, "no_repeat_ngram_size", "parallel_batches")

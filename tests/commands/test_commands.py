@@ -256,7 +256,7 @@ def test_truncated_lines_are_reported(run, tmp_path, capsys):
     translate.main(str(run), str(tmp_path / "in"), str(tmp_path / "out"), **options)
     report = capsys.readouterr().err
     assert "cut to 20 tokens (--max_source_length): 1 line (3)\n" in report
-    assert "output ends at its length limit: 2 lines (1, 4)\n" in report
+    assert "output ends at its length limit: 3 lines (1, 3, 4)\n" in report
     (tmp_path / "target").write_text("\n\n\n" + "zwei " * 30 + "\n", "utf-8")
     files = {"score_target": str(tmp_path / "target"), "output": str(tmp_path / "scores")}
     translate.main(str(run), str(tmp_path / "in"), **files, **options)
@@ -288,6 +288,20 @@ def test_lines_of_several_sentences_and_empty_outputs_are_reported(run, tmp_path
     report = capsys.readouterr().err
     assert "give one per line): 1 line (2)\n" in report
     assert "empty output" not in report
+
+
+def test_lines_with_other_placeholders_and_long_lines_are_reported(run, tmp_path, capsys):
+    """Lines of real text have neither; a run without the length of its text says nothing of it."""
+    lines = ["one", "%1$s of {name}", "two", "&File", "one two " * 9]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n", "utf-8")
+    files = {"input": str(tmp_path / "in"), "output": str(tmp_path / "out")}
+    for number, options in enumerate(({"trained_source_length": 20}, {"trained_source_length": 0})):
+        translate.main(str(run), **files, beam_size=1, overwrite=bool(number), **options)
+        report = capsys.readouterr().err
+        assert "placeholders differ between input and output: 2 lines (2, 4)\n" in report
+        expected = "longer than any training text, 20 tokens (give shorter parts): 1 line (5)\n"
+        assert (expected in report) == (number == 0)
+        assert ("longer than any" in report) == (number == 0)
 
 
 def test_a_report_lists_the_first_lines():

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import threading
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 from tf_transformer.demo import app
 from tf_transformer.demo.models import Control
 from tf_transformer.errors import InputError
+from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.predictor import Prediction
 
 SCRIPT = "<script>alert(1)</script> & <b>"
@@ -24,7 +26,6 @@ class Upper:
     limits = "It only shouts."
     samples = ()
     can_align = True
-    translates = True
     controls = {  # noqa: RUF012
         "beam_size": Control("Beam size", 4, 1, 10, 1),
         "length_penalty": Control("Length penalty", 0.6, 0, 2, 0.1),
@@ -144,6 +145,15 @@ def test_texts_come_back_as_texts(client, text):
     assert best(response) == [text.upper().replace("\ud800", "\ufffd").replace("\n", " ")]
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_an_answer_names_the_notices_of_each_prediction(client, model):
+    """The page has a text for each of them."""
+    model.n_best = lambda texts, options: [[Prediction("A", -1.0, tuple(Notice))] for _ in texts]
+    (line,) = client.post("/translate", json={"texts": ["a"]}).json()["lines"]
+    assert line == [{"text": "A", "score": -1.0, "notices": [each.value for each in Notice]}]
+    texts = re.search(r"const NOTICES = \{.*\n((?:.*\n)*?)\};", client.get("/").text)[1]
+    assert re.findall(r'(\w+): "', texts) == [each.value for each in Notice]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Reversed:
     """A second model, which reverses each line."""
 
     name, languages, limits = "mirror", ("de", "en"), "It reverses each line."
-    samples, controls, can_align, translates = ("abc",), {}, False, True
+    samples, controls, can_align = ("abc",), {}, False
 
     def n_best(self, texts, options):
         return [[Prediction(text[::-1], -1.0)] for text in texts]

@@ -1,5 +1,6 @@
 """Strings to strings: order, empty lines, batches, scores, alignments, constraints."""
 
+import itertools
 import pickle
 import unicodedata
 
@@ -11,7 +12,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens, join_pieces
-from tf_transformer.inference.predictor import PairScore, Prediction
+from tf_transformer.inference.predictor import PairScore, Prediction, predictions_of
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.translator import Alignment, Translator, build_model
 from tf_transformer.text.codec import Codec
@@ -284,10 +285,11 @@ def test_translations_are_those_of_ids_by_the_tokenizer_of_the_data(translator, 
 
 
 def test_a_prediction_is_a_plain_record():
-    for flags in ({"cut": True}, {"at_limit": True}, {"cut": True, "at_limit": True}, {}):
-        prediction = Prediction("eins", -1.0, **flags)
+    for cut, at_limit in itertools.product((False, True), repeat=2):
+        (prediction,) = predictions_of(["eins"], [-1.0], cut, at_limit)
         assert pickle.loads(pickle.dumps(prediction)) == prediction
-        assert prediction.truncated == bool(flags)
+        assert (prediction.cut, prediction.at_limit) == (cut, at_limit)
+        assert prediction.truncated == (cut or at_limit)
 
 
 @pytest.mark.parametrize(

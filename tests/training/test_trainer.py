@@ -552,3 +552,30 @@ def test_the_workers_decide_together_when_to_read_metrics(tmp_path, monkeypatch)
     )
     trainer.train(Run.at(tmp_path, small_config(steps=3, validate_every=3)))
     assert read == [2]
+
+
+def test_a_run_knows_the_longest_source_that_it_was_trained_on(run, tmp_path):
+    """Measured by hand; while a thread tokenises, the limit of the configuration."""
+
+    def of(folder):
+        return RunFolder(folder).load_config().decode.trained_source_length
+
+    def trained(name, config, **data):
+        config = dataclasses.replace(config, data=dataclasses.replace(config.data, **data))
+        trainer.train(Run.at(tmp_path / name, config))
+        return of(tmp_path / name)
+
+    texts = TRANSLATION.load_splits(small_config()).train
+    encode = Run.load(run).codec["source"].encode
+    longest, limit = max(len(encode(source)) for source, _ in texts), small_config().data.max_length
+    assert of(run) == longest < limit
+    assert trained("large", small_config(steps=1), shard_pairs=7) in (longest, limit)
+    for name, known, expected in (("unknown", 0, 0), ("longer", longest + 5, longest + 5)):
+        origin = shutil.copytree(run, tmp_path / name)
+        config = RunFolder(origin).load_config()
+        decode = dataclasses.replace(config.decode, trained_source_length=known)
+        RunFolder(origin).save_config(dataclasses.replace(config, decode=decode))
+        options = {"init_from": str(origin), "steps": 1}
+        assert trained(f"from {name}", small_config(**options)) == expected
+        shutil.rmtree(origin)  # a resume does not need it
+        assert trained(f"from {name}", small_config(**options | {"steps": 2})) == expected

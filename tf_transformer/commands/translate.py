@@ -9,10 +9,9 @@ from tf_transformer.config import Config, DType
 from tf_transformer.errors import InputError
 from tf_transformer.files.outputs import require_free
 from tf_transformer.files.writing import one_line
+from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.streaming import WINDOW, Output, Progress, Step, Stream
 from tf_transformer.run.run import Run
-from tf_transformer.text.normalization import has_letters
-from tf_transformer.text.sentences import has_several_sentences
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
@@ -20,6 +19,15 @@ if TYPE_CHECKING:
     from tf_transformer.visualization.attention_file import AttentionFile
 
 LISTED = 10  # line numbers in a report
+REPORTED = {
+    Notice.CUT: "cut to {longest:,} tokens (--max_source_length)",
+    Notice.LENGTH_LIMIT: "output ends at its length limit",
+    Notice.LONG_INPUT: "longer than any training text, {trained:,} tokens (give shorter parts)",
+    Notice.SEVERAL_LINES: "several lines, read as one (give one per line)",
+    Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (give one per line)",
+    Notice.PLACEHOLDERS: "placeholders differ between input and output",
+    Notice.EMPTY: "empty output (try --min_length 1)",
+}
 SPEED = ("batch_size", "batch_tokens", "parallel_batches")  # options that leave translations equal
 
 
@@ -44,8 +52,9 @@ def main(
 
     Only newlines end lines. Each line from a terminal is translated at once. Lines from a pipe are
     translated together, at the latest when no line has arrived for 0.2 s. At the end, stderr lists
-    inputs that were cut to --max_source_length, and outputs that reached their length limit. A
-    translator also lists inputs with several sentences, and texts with an empty output.
+    inputs that were cut to --max_source_length or are longer than the training text, and outputs
+    that reached their length limit. A translator also lists inputs with several sentences, outputs
+    with other placeholders than the input, such as %s or {name}, and empty outputs.
 
     Args:
         run_dir: folder of the run; a,b,c for an ensemble of three runs with one target vocabulary.
@@ -104,8 +113,7 @@ def main(
         step = aligning(predictor, step, alignment_unit)
     if attention:
         step = recording(predictor, step, attention)
-    translates = not score_target and getattr(predictor, "output", "") == "translation"
-    report = LineReport(step, stream.done, predictor.max_source_length, translates)
+    report = LineReport(step, stream.done, predictor)
     stream.run(report)
     sys.stderr.write(str(report) + (attention.write() if attention else ""))
 
@@ -159,12 +167,12 @@ def predicting(predictor: "Predictor") -> Step:
 
 def scoring(predictor: "Predictor") -> Step:
     """A step from inputs and given predictions to the scores of the predictions."""
-    from tf_transformer.inference.predictor import Prediction
+    from tf_transformer.inference.predictor import predictions_of
 
     def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
         scores = predictor.score(inputs, targets, progress)
         return [
-            Line([Prediction(target, pair.score, cut=pair.cut)], pair.log_probability)
+            Line(predictions_of([target], [pair.score], pair.cut), pair.log_probability)
             for target, pair in zip(targets, scores, strict=True)
         ]
 
@@ -247,46 +255,38 @@ class LineNumbers:
 
 
 class LineReport:
-    """A step that calls another step, and counts the lines that lost text or may have lost text.
+    """A step that calls another step, and counts the lines whose best prediction has notices.
 
     Args:
         step: the step that makes predictions.
         done: number of lines before the first call.
-        longest: `max_source_length` of the predictor, in tokens.
-        translates: also count inputs with several sentences, and empty outputs.
+        predictor: the predictor of the run.
     """
 
-    def __init__(self, step: Step, done: int, longest: int, translates: bool):
+    def __init__(self, step: Step, done: int, predictor: "Predictor"):
         self._step = step
         self._done = done
-        self._translates = translates
-        self._cut, self._at_limit = LineNumbers(), LineNumbers()
-        self._several, self._empty = LineNumbers(), LineNumbers()
-        self._kinds = {
-            f"cut to {longest:,} tokens (--max_source_length)": self._cut,
-            "output ends at its length limit": self._at_limit,
-            "several sentences; some may be lost (give one per line)": self._several,
-            "empty output (try --min_length 1)": self._empty,
+        self._limits = {
+            "longest": predictor.max_source_length,
+            "trained": predictor.config.trained_source_length,
         }
+        self._lines = {notice: LineNumbers() for notice in REPORTED}
 
     def __call__(self, *columns: Sequence[str], progress: Progress) -> Sequence[Line]:
         lines = self._step(*columns, progress=progress)
-        for text, line in zip(columns[0], lines, strict=True):
+        for line in lines:
             self._done += 1
-            best = line.n_best[0]
-            if best.cut:
-                self._cut.add(self._done)
-            elif best.truncated:
-                self._at_limit.add(self._done)
-            if self._translates and has_several_sentences(text):
-                self._several.add(self._done)
-            if self._translates and not best.text and has_letters(text):
-                self._empty.add(self._done)
+            for notice in line.n_best[0].notices:
+                self._lines[notice].add(self._done)
         return lines
 
     def __str__(self) -> str:
-        """One line of text for each kind that occurred."""
-        return "".join(f"{kind}: {lines}\n" for kind, lines in self._kinds.items() if lines.count)
+        """One line of text for each notice that occurred."""
+        return "".join(
+            f"{REPORTED[notice].format(**self._limits)}: {lines}\n"
+            for notice, lines in self._lines.items()
+            if lines.count
+        )
 
 
 def _text(number: int, line: Line) -> list[str]:

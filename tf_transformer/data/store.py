@@ -79,6 +79,11 @@ class TokenStore:
             self._raise_error()
             return self._made
 
+    def longest(self, name: str) -> int:
+        """Most ids in a row of a name. Waits until all shards are made."""
+        shards = map(self.shard, range(self.num_shards()))
+        return max(int(shard[name].lengths.max()) for shard in shards)
+
     @property
     def is_complete(self) -> bool:
         """Whether all shards are made."""

@@ -18,7 +18,6 @@ from tf_transformer.demo.models import DemoModel, Options
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import one_line
 from tf_transformer.text.normalization import well_formed
-from tf_transformer.text.sentences import has_several_sentences
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
 LIMITS = {"bytes": 2**18, "lines": 128, "characters": 2000, "text": 20_000, "upload": 2**22}
@@ -86,7 +85,6 @@ class Demo:
                 "controls": {name: each._asdict() for name, each in model.controls.items()},
                 "samples": model.samples,
                 "can_align": model.can_align,
-                "translates": model.translates,
             }
             for model in self._models
         ]
@@ -106,13 +104,12 @@ class Demo:
                         {
                             "text": one_line(prediction.text),
                             "score": prediction.score,
-                            "truncated": prediction.truncated,
+                            "notices": prediction.notices,
                         }
                         for prediction in line
                     ]
                     for line in lines
-                ],
-                "several_sentences": list(map(has_several_sentences, texts)),
+                ]
             },
             headers=HEADERS,
         )

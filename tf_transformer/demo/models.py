@@ -18,7 +18,7 @@ from tf_transformer.data.corpora import languages
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
-from tf_transformer.inference.predictor import Prediction, predictions_of
+from tf_transformer.inference.predictor import Prediction, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.run.run import Run
@@ -66,7 +66,6 @@ class DemoModel(Protocol):
         samples: inputs to try.
         example: an input for the first call, which traces the graphs.
         can_align: whether `align` works.
-        translates: whether the model is a translator.
     """
 
     name: str
@@ -76,7 +75,6 @@ class DemoModel(Protocol):
     samples: list[str]
     example: str
     can_align: bool
-    translates: bool
 
     def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
         """The predictions for each text, best first; at least one.
@@ -116,7 +114,7 @@ class RunModel:
         texts = folder.load_samples() if folder.samples.is_file() else []
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run, dtype)
-        self.can_align = self.translates = hasattr(self._predictor, "align")
+        self.can_align = hasattr(self._predictor, "align")
         self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
         searches = isinstance(self._predictor, TextPredictor)
         self.controls = controls_of(self._predictor.config) if searches else {}
@@ -210,7 +208,6 @@ class SavedModel:
     languages: Sequence[str] = ()
     limits = ""
     can_align = False
-    translates = True
 
     def __init__(self, path: str | os.PathLike):
         self.name = str(path)
@@ -242,7 +239,6 @@ class ServedModel:
     languages: Sequence[str] = ()
     limits = ""
     can_align = False
-    translates = False  # unknown
 
     def __init__(self, server: str, model: str):
         self.name = f"{model} on {server}"
@@ -259,7 +255,8 @@ class ServedModel:
             raise InputError(
                 f"expected {len(texts)} predictions from {self._url}, got {rows!r:.80}."
             )
-        return list(map(_predictions, rows))
+        found = list(map(_predictions, rows))
+        return with_notices(texts, found) if "translations" in rows[0] else found
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
         """Raises an `InputError`: a server gives no attention weights."""
@@ -283,8 +280,6 @@ class ServedModel:
 
 def _predictions(row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without its empty places."""
-    cut = row.pop("cut", False)  # missing in exports of earlier versions
-    at_limit = row.pop("truncated") and not cut
-    scores = row.pop("scores")
-    (texts,) = row.values()
-    return predictions_of(texts, scores, cut, at_limit)
+    cut = row.get("cut", False)  # missing in exports of earlier versions
+    (texts,) = (row[name] for name in row.keys() - {"cut", "truncated", "scores"})
+    return predictions_of(texts, row["scores"], cut, row["truncated"] and not cut)

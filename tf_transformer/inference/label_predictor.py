@@ -18,6 +18,7 @@ from tf_transformer.inference.predictor import (
     SignatureCase,
     as_texts,
     no_progress,
+    predictions_of,
 )
 from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.models.encoder_only import Classifier
@@ -116,16 +117,13 @@ class LabelPredictor(EncoderPredictor):
         arrays = self.arrays(rows, progress)
         if self.model.separator:
             pairs = zip(arrays["label"], arrays["score"], cut, strict=True)
-            return [
-                [Prediction(_text(label), float(score), cut=is_cut)]
-                for label, score, is_cut in pairs
-            ]
+            return [predictions_of([label], [score], is_cut) for label, score, is_cut in pairs]
         count = self.config.num_hypotheses
         result = []
         for p, is_cut in zip(arrays["probabilities"], cut, strict=True):
             order = np.argsort(-p, kind="stable")[:count]
-            labels = self.model.labels
-            result.append([Prediction(labels[i], _log(p[i]), cut=is_cut) for i in order])
+            labels = [self.model.labels[i] for i in order]
+            result.append(predictions_of(labels, map(_log, p[order]), is_cut))
         return result
 
     def _scores(

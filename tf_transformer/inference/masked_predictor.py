@@ -18,6 +18,7 @@ from tf_transformer.inference.predictor import (
     SignatureCase,
     as_texts,
     no_progress,
+    predictions_of,
 )
 from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.inference.traced import IDS, Traced
@@ -93,7 +94,7 @@ class MaskedPredictor(EncoderPredictor):
     ) -> list[list[Prediction]]:
         """One prediction for each text."""
         restored = self.restore(texts, progress)
-        return [[Prediction(x.text, x.log_probability, cut=x.truncated)] for x in restored]
+        return [predictions_of([x.text], [x.log_probability], x.truncated) for x in restored]
 
     def _scores(
         self, texts: list[str], predictions: list[str], progress: Progress

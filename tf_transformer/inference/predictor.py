@@ -10,6 +10,7 @@ import keras
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
+from tf_transformer.inference.notices import Notice, of_translation
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.codec import Codec
 
@@ -21,15 +22,24 @@ class Prediction(NamedTuple):
     """A predicted text and its score, the log-probability divided by the length penalty.
 
     Example:
-        >>> prediction = Prediction("eins", -0.5, at_limit=True)
+        >>> prediction = Prediction("eins", -0.5, (Notice.LENGTH_LIMIT,))
         >>> prediction.text, prediction.truncated
         ('eins', True)
     """
 
     text: str
     score: float
-    cut: bool = False  # whether the input was longer than `max_source_length`
-    at_limit: bool = False  # whether the best prediction for the input reached its length limit
+    notices: tuple[Notice, ...] = ()  # what it may have lost, in the order of `Notice`
+
+    @property
+    def cut(self) -> bool:
+        """Whether the input was longer than `max_source_length`."""
+        return Notice.CUT in self.notices
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether the best prediction for the input reached its length limit."""
+        return Notice.LENGTH_LIMIT in self.notices
 
     @property
     def truncated(self) -> bool:
@@ -46,7 +56,11 @@ class PairScore(NamedTuple):
 
 
 def predictions_of(
-    texts: Iterable[bytes | str], scores: Iterable[float], cut: bool, at_limit: bool
+    texts: Iterable[bytes | str],
+    scores: Iterable[float],
+    cut: bool,
+    at_limit: bool = False,
+    is_long: bool = False,
 ) -> list[Prediction]:
     """The predictions for one text, best first, without the empty places of the row.
 
@@ -55,11 +69,24 @@ def predictions_of(
         scores: the scores of the texts; `NEG_INF` at an empty place.
         cut: whether the input was cut.
         at_limit: whether the best prediction reached its length limit.
+        is_long: whether the input is longer than any training text.
     """
+    holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
+    notices = tuple(notice for notice, is_true in holds.items() if is_true)
     return [
-        Prediction(_decoded(text), float(score), bool(cut), bool(at_limit))
+        Prediction(_decoded(text), float(score), notices)
         for place, (text, score) in enumerate(zip(texts, scores, strict=True))
         if score != NEG_INF or place == 0
+    ]
+
+
+def with_notices(
+    texts: Sequence[str], rows: Sequence[Sequence[Prediction]]
+) -> list[list[Prediction]]:
+    """Adds the notices of texts and their translations to a row of translations for each text."""
+    return [
+        [each._replace(notices=each.notices + of_translation(text, each.text)) for each in row]
+        for text, row in zip(texts, rows, strict=True)
     ]
 
 

@@ -11,7 +11,13 @@ import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
-from tf_transformer.inference.predictor import PairScore, Prediction, as_texts, predictions_of
+from tf_transformer.inference.predictor import (
+    PairScore,
+    Prediction,
+    as_texts,
+    predictions_of,
+    with_notices,
+)
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.graph_tokenizer import as_strings
 
@@ -74,14 +80,15 @@ class SavedTranslator:
         texts = as_texts(texts)
         outputs = self._call("serving_default", text=texts)
         best = outputs["translation"][:, None], outputs["score"][:, None]
-        return [row[0] for row in map(predictions_of, *best, *_flags(outputs))]
+        rows = list(map(predictions_of, *best, *_flags(outputs)))
+        return [row[0] for row in with_notices(texts, rows)]
 
     def n_best(self, texts: Sequence[str]) -> list[list[Prediction]]:
         """The translations of each text, best first; at least one."""
         texts = as_texts(texts)
         outputs = self._call("n_best", text=texts)
         n_best = outputs["translations"], outputs["scores"]
-        return list(map(predictions_of, *n_best, *_flags(outputs)))
+        return with_notices(texts, list(map(predictions_of, *n_best, *_flags(outputs))))
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
         """The model's score of a given translation of each text.

@@ -163,9 +163,12 @@ class TextPredictor(BatchPredictor):
         prefix = inputs.prefix
         prefix_ids = None if prefix is None or not len(prefix.values) else prefix.lists()
         result = [
-            predictions_of([copy], [0.0], is_cut, at_limit=False)
+            predictions_of([copy], [0.0], is_cut)
             for copy, is_cut in zip(inputs.copies.numpy(), cut, strict=True)
         ]
+
+        trained = self.config.trained_source_length
+        is_long = [0 < trained < length for length in lengths]
 
         def run(indices: list[int]) -> Predictions:
             rows = [ids] if prefix_ids is None else [ids, prefix_ids]
@@ -174,7 +177,8 @@ class TextPredictor(BatchPredictor):
         for indices, batch in self._in_parallel(run, self._batches(lengths)):
             for row, i in enumerate(indices):
                 result[i] = predictions_of(
-                    batch.texts[row], batch.scores[row], cut[i], batch.at_limit[row]
+                    *(batch.texts[row], batch.scores[row]),
+                    *(cut[i], batch.at_limit[row], is_long[i]),
                 )
             progress(len(indices), int(batch.tokens.sum()))
         return result

@@ -11,7 +11,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.capitals_graph import CapitalsGraph
-from tf_transformer.inference.predictor import as_texts
+from tf_transformer.inference.predictor import Prediction, Progress, as_texts, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
@@ -117,6 +117,11 @@ class Translator(TextPredictor):
             input_signature=[ids, ids],
             autograph=False,
         )
+
+    def _n_best(
+        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+    ) -> list[list[Prediction]]:
+        return with_notices(texts, super()._n_best(texts, prefixes, progress))
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:

@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import tensorflow as tf
 from tqdm import tqdm
@@ -21,6 +21,7 @@ from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.spread import spread
+from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
@@ -324,3 +325,25 @@ def _sampler(
         *(store, data.batch_tokens, data.bucket_width, config.train.seed, augment),
         keeps_budget=bool(data.augment),
     )
+
+
+def with_trained_length(run: Run, store: TokenStore) -> Config:
+    """The run's configuration with the longest source that its model is trained on.
+
+    While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays
+    unknown if a training before this one, of the run or of `train.init_from`, did not store it.
+
+    Args:
+        run: the run.
+        store: the examples of the training.
+    """
+    decode = run.config.decode
+    before = run.folder.load_config() if run.folder.has_checkpoint else None
+    if before is None and run.origin:
+        before = run.origin.config
+    known = before.decode.trained_source_length if before else 0
+    if "source" not in store.names or (before and not known):
+        return run.config
+    longest = store.longest("source") if store.is_complete else run.config.data.max_length
+    longest = max(longest, known, decode.trained_source_length)
+    return replace(run.config, decode=replace(decode, trained_source_length=longest))

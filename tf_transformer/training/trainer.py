@@ -35,7 +35,7 @@ from tf_transformer.training.execution import Execution, possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.ownership import owned
-from tf_transformer.training.preparation import TrainingData, prepare
+from tf_transformer.training.preparation import TrainingData, prepare, with_trained_length
 from tf_transformer.training.progress import TrainingProgress
 from tf_transformer.training.replica_batches import replica_batches
 from tf_transformer.training.samples import Samples
@@ -148,7 +148,8 @@ def _train(
         *(metric, early_stopping, checkpoints, on_best),
     )
     if workers.is_chief(strategy):
-        folder.save_config(config)  # with new values of `MAY_CHANGE`, now that the resume succeeded
+        # With new values of `MAY_CHANGE`, now that the resume succeeded.
+        folder.save_config(with_trained_length(run, data.train.store))
     with StopRequest() as stop:
         try:
             return trainer.run(folder, stop, is_trained)

@@ -1,0 +1,76 @@
+"""Notices of predictions: one set of names for Python, exports, commands and the demo."""
+
+import itertools
+
+import pytest
+
+from tf_transformer.commands.translate import REPORTED
+from tf_transformer.inference.notices import Notice, of_translation
+from tf_transformer.inference.translator import Translator
+
+N = Notice
+TEXTS = {
+    "one": (),
+    "": (),
+    "\n \u2028": (),
+    "one\n": (),
+    "one\r\n\r\n": (),
+    "one\ntwo": (N.SEVERAL_LINES,),
+    "one\r\ntwo": (N.SEVERAL_LINES,),
+    "one\u2028two": (N.SEVERAL_LINES,),
+    "one\x85two": (N.SEVERAL_LINES,),
+    "One. Two.": (N.SEVERAL_SENTENCES,),
+    "One.\nTwo. Six.": (N.SEVERAL_LINES, N.SEVERAL_SENTENCES),
+    "%1$s of %2$s": (N.PLACEHOLDERS,),
+    "%s.\nTwo! Six.": (N.SEVERAL_LINES, N.SEVERAL_SENTENCES, N.PLACEHOLDERS),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_translation_shows_what_may_be_lost(text):
+    assert of_translation(text, "eins" if text.strip() else "") == TEXTS[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "notices"),
+    [
+        ("one", "", (N.EMPTY,)),
+        ("17", "", ()),
+        ("%s.", "%s.", ()),
+        ("one", "<b>eins</b>", (N.PLACEHOLDERS,)),
+    ],
+)
+def test_a_translation_is_compared_with_its_text(text, translation, notices):
+    assert of_translation(text, translation) == notices
+
+
+def test_all_predictions_of_all_translators_have_the_notices_of_their_text(run, tmp_path):
+    """A text is longer than the training text or not; an export does not count its tokens."""
+    options = {"num_hypotheses": 3, "beam_size": 3, "max_source_length": 12, "max_length": 4}
+    translator = Translator.from_run(run, trained_source_length=8, **options)
+    translator.save(tmp_path / "saved")
+    saved = Translator.load(tmp_path / "saved")
+    texts = [*TEXTS, "one two six one two", "one " * 20]
+    rows = translator.n_best(texts)
+    found = set()
+    for text, row, best, of_export in zip(
+        texts, rows, translator(texts), saved.n_best(texts), strict=True
+    ):
+        tokens = len(translator.tokenizer.encode(text))
+        for each in row:
+            of_pair = of_translation(text, each.text)
+            own = {N.CUT: tokens > 12, N.LONG_INPUT: tokens > 8, N.LENGTH_LIMIT: each.at_limit}
+            assert set(each.notices) == {*of_pair, *(x for x, is_true in own.items() if is_true)}
+            assert list(each.notices) == sorted(each.notices, key=list(N).index)
+            found |= set(each.notices)
+        assert best.notices == row[0].notices
+        for each, other in zip(row, of_export, strict=True):
+            ignored = {N.LONG_INPUT} | ({N.LENGTH_LIMIT} if each.cut else set())
+            assert set(other.notices) == set(each.notices) - ignored
+    assert found >= {N.CUT, N.LENGTH_LIMIT, N.LONG_INPUT, N.SEVERAL_LINES, N.PLACEHOLDERS}
+    unknown = Translator.from_run(run, trained_source_length=0, **options)(texts)
+    assert N.LONG_INPUT not in itertools.chain.from_iterable(each.notices for each in unknown)
+
+
+def test_the_commands_report_each_notice():
+    assert list(REPORTED) == list(Notice)
