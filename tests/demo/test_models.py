@@ -10,6 +10,7 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
 from tf_transformer.demo import models
 from tf_transformer.demo.models import SavedModel, ServedModel
 from tf_transformer.errors import InputError
+from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
 from tf_transformer.task_options import ClassificationOptions
@@ -131,6 +132,9 @@ def test_a_server_predicts_without_the_texts_that_fill_short_lists():
             [("", -0.5), ("", -1.5)],
         ]
         assert served.n_best(["a" * 101], ())[0][0].truncated
+        (row,) = served.n_best(["One {a}.\nTwo."], ())
+        both = (Notice.SEVERAL_LINES, Notice.PLACEHOLDERS)  # of {A}
+        assert [each.notices for each in row] == [both, both[:1]]
         with pytest.raises(InputError, match=r'answered 404: { "error": "Servable not found" }'):
             ServedModel(server.address, "other")
     with pytest.raises(InputError, match=r"no answer from http.*Check that the server runs"):

@@ -62,7 +62,7 @@ def test_each_kind_is_found_in_any_text_and_its_change_too(placeholder, before, 
         "He paid $5, €3 and 20 US$ at 10:30 :-) :D",
         "1 < 2 and 3 > 2, x_y, snake_case, [sic], {well, no}",
         "C:/home http://example.com/a?b=c&d=e#f a@b.de",
-        "&quot;It&apos;s&quot;",  # as the tokenizer of Moses writes marks
+        "&quot;It&apos;s&quot; &#91; a &#93;",  # as the tokenizer of Moses writes marks
         "A: yes, B:no; 3:2",
     ],
 )
@@ -86,6 +86,10 @@ WHO = "{who, select, male {He sees {n}} other {They see {n}}}."
         ("%s of %s", "%s", False),
         ("%1$s of %2$s", "%2$s mit %1$s", True),
         ("<b>A</b>", "<b> A </b>", True),
+        ("%s sent %d files.", "%sさんが%d個のファイルを送りました。", True),
+        ("$name and {größe}", "{größe}и$nameи", True),
+        ("&Über %1.", "関する(&U) %1", True),
+        ("%1, %2", "%1. %3", False),
         ("Save &As", "Speichern &unter", True),
         ("{ name }", "{  name  }", True),
     ],

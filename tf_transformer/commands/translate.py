@@ -22,13 +22,14 @@ LISTED = 10  # line numbers in a report
 REPORTED = {
     Notice.CUT: "cut to {longest:,} tokens (--max_source_length)",
     Notice.LENGTH_LIMIT: "output ends at its length limit",
-    Notice.LONG_INPUT: "longer than any training text, {trained:,} tokens (give shorter parts)",
+    Notice.LONG_INPUT: "longer than the lines of training, at most {trained:,} tokens (divide it)",
     Notice.SEVERAL_LINES: "several lines, read as one (give one per line)",
     Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (give one per line)",
     Notice.PLACEHOLDERS: "placeholders differ between input and output",
     Notice.EMPTY: "empty output (try --min_length 1)",
 }
-SPEED = ("batch_size", "batch_tokens", "parallel_batches")  # options that leave translations equal
+# Options that leave translations equal.
+WITHOUT_EFFECT = ("batch_size", "batch_tokens", "parallel_batches", "trained_source_length")
 
 
 def main(
@@ -134,7 +135,7 @@ def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
     """The options that a translation depends on, by their names on the command line."""
     options = asdict(config.decode) | given
     options |= {f"task.{name}": getattr(config.task, name) for name in config.task.of_search}
-    return {f"--{name}": value for name, value in options.items() if name not in SPEED}
+    return {f"--{name}": value for name, value in options.items() if name not in WITHOUT_EFFECT}
 
 
 def _load(run: Run, dtype: DType) -> "Predictor":

@@ -255,8 +255,7 @@ class ServedModel:
             raise InputError(
                 f"expected {len(texts)} predictions from {self._url}, got {rows!r:.80}."
             )
-        found = list(map(_predictions, rows))
-        return with_notices(texts, found) if "translations" in rows[0] else found
+        return list(map(_predictions, texts, rows))
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
         """Raises an `InputError`: a server gives no attention weights."""
@@ -278,8 +277,9 @@ class ServedModel:
             ) from error
 
 
-def _predictions(row: dict[str, Any]) -> list[Prediction]:
+def _predictions(text: str, row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without its empty places."""
     cut = row.get("cut", False)  # missing in exports of earlier versions
     (texts,) = (row[name] for name in row.keys() - {"cut", "truncated", "scores"})
-    return predictions_of(texts, row["scores"], cut, row["truncated"] and not cut)
+    found = predictions_of(texts, row["scores"], cut, row["truncated"] and not cut)
+    return with_notices([text], [found])[0] if "translations" in row else found

@@ -13,7 +13,7 @@ class Notice(StrEnum):
     Attributes:
         CUT: the input was longer than `max_source_length`, and its rest was not read.
         LENGTH_LIMIT: the best prediction for the input reached its length limit.
-        LONG_INPUT: the input has more tokens than any training text; see
+        LONG_INPUT: the input has more tokens than any line of the training text; see
             `DecodeConfig.trained_source_length`.
         SEVERAL_LINES: the input has several lines, which the model reads as one.
         SEVERAL_SENTENCES: the input has several sentences.

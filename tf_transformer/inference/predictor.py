@@ -69,7 +69,7 @@ def predictions_of(
         scores: the scores of the texts; `NEG_INF` at an empty place.
         cut: whether the input was cut.
         at_limit: whether the best prediction reached its length limit.
-        is_long: whether the input is longer than any training text.
+        is_long: whether the input is longer than any line of the training text.
     """
     holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
     notices = tuple(notice for notice, is_true in holds.items() if is_true)

@@ -7,22 +7,22 @@ _PLACEHOLDER = re.compile(
     r"""
       %(?:\d{1,2}\$|\(\w{1,40}\))?[-+\#0]?\d{0,3}(?:\.\d{1,2})?(?:hh|h|ll|l|z|j|t|q)?
       [@diouxXeEfFgGcsSpn](?!\w)                       # %s, %1$s, %(name)s, %-5.2f, %@
-    | %[{<]\w{1,40}[}>] | %\w{1,40}% | %[1-9](?![\w.,%])    # %{name}, %name%, %1
+    | %[{<]\w{1,40}[}>] | %\w{1,40}% | %[1-9](?!%|[.,]?\w)    # %{name}, %name%, %1
     | \$t\([^()]*\) | \$[A-Za-z_]\w{0,40}              # $t(key), $name
     | \{\{[^{}]*\}\} | \{%[^{}]*%\} | [$\#]\{[^{}]*\}  # {{name}}, {% if %}, ${name}, #{name}
-    | \{\s*[\w.$@:/|-]*\s*\}                           # {name}, {0}, {}
-    | \{\s*[\w.-]+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]*)?\}
-    | \{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|choice)\b   # {count, plural
+    | \{\s*[^\s{},]*\s*\}                              # {name}, {0}, {}
+    | \{\s*[^\s{},]+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]*)?\}
+    | \{\s*[^\s{},]+\s*,\s*(?:plural|select|selectordinal|choice)\b   # {count, plural
     | \[\[[^\[\]]*\]\] | \b__\w{1,40}?__\b             # [[name]], __name__
     | (?<![\w:/.]):[a-z_]\w{1,40}(?![\w:])             # :name
     | </?\w[^<>]*>                                     # <b>, </b>, <br/>
-    | (?<![\w&])&(?!\w{1,31};)(?=\w)                   # the key of a menu: &File
+    | (?<![^\s(])&(?!\#?\w{1,31};)(?=[^\s&])            # the key of a menu: &File, (&F)
     | \\(?:[abfnrtv0]|[ux][0-9A-Fa-f]{2,8})            # \n
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,  # letters of other scripts follow a placeholder without a space
 )
 # A message with a choice of forms, and the name of each form before its text.
-_CHOICE = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\b")
+_CHOICE = re.compile(r"\{\s*[^\s{},]+\s*,\s*(?:plural|select|selectordinal)\b")
 _FORM = re.compile(r"[,}]\s*(=?\w+)\s*\{")
 
 

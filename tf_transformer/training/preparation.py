@@ -327,7 +327,7 @@ def _sampler(
     )
 
 
-def with_trained_length(run: Run, store: TokenStore) -> Config:
+def with_trained_length(run: Run, store: TokenStore, resumes: bool) -> Config:
     """The run's configuration with the longest source that its model is trained on.
 
     While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays
@@ -336,11 +336,10 @@ def with_trained_length(run: Run, store: TokenStore) -> Config:
     Args:
         run: the run.
         store: the examples of the training.
+        resumes: whether the run has been trained before.
     """
     decode = run.config.decode
-    before = run.folder.load_config() if run.folder.has_checkpoint else None
-    if before is None and run.origin:
-        before = run.origin.config
+    before = run.folder.load_config() if resumes else run.origin and run.origin.config
     known = before.decode.trained_source_length if before else 0
     if "source" not in store.names or (before and not known):
         return run.config

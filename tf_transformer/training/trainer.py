@@ -149,7 +149,7 @@ def _train(
     )
     if workers.is_chief(strategy):
         # With new values of `MAY_CHANGE`, now that the resume succeeded.
-        folder.save_config(with_trained_length(run, data.train.store))
+        folder.save_config(with_trained_length(run, data.train.store, resumes))
     with StopRequest() as stop:
         try:
             return trainer.run(folder, stop, is_trained)
