@@ -13,6 +13,8 @@ import tensorflow as tf
 from conftest import scored_config, small_config, stored_weights, weights_of
 
 from tf_transformer.config import AugmentConfig, DataConfig
+from tf_transformer.data.store import TokenStore
+from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
@@ -554,28 +556,37 @@ def test_the_workers_decide_together_when_to_read_metrics(tmp_path, monkeypatch)
     assert read == [2]
 
 
-def test_a_run_knows_the_longest_source_that_it_was_trained_on(run, tmp_path):
-    """Measured by hand; while a thread tokenises, the limit of the configuration."""
-
-    def of(folder):
-        return RunFolder(folder).load_config().decode.trained_source_length
-
-    def trained(name, config, **data):
-        config = dataclasses.replace(config, data=dataclasses.replace(config.data, **data))
-        trainer.train(Run.at(tmp_path / name, config))
-        return of(tmp_path / name)
-
-    texts = TRANSLATION.load_splits(small_config()).train
+def test_a_run_knows_the_longest_source_that_it_was_trained_on(run):
+    """Measured by hand, with the end token."""
     encode = Run.load(run).codec["source"].encode
-    longest, limit = max(len(encode(source)) for source, _ in texts), small_config().data.max_length
-    assert of(run) == longest < limit
-    assert trained("large", small_config(steps=1), shard_pairs=7) in (longest, limit)
-    for name, known, expected in (("unknown", 0, 0), ("longer", longest + 5, longest + 5)):
-        origin = shutil.copytree(run, tmp_path / name)
-        config = RunFolder(origin).load_config()
-        decode = dataclasses.replace(config.decode, trained_source_length=known)
-        RunFolder(origin).save_config(dataclasses.replace(config, decode=decode))
-        options = {"init_from": str(origin), "steps": 1}
-        assert trained(f"from {name}", small_config(**options)) == expected
-        shutil.rmtree(origin)  # a resume does not need it
-        assert trained(f"from {name}", small_config(**options | {"steps": 2})) == expected
+    longest = max(
+        len(encode(source)) for source, _ in TRANSLATION.load_splits(small_config()).train
+    )
+    assert Run.load(run).config.decode.trained_source_length == longest
+
+
+@pytest.mark.parametrize(("known", "expected"), [(0, 0), (2, 3), (7, 7)])
+@pytest.mark.parametrize("resumes", [False, True])
+def test_earlier_text_counts_for_the_longest_source(run, tmp_path, known, expected, resumes):
+    """Text of a training that did not store its longest source leaves it unknown."""
+    rows = IdRows.from_lists([[5, 2], [6, 7, 2]])
+    store = TokenStore.of(TokenExamples({"source": rows}), TokenExamples({"source": rows}))
+    config = RunFolder(run).load_config()
+    decode = dataclasses.replace(config.decode, trained_source_length=known)
+    RunFolder(tmp_path / "earlier").save_config(dataclasses.replace(config, decode=decode))
+    shutil.copy(run / "tokenizer.model", tmp_path / "earlier")
+    missing = small_config(init_from=str(tmp_path / "missing"))
+    of_origin = small_config(init_from=str(tmp_path / "earlier"))
+    one = Run.at(tmp_path / "earlier", missing) if resumes else Run.at(tmp_path, of_origin)
+    made = preparation.with_trained_length(one, store, resumes)
+    assert made.decode.trained_source_length == expected
+
+
+def test_the_longest_source_of_text_that_is_still_read_is_the_limit(tmp_path):
+    new = Run.at(tmp_path, small_config())
+    store, other = TokenStore(), TokenStore()
+    store.add(TokenExamples({"source": IdRows.from_lists([[5, 2]])}))
+    other.add(TokenExamples({"labels": IdRows.from_lists([[5, 2]])}))
+    made = preparation.with_trained_length(new, store, resumes=False)
+    assert made.decode.trained_source_length == new.config.data.max_length > 2
+    assert preparation.with_trained_length(new, other, resumes=False) == new.config
