@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 from tf_transformer.commands import demo, evaluate, export, import_model, translate
 from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.export import run_in_ctranslate2, to_ctranslate2
 from tf_transformer.imports import marian_folder
 from tf_transformer.inference.search import LengthPenalty, Search, score_pairs
 from tf_transformer.inference.translator import Translator
@@ -382,6 +383,56 @@ def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(impor
             InputError, match="unknown target tag '>>eng<<'; this model has >>deu<<"
         ):
             use()
+
+
+def test_a_tag_after_blanks_is_one_tag_in_python_and_in_exports(imported, tmp_path):
+    plain = Translator.from_run(imported)
+    plain.save(tmp_path / "1")
+    texts = [f"{start}>>nld<< two dogs\nrun" for start in ("", " ", "\n", "\ufeff", "\u00a0\0")]
+    of_one = [">>nld<< two dogs run"], ["zwei"]
+    (expected,) = plain(of_one[0])
+    assert {each.text for each in plain(texts)} == {expected.text}
+    assert {each.text for each in Translator.load(tmp_path / "1")(texts)} == {expected.text}
+    scores = [each.score for each in (*plain.score(texts, ["zwei"] * 5), *plain.score(*of_one))]
+    assert scores == pytest.approx(scores[-1:] * 6, abs=1e-5)
+    assert plain([" >>nld<<\n", "\u00a0"])[0].text == ""
+    with pytest.raises(InputError, match="unknown target tag '>>nld two dogs'"):
+        plain(["\n>>nld two dogs"])
+
+
+@pytest.mark.parametrize("text", ["17", "TWO DOGS RUN", "Two Dogs Run To The Sea", " a – house"])
+def test_a_tag_in_the_text_is_the_same_as_the_option(imported, text):
+    """Copies, capitals and punctuation see the text without its tag."""
+    rules = {"copy_without_letters": True, "lower_capitals": True}
+    plain, tagged = (
+        Translator.from_run(imported, task_options=rules, punctuation="opus", target_tag=tag)
+        for tag in ("", ">>nld<<")
+    )
+    in_text = f">>nld<< {text}"
+    assert plain([in_text]) == tagged([text]) == tagged([in_text])
+    assert plain.score([in_text], ["HAUS"]) == tagged.score([text], ["HAUS"])
+    sides = (plain.align([in_text], ["HAUS"])[0].source, tagged.align([text], ["HAUS"])[0].source)
+    assert sides[0].pieces == sides[1].pieces
+    assert sides[0].words == [">>nld<<", *sides[1].words]
+
+
+def test_ctranslate2_reads_tags_as_this_project(imported, tmp_path):
+    pytest.importorskip("ctranslate2")
+    rules = {"copy_without_letters": True, "lower_capitals": True}
+    translator = Translator.from_run(imported, task_options=rules, target_tag=">>deu<<")
+    to_ctranslate2.write(translator, tmp_path / "ct2", "float32")
+    model = run_in_ctranslate2.Model(str(tmp_path / "ct2"))
+    texts = ["\n>>nld<< two dogs\nrun", "two dogs run", "\ufeff>>nld<< TWO DOGS RUN", ">>nld<<\n17"]
+    texts += [" >>nld<< ", ">>> a"]
+    forms, pieces = model.read(texts)
+    rows = translator._read(texts, None)
+    source = translator.codec["source"]
+    ids = [[source.piece_to_id_or_unknown(piece) for piece in row] for row in pieces]
+    assert [[*row, EOS_ID] for row in ids] == rows.ids.lists()
+    assert forms[2] is str.upper
+    assert [each.translation for each in model(texts)][3:5] == ["17", ""]
+    with pytest.raises(ValueError, match="unknown target tag '>>eng<<'; this model has >>deu<<"):
+        model([">>eng<< a"])
 
 
 def test_punctuation_of_the_training_texts_is_an_option(imported, tagged, tmp_path):

@@ -15,6 +15,7 @@ from tf_transformer.imports import marian_layout, marian_npz
 from tf_transformer.imports.marian_names import BIAS, OPTIONS, marian_name
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.inference.translator import Translator
+from tf_transformer.run.run import Run
 from tf_transformer.text.sentencepiece_file import read_pieces
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
@@ -68,14 +69,21 @@ def edit_options(old, new):
     return edit_arrays(change)
 
 
-@pytest.mark.parametrize("vocabularies", ["spm", "yml"])
-def test_translations_and_scores_are_those_of_marian(vocabularies, tmp_path):
+@pytest.mark.parametrize(
+    ("change", "numbers"),
+    [
+        (lambda folder: None, "expected.json"),
+        (with_lists, "expected.json"),
+        (edit_text("decoder.yml", "model.npz", "small.npz"), "small.json"),
+    ],
+)
+def test_translations_and_scores_are_those_of_marian(change, numbers, tmp_path):
+    """With the small activations of small.npz, another ε would give other scores."""
     folder = folder_at(tmp_path / "model")
-    if vocabularies == "yml":
-        with_lists(folder)
+    change(folder)
     import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     translator = Translator.from_run(tmp_path / "run", beam_size=4, length_penalty=1.0)
-    expected = json.loads((FIXTURES / "npz" / "expected.json").read_text("utf-8"))
+    expected = json.loads((FIXTURES / "npz" / numbers).read_text("utf-8"))
     found = translator([each["text"] for each in expected])
     # Marian's beam shrinks when a hypothesis ends, so a search may find another translation.
     equal = [each["translation"] == ours.text for each, ours in zip(expected, found, strict=True)]
@@ -90,6 +98,28 @@ def test_the_options_of_the_search_are_those_of_decoder_yml(tmp_path):
     assert (decode.beam_size, decode.length_penalty, decode.length_penalty_offset) == (12, 0, 0)
     assert decode.avoid_unknown
     assert (decode.max_length_ratio, decode.max_extra_length) == (3, 0)
+
+
+def test_an_option_that_decoder_yml_does_not_have_is_that_of_marian_decoder(tmp_path):
+    """The oracle: `addOptionsTranslation` in Marian 1.12.43."""
+    folder = folder_at(tmp_path / "model")
+    (folder / "decoder.yml").write_text("models: [model.npz]\nvocabs: [source.spm, target.spm]\n")
+    decode = marian_npz.read(folder).config.decode
+    assert (decode.beam_size, decode.length_penalty, decode.length_penalty_offset) == (12, 0, 0)
+    assert (decode.max_length_ratio, decode.max_extra_length, decode.max_length) == (3, 0, 0)
+    assert (decode.max_source_length, decode.avoid_unknown) == (1000, True)
+
+
+def test_values_that_change_nothing_are_named(tmp_path, capsys):
+    folder = folder_at(tmp_path / "model")
+    edit_text("decoder.yml", "mini-batch: 32", "max-length: 70\nshortlist: [lex, 50]")(folder)
+    edit_options("skip: false", "hop: false\nturns: 0\ntransformer-decoder-ffn-depth: 2")(folder)
+    edit_options("postprocess: dan", "postprocess: an")(folder)
+    import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
+    printed = capsys.readouterr().out
+    assert "note: model.npz: not read, because their values change nothing: hop, turns" in printed
+    assert "note: decoder.yml: not read: maxi-batch, maxi-batch-sort, shortlist" in printed
+    assert Run.load(tmp_path / "run").config.decode.max_source_length == 70
 
 
 def test_an_output_matrix_of_its_own_in_either_orientation(tmp_path):
@@ -153,7 +183,7 @@ BROKEN = {
     "another kind": (edit_options("type: transformer\n", "type: s2s\n"), "type must be"),
     "lemma factors": (edit_options("lemma-dim-emb: 0", "lemma-dim-emb: 8"), "has factors"),
     "right to left": (edit_options("right-left: false", "right-left: true"), "right to left"),
-    "an unknown option": (edit_options("skip: false", "hop: false"), "the option 'hop'"),
+    "an unknown option": (edit_options("skip: false", "hop: true"), "the key 'hop'"),
     "pre-norm": (
         edit_options('transformer-preprocess: ""', "transformer-preprocess: n"),
         "transformer-preprocess must be ''",

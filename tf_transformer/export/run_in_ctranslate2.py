@@ -7,7 +7,7 @@ The first form prints one JSON object per line read: {"translation": ..., "score
 form scores the file TRANSLATIONS; its line n is the translation of line n of the sentences. It
 prints {"score": ..., "log_probability": ...}. The program imports only ctranslate2 and
 sentencepiece, so it runs without TensorFlow. It reads text like the commands, because it runs the
-file text_lines.py by its path. It runs capitals.py likewise.
+file text_lines.py by its path. It runs capitals.py and target_tag.py likewise.
 
 CTranslate2's beam search equals the search of this project, with these differences:
 
@@ -46,14 +46,16 @@ if TYPE_CHECKING:
 USAGE = "usage: python export/run_in_ctranslate2.py FOLDER [TRANSLATIONS] < SENTENCES"
 BATCH_SIZE = 32
 ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
-TAG = re.compile(r">>[^<>\s]+<<")  # the target language of a model for several languages
 NO_EARLY_EXIT = 1e-9  # an α above 0 that changes no score
 PACKAGE = pathlib.Path(__file__).parents[1]
 
 Form = Callable[[str], str]
-capitals = runpy.run_path(str(PACKAGE / "text" / "capitals.py"))
+capitals, target_tag = (
+    runpy.run_path(str(PACKAGE / "text" / f"{name}.py")) for name in ("capitals", "target_tag")
+)
 form_of, sentence = capitals["form_of"], capitals["sentence"]
 is_short_word = capitals["is_short_word"]
+split_tag, wrong_tag = target_tag["split_tag"], target_tag["wrong_tag"]
 
 
 class Translation(NamedTuple):
@@ -92,6 +94,7 @@ class Model:
             sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
             for file in tokenizer_files(path)
         )
+        self.source_tags, self.target_tags = map(tags_of, (self.source, self.target))
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
         self.process = os.getpid()
 
@@ -102,12 +105,12 @@ class Model:
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam for each text, best first, without repeated texts."""
         texts = self.as_list("texts", texts)
-        forms = self.forms(texts)
-        sources = pieces(self.source, self.tagged(sentences_where(forms, texts)))
+        forms, sources = self.read(texts)
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
-            if sources[i] and self.is_copied(text):
-                result[i], sources[i] = [Translation(clean(text), 0.0)], []
+            _, rest = split_tag(clean(text), self.source_tags)
+            if sources[i] and self.is_copied(rest):
+                result[i], sources[i] = [Translation(rest, 0.0)], []
         for length, indices in self.by_length(sources).items():
             results = self.translator.translate_batch(
                 [sources[i] for i in indices], **self.options(length)
@@ -135,9 +138,11 @@ class Model:
                 f"expected as many translations as texts, got {len(translations)} translations and "
                 f"{len(texts)} texts."
             )
-        forms = self.forms(texts)
-        sources = pieces(self.source, self.tagged(sentences_where(forms, texts)))
-        targets = pieces(self.target, sentences_where(forms, translations))
+        forms, sources = self.read(texts)
+        targets = pieces(
+            self.target,
+            [split_tag(clean(x), self.target_tags) for x in sentences_where(forms, translations)],
+        )
         results = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -198,21 +203,35 @@ class Model:
             "return_end_token": True,  # the length includes it
         }
 
-    def forms(self, texts: Sequence[str]) -> list[Form | None]:
-        """What puts a translation in the case of each text, if the model sees it as a sentence."""
+    def read(self, texts: Sequence[str]) -> tuple[list[Form | None], list[list[str]]]:
+        """What puts a translation in the case of each text, and the pieces of each text.
+
+        The pieces have the tag of the target language, and are those of a usual sentence if there
+        is a form.
+
+        Raises:
+            ValueError: for a text that starts with a wrong tag.
+        """
+        tag = self.search.get("target_tag", "")  # older folders do not have it
         lowers = self.search.get("lower_capitals", False)
-        return [form_of(text) if lowers else None for text in texts]
+        cleaned = list(map(clean, texts))
+        for text in cleaned if self.source_tags else ():
+            if (wrong := wrong_tag(text, self.source_tags)) is not None:
+                names = ", ".join(sorted(self.source_tags))
+                raise ValueError(f"unknown target tag {wrong!r:.60}; this model has {names}.")
+        parts = [split_tag(text, self.source_tags) for text in cleaned]
+        rests = [rest for _, rest in parts]
+        forms = [form_of(rest) if lowers else None for rest in rests]
+        tags = [(own or tag) if rest else "" for own, rest in parts]
+        return forms, pieces(
+            self.source, list(zip(tags, sentences_where(forms, rests), strict=True))
+        )
 
     def is_copied(self, text: str) -> bool:
-        """Whether a text is its own translation, with score 0."""
+        """Whether a text without its tag is its own translation, with score 0."""
         if self.search.get("lower_capitals") and is_short_word(text):
             return True
         return bool(self.search.get("copy_without_letters")) and not has_letters(text)
-
-    def tagged(self, texts: Sequence[str]) -> list[str]:
-        """The texts with the tag of the target language, if they have none."""
-        tag = self.search.get("target_tag", "")  # older folders do not have it
-        return [f"{tag} {text}" if tag and text and not TAG.match(text) else text for text in texts]
 
     def penalty(self, length: int) -> float:
         """((c + length) / (c + 1))^α."""
@@ -261,28 +280,22 @@ def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def pieces(
-    tokenizer: "sentencepiece.SentencePieceProcessor", texts: Sequence[str]
+    tokenizer: "sentencepiece.SentencePieceProcessor", parts: Sequence[tuple[str, str]]
 ) -> list[list[str]]:
-    """The pieces of texts, as from the project's `Tokenizer.encode_batch`."""
-    parts = [_without_tag(tokenizer, clean(text)) for text in texts]
-    rows = tokenizer.encode([rest for _, rest in parts], out_type=str)
-    return [[*tag, *row] for (tag, _), row in zip(parts, rows, strict=True)]
+    """The pieces of tags and clean texts, as from the project's `Tokenizer.encode_batch`."""
+    rows = tokenizer.encode([text for _, text in parts], out_type=str)
+    return [[tag, *row] if tag else row for (tag, _), row in zip(parts, rows, strict=True)]
 
 
-def _without_tag(
-    tokenizer: "sentencepiece.SentencePieceProcessor", text: str
-) -> tuple[list[str], str]:
-    """The tag that a text starts with, if the vocabulary has it, and the rest of the text."""
-    found = TAG.match(text)
-    if found and tokenizer.is_control(tokenizer.piece_to_id(found[0])):
-        return [found[0]], text[found.end() :]
-    return [], text
+def tags_of(tokenizer: "sentencepiece.SentencePieceProcessor") -> set[str]:
+    """The tags of target languages in a vocabulary."""
+    ids = filter(tokenizer.is_control, range(tokenizer.get_piece_size()))
+    return set(filter(target_tag["TAG"].fullmatch, map(tokenizer.id_to_piece, ids)))
 
 
 def clean(text: str) -> str:
     """The text without NUL; "" for a text of only white space, control and format characters."""
-    blank = ("Zs", "Zl", "Zp", "Cc", "Cf")
-    is_blank = all(unicodedata.category(character) in blank for character in text)
+    is_blank = all(unicodedata.category(character) in target_tag["BLANK"] for character in text)
     return "" if is_blank else text.replace("\0", "")
 
 
@@ -365,7 +378,7 @@ def main(folder: str, translations: str = "") -> None:
         results = model.score(texts, texts_of(translations)) if translations else model(texts)
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error.name} is not installed: pip install ctranslate2 sentencepiece")
-    except text["TextError"] as error:
+    except (text["TextError"], ValueError) as error:
         sys.exit(f"error: {error}")
     for row in results:
         line = json.dumps(row._asdict(), ensure_ascii=False)

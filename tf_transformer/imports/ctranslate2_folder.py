@@ -25,7 +25,7 @@ from tf_transformer.imports.imported import (
     make_model,
     run_config,
 )
-from tf_transformer.imports.options import decimal, read_json, read_lines
+from tf_transformer.imports.options import decimal, read_json, read_lines, without_effect
 from tf_transformer.imports.place import fill, require_all_used
 from tf_transformer.imports.sentencepiece_models import sentencepiece_models
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
@@ -59,7 +59,7 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> Imported:
     file = read_model_file(path)
     if file.kind not in KINDS:
         raise InputError(f"{path} is a {file.kind}. Only a {KINDS[0]} can be a run.")
-    options = _options(folder, file)
+    options, notes = _options(folder, file)
     embeddings = _embeddings(file.arrays, path)
     vocabularies = _vocabularies(folder, file, options, embeddings)
     codec = make_codec(vocabularies, sentencepiece_models(folder, tokenizer))
@@ -74,11 +74,11 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> Imported:
     assign_positions(model, file.arrays)
     require_all_used(file.arrays, names | used_names(file.arrays), path)
     decode = _search(folder, config)
-    return Imported(run_config(config, codec, decode, {}), codec, model, vocabularies, [])
+    return Imported(run_config(config, codec, decode, {}), codec, model, vocabularies, notes)
 
 
-def _options(folder: pathlib.Path, file: ModelFile) -> dict[str, Any]:
-    """The content of config.json, checked."""
+def _options(folder: pathlib.Path, file: ModelFile) -> tuple[dict[str, Any], list[str]]:
+    """The content of config.json, checked, and notes."""
     path = folder / "config.json"
     options = OPTIONS | (read_json(path) if file.version > 5 or path.is_file() else {})
     flag = file.arrays.get
@@ -87,10 +87,7 @@ def _options(folder: pathlib.Path, file: ModelFile) -> dict[str, Any]:
         options["add_source_eos"] = bool(flag("with_source_eos", 0))
         if not flag("with_target_bos", 1):
             options["decoder_start_token"] = options["eos_token"]
-    if unknown := sorted(options.keys() - OPTIONS.keys()):
-        raise InputError(
-            f"{path} has the key {unknown[0]!r}, which the import does not understand."
-        )
+    notes = without_effect(options, OPTIONS, path)
     if options["add_source_bos"]:
         raise InputError(f"{path}: add_source_bos must be false, got true.")
     for key in ("unk_token", "bos_token", "eos_token", "decoder_start_token"):
@@ -101,7 +98,7 @@ def _options(folder: pathlib.Path, file: ModelFile) -> dict[str, Any]:
             raise InputError(f"{path}: {key} must be true or false, got {options[key]!r}.")
     if options["layer_norm_epsilon"] is not None:
         options["layer_norm_epsilon"] = decimal(options, "layer_norm_epsilon", 0, 0, path)
-    return options
+    return options, notes
 
 
 def _embeddings(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> Embeddings:

@@ -29,19 +29,12 @@ from tf_transformer.imports.sentencepiece_models import sentencepiece_models
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
 from tf_transformer.imports.weights import load_torch, require_finite
 
-# Options with one value that is supported. fairseq has hundreds of options, most for training.
-FIXED: dict[str, Any] = {
-    "encoder_learned_pos": False,
-    "decoder_learned_pos": False,
-    "no_token_positional_embeddings": False,
-    "no_scale_embedding": False,
-    "layernorm_embedding": False,
-    "adaptive_input": False,
-    "adaptive_softmax_cutoff": None,
-    "no_cross_attention": False,
-    "cross_self_attention": False,
-    "no_decoder_final_norm": False,
-}
+# Options that must be off: false, null, or empty. fairseq has hundreds of options, most for training.
+OFF = (
+    *("encoder_learned_pos", "decoder_learned_pos", "no_token_positional_embeddings"),
+    *("no_scale_embedding", "layernorm_embedding", "adaptive_input", "adaptive_softmax_cutoff"),
+    *("no_cross_attention", "cross_self_attention", "no_decoder_final_norm"),
+)
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # the first tokens, which no dictionary has
 SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"  # (V, D)
 OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")  # (V, D); before 0.9: embed_out
@@ -124,9 +117,9 @@ def _options(stored: Any, path: pathlib.Path) -> tuple[dict[str, Any], dict[str,
     kind = options.get("arch") or options.get("_name") or "transformer"
     if not str(kind).startswith("transformer") or "_lm" in str(kind):
         raise InputError(f"{path} is a {kind}. Only a transformer of fairseq can be a run.")
-    for key, value in FIXED.items():
-        if (got := options.get(key, value)) != value:
-            raise InputError(f"{path}: {key} must be {value}, got {got!r}.")
+    for key in OFF:
+        if got := options.get(key):
+            raise InputError(f"{path}: {key} must be False, got {got!r}.")
     languages: dict[str, str] = {}
     for side in ("source", "target"):
         language = of_task.get(f"{side}_lang")

@@ -23,7 +23,7 @@ from tf_transformer.imports.imported import (
     make_model,
     run_config,
 )
-from tf_transformer.imports.options import decimal, number, read_json
+from tf_transformer.imports.options import decimal, number, read_json, without_effect
 from tf_transformer.imports.place import fill
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import read_weights
@@ -38,7 +38,6 @@ FIXED: dict[str, tuple[Any, ...]] = {
     "add_final_layer_norm": (False,),
     "static_position_embeddings": (True,),
     "is_encoder_decoder": (True,),
-    "extra_pos_embeddings": (0, 1, 2),
     "forced_bos_token_id": (None,),
 }
 # Keys that the import reads.
@@ -50,6 +49,21 @@ READ = (
     *("max_length", "num_beams", "length_penalty", "early_stopping"),
     *("bad_words_ids", "forced_eos_token_id"),
     *("architectures", "tie_word_embeddings", "max_position_embeddings"),
+)
+# Options of generation that other values than zero and null turn off.
+OFF: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(
+        ("repetition_penalty", "encoder_repetition_penalty", "guidance_scale"), (None, 1)
+    ),
+    **dict.fromkeys(("num_return_sequences", "num_beam_groups"), (None, 1)),
+    **dict.fromkeys(("max_new_tokens", "max_time"), (None,)),
+}
+# Options that act only with learned positions, sampling or a second model, and options of results.
+IDLE = (
+    *("extra_pos_embeddings", "temperature", "top_k", "top_p", "top_h", "min_p", "typical_p"),
+    *("epsilon_cutoff", "eta_cutoff", "num_assistant_tokens", "num_assistant_tokens_schedule"),
+    *("assistant_confidence_threshold", "assistant_lookbehind", "target_lookbehind"),
+    *("output_scores", "output_logits", "return_dict_in_generate", "torchscript"),
 )
 # Keys without an effect on translations.
 IGNORED = (
@@ -66,6 +80,7 @@ IGNORED = (
         "task_specific_params",
     ),
     *("tokenizer_class", "finetuning_task", "sep_token_id", "chunk_size_feed_forward"),
+    "_attn_implementation_autoset",
 )
 _OPTION_FILES = "config.json or generation_config.json"  # for errors
 
@@ -112,34 +127,30 @@ def _options(folder: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
             "model with source.spm."
         )
     path = folder / "config.json"
-    options = _checked(path)
+    options, notes = _checked(path)
     if "MarianMTModel" not in (options.get("architectures") or ["MarianMTModel"]):
         raise InputError(
             f"{path}: architectures must have MarianMTModel, got {options['architectures']}."
         )
     generation = folder / "generation_config.json"
     if generation.is_file():
-        options |= _checked(generation)
-    notes = []
+        of_generation, further = _checked(generation)
+        options |= of_generation
+        notes += further
     if "activation_function" not in options:
         notes.append(f"{path} has no activation_function: swish, as in models of 2020")
         options["activation_function"] = "swish"
     return options, notes
 
 
-def _checked(path: pathlib.Path) -> dict[str, Any]:
-    """The keys of a file, all of which the import understands."""
+def _checked(path: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
+    """The keys of a file, all of which the import understands, and notes."""
     options = read_json(path)
-    for key, value in options.items():
-        if key in FIXED and value not in FIXED[key]:
-            expected = " or ".join(map(repr, FIXED[key]))
-            raise InputError(f"{path}: {key} must be {expected}, got {value!r}.")
-        if key not in (*FIXED, *READ, *IGNORED):
-            raise InputError(
-                f"{path} has the key {key!r}, which the import does not understand. If it does not "
-                "change translations, remove it."
-            )
-    return options
+    for key, values in FIXED.items():
+        if key in options and options[key] not in values:
+            expected = " or ".join(map(repr, values))
+            raise InputError(f"{path}: {key} must be {expected}, got {options[key]!r}.")
+    return options, without_effect(options, (*FIXED, *READ, *IGNORED), path, OFF, IDLE)
 
 
 def _matrices(
@@ -175,7 +186,8 @@ def _vocabularies(
 ) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of source and target; one object for a shared vocabulary."""
     pad = number(options, "pad_token_id", folder / "config.json", least=0)
-    start = options.get("decoder_start_token_id", pad)
+    start = options.get("decoder_start_token_id")
+    start = pad if start is None else start
     path = folder / "vocab.json"
     source = target = Vocabulary.of(read_json(path), source_size, pad, start, str(path))
     path = folder / "target_vocab.json"

@@ -17,7 +17,6 @@ from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_layout
 from tf_transformer.imports.imported import (
     ACTIVATIONS,
-    LONGEST,
     Embeddings,
     Imported,
     make_codec,
@@ -27,14 +26,14 @@ from tf_transformer.imports.imported import (
 )
 from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
-from tf_transformer.imports.options import decimal, number, read_yaml
+from tf_transformer.imports.options import decimal, number, read_yaml, without_effect
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import read_pieces
 
-EPSILON = 1e-9  # of Marian's layer normalization
+EPSILON = 1e-6  # of the layer normalization of Marian's Transformers, since its first version
 # Options of special:model.yml with one value that is supported, and what another value means.
 FIXED: dict[str, tuple[Any, str]] = {
     "type": ("transformer", "is another kind of model"),
@@ -63,6 +62,14 @@ FIXED: dict[str, tuple[Any, str]] = {
     "ulr": (False, "has universal representations"),
     "output-omit-bias": (False, "has no bias of the logits"),
 }
+# Further values with the same effect. Dropout (d) acts in training only.
+SAME: dict[str, tuple[Any, ...]] = {
+    "transformer-preprocess": ("d",),
+    "transformer-postprocess": ("an",),
+    "transformer-postprocess-emb": ("",),
+    "transformer-postprocess-top": ("d",),
+    "transformer-decoder-ffn-depth": (2,),
+}
 # Options that the import reads.
 READ = (
     *("dim-vocabs", "dim-emb", "enc-depth", "dec-depth", "transformer-heads"),
@@ -78,6 +85,11 @@ IGNORED = (
     *("transformer-guided-alignment-layer", "ulr-dim-emb", "ulr-trainable-transformation"),
     *("factors-combine", "factors-dim-emb", "transformer-depth-scaling", "original-type"),
     "separator-symbol",
+)
+# Options of decoder.yml that the import reads.
+SEARCH = (
+    *("models", "vocabs", "relative-paths", "beam-size", "normalize", "word-penalty"),
+    *("max-length-factor", "max-length", "allow-unk"),
 )
 
 
@@ -108,7 +120,7 @@ def read(folder: pathlib.Path) -> Imported:
     """
     files = find_files(folder)
     arrays = read_arrays(files.weights)
-    options = model_options(arrays, files.weights)
+    options, notes = model_options(arrays, files.weights)
     (of_source, of_target, output), used = _matrices(arrays, options, files.weights)
     source, target = _vocabularies(files.vocabularies, len(of_source), len(of_target))
     codec = make_codec((source, target), _sentencepiece(folder, files.vocabularies))
@@ -122,7 +134,9 @@ def read(folder: pathlib.Path) -> Imported:
             f"{files.weights} has weights that its options do not explain: {unknown[0]} and "
             f"{len(unknown) - 1} more."
         )
-    notes = [f"{files.weights.name}: dropout, which Marian does not store, is 0.1 for training"]
+    notes.append(f"{files.weights.name}: dropout, which Marian does not store, is 0.1 for training")
+    if unread := sorted(key for key in files.search.keys() - SEARCH if files.search[key]):
+        notes.append(f"decoder.yml: not read: {', '.join(unread)}")
     return Imported(config, codec, model, (source, target), notes)
 
 
@@ -170,8 +184,10 @@ def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def model_options(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[str, Any]:
-    """The options in the weights, checked.
+def model_options(
+    arrays: Mapping[str, np.ndarray], path: pathlib.Path
+) -> tuple[dict[str, Any], list[str]]:
+    """The options in the weights, checked, and notes.
 
     Raises:
         InputError: for an option that is unknown, or has a value that is not supported.
@@ -179,18 +195,15 @@ def model_options(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[
     options = read_yaml(arrays[OPTIONS].tobytes().rstrip(b"\0"), path)
     if options.get("dec-cell") == "ssru" and options.get("transformer-decoder-autoreg") == "rnn":
         raise InputError(f"{path}: dec-cell is ssru. Models with an SSRU are not supported.")
-    for key, value in options.items():
-        if key in FIXED and value != FIXED[key][0]:
-            expected, meaning = FIXED[key]
+    for key, (expected, meaning) in FIXED.items():
+        value = options.get(key, expected)
+        if value not in (expected, *SAME.get(key, ())) and (value or expected):
             raise InputError(
                 f"{path}: {key} must be {expected!r}, got {value!r}. This model {meaning}, which "
                 "is not supported."
             )
-        if key not in (*FIXED, *READ, *IGNORED) and not key.startswith("char-"):
-            raise InputError(
-                f"{path} has the option {key!r}, which the import does not understand."
-            )
-    return options
+    others = {key: value for key, value in options.items() if not key.startswith("char-")}
+    return options, without_effect(others, (*FIXED, *READ, *IGNORED), path)
 
 
 def _array(
@@ -283,7 +296,7 @@ def _fill(model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Pa
 def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) -> Config:
     """The configuration of the run."""
     path = files.weights
-    activation = options.get("transformer-ffn-activation")
+    activation = options.get("transformer-ffn-activation", "swish")
     if activation not in ACTIVATIONS:
         raise InputError(
             f"{path}: transformer-ffn-activation must be one of {', '.join(ACTIVATIONS)}, got "
@@ -309,19 +322,19 @@ def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) 
 
 
 def _search(files: Files) -> DecodeConfig:
-    """The options of the search. Marian never predicts the unknown token."""
+    """The options of the search, with the defaults of marian-decoder."""
     place = f"decoder.yml in {files.weights.parent}"
     if penalty := files.search.get("word-penalty"):
         raise InputError(
             f"{place}: word-penalty must be 0, got {penalty!r}. There is no such penalty here."
         )
     return DecodeConfig(
-        beam_size=int(decimal(files.search, "beam-size", 6, 1, place)),
+        beam_size=int(decimal(files.search, "beam-size", 12, 1, place)),
         length_penalty=decimal(files.search, "normalize", 0, 0, place),
         length_penalty_offset=0.0,
         max_length_ratio=decimal(files.search, "max-length-factor", 3, 0, place),
         max_extra_length=0,
-        max_source_length=LONGEST,
+        max_source_length=int(decimal(files.search, "max-length", 1000, 1, place)),
         avoid_unknown=not files.search.get("allow-unk", False),
         average=1,
     )

@@ -3,7 +3,7 @@
 import json
 import math
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import yaml
@@ -54,6 +54,51 @@ def number(options: Mapping[str, Any], key: str, file: object, least: int = 1) -
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InputError(f"{file}: {key} must be an integer of at least {least}, got {value!r}.")
     return value
+
+
+def without_effect(
+    options: Mapping[str, Any],
+    read: Collection[str],
+    file: pathlib.Path,
+    off: Mapping[str, Collection[Any]] | None = None,
+    idle: Collection[str] = (),
+) -> list[str]:
+    """The note about keys that the import does not read, and whose values change nothing.
+
+    null, false, 0, and what is empty turn an option off. So a key with such a value needs no
+    meaning here, in whatever version of the program it was added.
+
+    Args:
+        options: values by key.
+        read: the keys with a meaning for the import.
+        file: the file of the options.
+        off: by key, the values that turn an option off, where they are others.
+        idle: keys of options that have no effect on the models of the import.
+
+    Returns:
+        one note, or none if there is no such key.
+
+    Raises:
+        InputError: for a key that is not read and has another value.
+
+    Example:
+        >>> options = {"torchscript": False, "repetition_penalty": 1.0}
+        >>> off = {"repetition_penalty": (None, 1)}
+        >>> without_effect(options, (), pathlib.Path("config.json"), off)
+        ['config.json: not read, because their values change nothing: repetition_penalty, torchscript']
+    """
+    off = off or {}
+    unread = {key: value for key, value in options.items() if key not in read}
+    for key, value in unread.items():
+        if key not in idle and (value not in off[key] if key in off else value):
+            raise InputError(
+                f"{file} has the key {key!r} with the value {value!r:.60}, which the import does "
+                "not understand. If it does not change translations, remove it."
+            )
+    if not unread:
+        return []
+    names = ", ".join(sorted(unread))
+    return [f"{file.name}: not read, because their values change nothing: {names}"]
 
 
 def read_json(path: pathlib.Path, kind: type = dict) -> Any:

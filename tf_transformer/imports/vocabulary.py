@@ -20,7 +20,8 @@ from tf_transformer.text.sentencepiece_file import (
     with_pieces,
 )
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from tf_transformer.text.tokenizer import LOOKED_UP, TAG, Tokenizer
+from tf_transformer.text.target_tag import TAG
+from tf_transformer.text.tokenizer import LOOKED_UP, Tokenizer
 
 EXCLUDED = -100.0  # the logit of padding and start: the model never predicts them
 PADDING = ("<blank>", "<pad>")  # tokens of padding in lists of tokens

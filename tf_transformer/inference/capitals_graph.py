@@ -5,7 +5,6 @@ import tensorflow as tf
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.inference.search_graph import SearchGraph
 from tf_transformer.text import capitals
-from tf_transformer.text.graph_tokenizer import clean
 from tf_transformer.text.normalization import class_of
 
 _KINDS = {kind: class_of(categories) for kind, categories in capitals.KINDS.items()}
@@ -24,20 +23,23 @@ class CapitalsGraph(SearchGraph):
         return tf.logical_or(super().is_copied(text), is_short_word(text))
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        return super().encode(_sentence_like(text, text))
+        tag, rest = self.codec["source"].split_tag(text)
+        return super().encode(tf.strings.join([tag, _sentence_like(rest, rest)]))
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
-        usual = None if prefix is None else _sentence_like(text, prefix)
+        _, rest = self.codec["source"].split_tag(text)
+        usual = None if prefix is None else _sentence_like(rest, prefix)
         return super().encode_prefix(text, usual)
 
     def read_pairs(
         self, source: tf.Tensor, target: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        return super().read_pairs(source, _sentence_like(clean(source), target))
+        return super().read_pairs(source, _sentence_like(self.clean(source)[1], target))
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         strings = super().decode(hypotheses, text)
-        upper, in_title = (mask[:, None] for mask in cases(text))
+        _, rest = self.codec["source"].split_tag(text)
+        upper, in_title = (mask[:, None] for mask in cases(rest))
         titles = tf.reshape(title(tf.reshape(strings, [-1])), tf.shape(strings))
         strings = tf.where(in_title, titles, strings)
         return tf.where(upper, tf.strings.upper(strings, "utf-8"), strings)

@@ -27,7 +27,6 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, without_letters
 from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
-from tf_transformer.text.tokenizer import TAG
 
 
 class Inputs(NamedTuple):
@@ -113,20 +112,34 @@ class SearchGraph(TextGraph):
             text: string tensor (B,).
             prefix: string tensor (B,), the beginnings of the predictions; None: no prefixes.
         """
-        text = clean(text)
+        text, rest = self.clean(text)
         ids, cut = self.encode(text)
         lengths = lengths_of(ids)
         searched = lengths >= self.shortest_source
-        copied = self.is_copied(text)
+        copied = self.is_copied(rest)
         if prefix is not None:
             copied &= tf.equal(prefix, "")
         lengths = tf.where(searched & ~copied, lengths, 0)
-        copies = tf.where(copied, text, "")
+        copies = tf.where(copied, rest, "")
         return Inputs(text, ids, cut & ~copied, lengths, copies, self.encode_prefix(text, prefix))
 
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
-        """Which clean strings (B,) are their own predictions, with score 0: bool (B,)."""
+        """Which clean strings (B,), without their tags, are their own predictions, with score 0.
+
+        Returns:
+            bool (B,).
+        """
         return without_letters(text) if self._copies else tf.fill(tf.shape(text), False)
+
+    def clean(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Prepares strings (B,) for `encode`. A target tag alone becomes an empty string.
+
+        Returns:
+            the strings, and the strings without their target tags: two of string (B,).
+        """
+        text = clean(text)
+        _, rest = self.codec["source"].split_tag(text)
+        return tf.where(tf.equal(rest, ""), rest, text), rest
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Encodes clean strings (B,).
@@ -138,9 +151,9 @@ class SearchGraph(TextGraph):
             for pattern, replacement in RULES:
                 text = tf.strings.regex_replace(text, pattern, replacement)
         if self.config.target_tag:
-            has_tag = tf.strings.regex_full_match(text, f"(?s){TAG.pattern}.*")
+            tag, _ = self.codec["source"].split_tag(text)
             tagged = tf.strings.join([f"{self.config.target_tag} ", text])
-            text = tf.where(has_tag | tf.equal(text, ""), text, tagged)
+            text = tf.where(tf.equal(tag, "") & tf.not_equal(text, ""), tagged, text)
         return self.cut(self.codec["source"].encode(text))
 
     def encode_target(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
@@ -205,7 +218,7 @@ class SearchGraph(TextGraph):
             ids of the inputs and ids of the predictions, int32 (B, None); and whether a text of
             the pair was cut, bool (B,).
         """
-        sources, cut = self.encode(clean(source))
+        sources, cut = self.encode(self.clean(source)[0])
         targets, target_cut = self.encode_target(target)
         return sources, targets, tf.logical_or(cut, target_cut)
 

@@ -34,9 +34,10 @@ from tf_transformer.machine.threads import require_threads
 from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
+from tf_transformer.text.normalization import clean
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
-from tf_transformer.text.tokenizer import TAG
+from tf_transformer.text.target_tag import wrong_tag
 
 
 class TextPredictor(BatchPredictor):
@@ -184,15 +185,14 @@ class TextPredictor(BatchPredictor):
         return result
 
     def _require_tags(self, texts: Sequence[str]) -> None:
-        """Raises an `InputError` for a text that starts with a tag that the model does not have.
+        """Raises an `InputError` for a text that starts with a wrong tag; see `wrong_tag`.
 
         In a model without tags, a tag is text.
         """
         tags = self.codec["source"].tags
         for text in texts if tags else ():
-            found = TAG.match(text)
-            if found and found[0] not in tags:
-                raise InputError(_unknown_tag(found[0], tags))
+            if (found := wrong_tag(clean(text), tags)) is not None:
+                raise InputError(_unknown_tag(found, tags))
 
     def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
         self._require_tags(texts)
@@ -332,8 +332,8 @@ class TextPredictor(BatchPredictor):
 
 def _unknown_tag(tag: str, tags: Mapping[str, int]) -> str:
     return (
-        f"unknown target tag {tag!r}; this model has {', '.join(sorted(tags)) or 'none'}. Give one "
-        "of them, or leave it out."
+        f"unknown target tag {tag!r:.60}; this model has {', '.join(sorted(tags)) or 'none'}. Give "
+        "one of them, or leave it out. If >> is text, put a space after it."
     )
 
 

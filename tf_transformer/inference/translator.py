@@ -22,7 +22,7 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.punctuation import opus_punctuation
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.text.tokenizer import TAG
+from tf_transformer.text.target_tag import split_tag
 from tf_transformer.text.word_alignment import Link, Unit
 
 __all__ = ["Alignment", "SavedTranslator", "Translation", "Translator", "build_model"]
@@ -164,8 +164,9 @@ class Translator(TextPredictor):
             weights = of_layers[:, layer]
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
                 both = (texts[i], translations[i])
-                if self.own_options["lower_capitals"] and form_of(texts[i]):
-                    both = (sentence(texts[i]), sentence(translations[i]))  # as the graph does
+                tag, rest = split_tag(texts[i], self.codec["source"].tags)
+                if self.own_options["lower_capitals"] and form_of(rest):  # as the graph does
+                    both = (f"{tag} {sentence(rest)}", sentence(translations[i]))
                 sides = ("source", "target")
                 text, translation = map(self._tokens_in_words, both, ids, sides)
                 matrix = matrix[: len(translation.pieces), : len(text.pieces)]
@@ -179,7 +180,8 @@ class Translator(TextPredictor):
         pieces = self.tokens(ids, field).pieces
         words = [*clean(text).split(), pieces[-1]]
         word_of = self.codec[field].word_of_pieces(text)
-        if field == "source" and self.config.target_tag and not TAG.match(text):
-            word_of = [0, *word_of]  # the search adds the tag
+        if field == "source" and self.config.target_tag:
+            has_tag = split_tag(text, self.codec["source"].tags)[0]
+            word_of = word_of if has_tag else [0, *word_of]  # the search adds the tag
         word_of = word_of[: len(pieces) - 1]
         return Tokens(pieces, words, [*word_of, len(words) - 1])

@@ -4,8 +4,9 @@ import re
 
 import tensorflow as tf
 
-# All characters that str.split and readers of bracket files treat as space.
-SPACES = "[\t\n\v\f\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
+from tf_transformer.text.normalization import WHITE_SPACE
+
+SPACES = f"{WHITE_SPACE}+"  # readers of bracket files divide words there, too
 # Brackets as in the treebank. SentencePiece's space inside a word would start a new word.
 ESCAPES = {
     **{r"\(": "-LRB-", r"\)": "-RRB-", r"\[": "-LSB-", r"\]": "-RSB-"},

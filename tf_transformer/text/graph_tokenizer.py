@@ -5,8 +5,15 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tf_transformer.text.normalization import BLANK, LETTERS, class_of, well_formed
+from tf_transformer.text.normalization import (
+    BLANK,
+    LETTERS,
+    WHITE_SPACE,
+    class_of,
+    well_formed,
+)
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.text.target_tag import TAG
 from tf_transformer.text.tokenizer import BYTES, Tokenizer
 
 # For each first byte of a character: its size in bytes, and the range of its second byte.
@@ -23,9 +30,6 @@ _FIRST = [
     (4, 0x80, 0x8F),
     *[(0, 0, 0)] * 11,
 ]
-
-
-_TAGGED = r"^(>>[^<>\s]+<<)(.*)$"  # a tag, and the rest of a text; see `TAG` in tokenizer.py
 
 
 def as_strings(texts: Sequence[str]) -> tf.Tensor:
@@ -127,16 +131,26 @@ class GraphTokenizer(tf.Module):
         """Encodes strings (B,), prepared by `clean`, as ragged ids (B, None) without the end id."""
         if not self._tags:
             return self._known(text)
-        tag = tf.strings.regex_replace(text, _TAGGED, r"\1")
+        tag, rest = self.split_tag(text)
         ids = tf.fill(tf.shape(text), -1)
         for piece, token in self._tags.items():
             ids = tf.where(tf.equal(tag, piece), token, ids)
         has_tag = ids >= 0
-        rest = tf.where(has_tag, tf.strings.regex_replace(text, _TAGGED, r"\2"), text)
         tags = tf.RaggedTensor.from_row_lengths(
             tf.boolean_mask(ids, has_tag), tf.cast(has_tag, tf.int64), validate=False
         )
         return tf.concat([tags, self._known(rest)], axis=1)
+
+    def split_tag(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Divides strings (B,) into tags and the rest: two of string (B,); see `split_tag`."""
+        none = tf.fill(tf.shape(text), "")
+        if not self._tags:
+            return none, text
+        blank = f"[{class_of(BLANK)}]*"
+        tagged = f"(?s)^{blank}({TAG.pattern})(?:{blank}|{WHITE_SPACE}*(.*))$"
+        found, rest = (tf.strings.regex_replace(text, tagged, part) for part in (r"\1", r"\2"))
+        is_known = tf.reduce_any(tf.equal(found[:, None], list(self._tags)), axis=1)
+        return tf.where(is_known, found, none), tf.where(is_known, rest, text)
 
     def _known(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings (B,), with the unknown id for pieces outside of the vocabulary."""

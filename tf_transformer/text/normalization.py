@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import sentencepiece
 
 from tf_transformer.text.capitals import CAPITALS, OTHER_LETTERS
+from tf_transformer.text.target_tag import BLANK
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 NMT_NFC = "nmt_nfc"
 # A SentencePiece model whose normalizer has this name, and no path to a table.
 _NAME = b"\x1a\x0b" + b"\n\x07nmt_nfc" + b"2\x00"
-BLANK = ("Zs", "Zl", "Zp", "Cc", "Cf")  # Unicode's categories
 LETTERS = CAPITALS + OTHER_LETTERS
+# The characters of `str.isspace`, in the syntax of Python and RE2.
+WHITE_SPACE = "[\t\n\v\f\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 _KEPT = frozenset(
     map(
         chr,

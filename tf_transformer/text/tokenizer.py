@@ -19,7 +19,6 @@ import itertools
 import os
 import pathlib
 import random
-import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -37,11 +36,11 @@ from tf_transformer.text.normalization import (
 )
 from tf_transformer.text.sentencepiece_file import vocabulary_size as stored_size
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.text.target_tag import TAG, split_tag
 
 # The score of the pieces in `Tokenizer.looked_up`. Scores of byte pairs are integers, and scores of
 # unigrams are higher.
 LOOKED_UP = -1000.5
-TAG = re.compile(r">>[^<>\s]+<<")  # the target language of a model for several languages
 BYTES = 261  # size of the vocabulary of bytes: 4 special ids, 256 bytes, the space
 _THREADS = 16  # unigram pieces depend on this number, so it is the same on every machine
 _SEED = 1  # for the sample of lines; SentencePiece would use another seed in each process
@@ -222,10 +221,8 @@ class Tokenizer:
 
     def _without_tag(self, text: str) -> tuple[list[int], str]:
         """The id of the tag that a text starts with, if any, and the rest of the text."""
-        found = TAG.match(text) if self.tags else None
-        if found is None or found[0] not in self.tags:
-            return [], text
-        return [self.tags[found[0]]], text[found.end() :]
+        tag, rest = split_tag(text, self.tags) if self.tags else ("", text)
+        return [self.tags[tag]] if tag else [], rest
 
     def _known(self, ids: list[int]) -> list[int]:
         """Ids with the unknown id for what the vocabulary lacks; see `looked_up`."""
@@ -280,7 +277,9 @@ class Tokenizer:
             continues = byte is not None and 0x80 <= byte < 0xC0  # a character that has begun
             end += len(piece) if byte is None else not continues
             words.append(word_at[min(start + places[end - 1], len(text) - 1)])
-        return [0] * len(tag) + [words[place] for place, _ in self._joined(ids)]
+        return [word_at[text.find(">>")]] * len(tag) + [
+            words[place] for place, _ in self._joined(ids)
+        ]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encodes many lines like `encode`, on all cores."""
