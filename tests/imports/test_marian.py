@@ -9,13 +9,16 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from tf_transformer.commands import demo, evaluate, export, import_model, translate
 from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export import run_in_ctranslate2, to_ctranslate2
-from tf_transformer.imports import marian_folder
+from tf_transformer.imports import marian_folder, marian_layout
+from tf_transformer.imports.options import without_effect
 from tf_transformer.inference.search import LengthPenalty, Search, score_pairs
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
@@ -92,6 +95,38 @@ def test_scores_of_given_targets_are_those_of_transformers(case):
     target = case.batch("target", case.expected["targets"])
     scores = score_pairs(case.model, source, target, LengthPenalty(1.0, 0.0))
     np.testing.assert_allclose(scores.log_probability, case.arrays["scores"], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["output", "source", "all"])
+def test_a_matrix_of_its_own_counts(name, tmp_path):
+    """As in Transformers 5.24. Transformers 4.57 ties what the configuration says."""
+    folder = folder_of("shared", tmp_path / "model")
+    expected = json.loads((folder / "untied.json").read_text("utf-8"))[name]
+    own = expected["factors"].items()
+    edit_weights(lambda x: x | {n: x["model.shared.weight"] * np.float32(by) for n, by in own})(
+        folder
+    )
+    case = Case(folder)
+    source = case.batch("source", case.expected["sentences"])
+    target = case.batch("target", case.expected["targets"])
+    scores = score_pairs(case.model, source, target, LengthPenalty(1.0, 0.0))
+    np.testing.assert_allclose(scores.log_probability, expected["scores"], atol=1e-4)
+    assert np.abs(np.array(expected["scores"]) - case.arrays["scores"]).max() > 0.1
+    note = "model.safetensors: lm_head.weight differs from the embeddings, so it is not tied"
+    assert (note in case.imported.notes) == (name != "source")
+
+
+def test_equal_copies_of_a_matrix_are_tied(tmp_path):
+    folder = folder_of("shared", tmp_path / "model")
+    edit_weights(lambda x: x | dict.fromkeys(marian_layout.EMBEDDINGS, x["model.shared.weight"]))(
+        folder
+    )
+    imported = marian_folder.read(folder)
+    stored = marian_folder.read(folder_of("shared", tmp_path / "stored"))
+    assert imported.config == stored.config
+    edit_weights(lambda x: x | {"lm_head.weight": x["lm_head.weight"][1:].copy()})(folder)
+    with pytest.raises(InputError, match=r"lm_head.weight must have the shape \(\d+, 16\), got"):
+        marian_folder.read(folder)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -255,6 +290,69 @@ def test_early_stopping_is_that_of_the_folder(stored, rule, tmp_path):
     options = json.loads(path.read_text("utf-8")) | {"early_stopping": stored}
     path.write_text(json.dumps(options), "utf-8")
     assert marian_folder.read(folder).config.decode.early_stopping == rule
+
+
+@pytest.mark.parametrize("version", ["4.57.6", "5.24.0"])
+def test_each_key_at_the_default_of_transformers_changes_nothing(version, tmp_path):
+    """But for the keys that describe the model, which have no default here."""
+    folder = folder_of("shared", tmp_path / "model")
+    before = marian_folder.read(folder)
+    defaults = json.loads((FIXTURES / "defaults.json").read_text("utf-8"))[version]
+    read = {*marian_folder.READ, *marian_folder.FIXED}
+    unread = {}
+    for name, options in defaults.items():
+        added = {key: value for key, value in options.items() if key not in read}
+        path = folder / name
+        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | added), "utf-8")
+        unread[name] = sorted(added.keys() - {*marian_folder.IGNORED})
+    after = marian_folder.read(folder)
+    assert after.config == before.config
+    assert after.notes == [
+        f"{name}: not read, because their values change nothing: {', '.join(keys)}"
+        for name, keys in unread.items()
+        if keys
+    ]
+    assert "repetition_penalty" in unread["generation_config.json"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("extra_pos_embeddings", 41), ("num_beams", None), ("decoder_start_token_id", None)),
+        *(("force_bos_token_to_be_generated", False), ("repetition_penalty", 1.0)),
+        *(("torchscript", False), ("pruned_heads", {}), ("top_k", 50), ("temperature", 0.7)),
+        *(("no_repeat_ngram_size", 0), ("max_new_tokens", None), ("a_later_option", [])),
+    ],
+)
+def test_a_key_that_changes_nothing_is_ignored(key, value, tmp_path):
+    folder = folder_of("shared", tmp_path / "model")
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {key: value}), "utf-8")
+    found, stored = (
+        marian_folder.read(folder),
+        marian_folder.read(folder_of("shared", tmp_path / "x")),
+    )
+    assert found.config == stored.config
+    assert any(key in note for note in found.notes) == (key not in marian_folder.READ)
+
+
+KNOWN = {*marian_folder.READ, *marian_folder.FIXED, *marian_folder.IGNORED, *marian_folder.IDLE}
+
+
+@given(
+    key=st.sampled_from([*marian_folder.OFF, "no_repeat_ngram_size", "do_sample", "new"])
+    | st.text().filter(lambda key: key not in KNOWN),
+    value=st.sampled_from([True, 2, 0.5, -1, "x", [0], {"a": 0}, [[]]]),
+)
+def test_a_key_that_may_change_translations_is_an_error(key, value):
+    with pytest.raises(InputError, match=r"c\.json has the key .* with the value .*remove it"):
+        without_effect({key: value}, KNOWN, pathlib.Path("c.json"), marian_folder.OFF)
+
+
+def test_zero_and_one_do_not_turn_off_each_option():
+    for key, value in (("repetition_penalty", 0), ("max_new_tokens", 0), ("min_new_tokens", 1)):
+        with pytest.raises(InputError, match=f"has the key '{key}' with the value {value}"):
+            without_effect({key: value}, KNOWN, pathlib.Path("c.json"), marian_folder.OFF)
 
 
 def test_a_length_penalty_of_0_is_kept(tmp_path):
@@ -428,7 +526,7 @@ def test_ctranslate2_reads_tags_as_this_project(imported, tmp_path):
     rows = translator._read(texts, None)
     source = translator.codec["source"]
     ids = [[source.piece_to_id_or_unknown(piece) for piece in row] for row in pieces]
-    assert [[*row, EOS_ID] for row in ids] == rows.ids.lists()
+    assert [[*row, EOS_ID] for row in ids] == [row.tolist() for row in rows.ids.lists()]
     assert forms[2] is str.upper
     assert [each.translation for each in model(texts)][3:5] == ["17", ""]
     with pytest.raises(ValueError, match="unknown target tag '>>eng<<'; this model has >>deu<<"):

@@ -30,6 +30,7 @@ import numpy as np
 
 from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
+from tf_transformer.export.left_behind import NEUTRAL
 from tf_transformer.inference.search import max_target_lengths
 from tf_transformer.layers import (
     BiasedEmbedding,
@@ -59,10 +60,11 @@ SEARCH_OPTIONS = (
 )
 # Fields without an equal in CTranslate2's search, and the values that turn them off. CTranslate2's
 # coverage penalty uses one head of one layer. Its repetition penalty divides logits, and ours
-# multiplies log-probabilities. Its random numbers differ.
+# multiplies log-probabilities. Its random numbers differ. run_in_ctranslate2.py does not have the
+# rules for punctuation.
 UNSUPPORTED = {
-    **{"sampling": False, "coverage_penalty": 0.0, "repetition_penalty": 1.0},
-    "punctuation": "kept",  # run_in_ctranslate2.py does not have the rules
+    name: NEUTRAL[name]
+    for name in ("sampling", "coverage_penalty", "repetition_penalty", "punctuation")
 }
 
 

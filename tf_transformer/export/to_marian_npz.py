@@ -68,11 +68,16 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
         "beam-size": decode.beam_size,
         "normalize": float(decode.length_penalty),
         "word-penalty": 0,
-        "max-length-factor": float(decode.max_length_ratio or 3),
+        "max-length-factor": float(decode.max_length_ratio),
+        "max-length": translator.max_source_length,
+        "max-length-crop": True,
         "allow-unk": not decode.avoid_unknown,
     }
     (folder / "decoder.yml").write_text(yaml.safe_dump(search, sort_keys=False), "utf-8")
-    return to_marian.summary(translator, "Marian", marian_npz.EPSILON)
+    held = {"max_length_ratio", "avoid_unknown"}
+    if decode.beam_size == 1:
+        held.add("early_stopping")
+    return to_marian.summary(translator, "Marian", marian_npz.EPSILON, held)
 
 
 def require_supported(model: Transformer) -> None:

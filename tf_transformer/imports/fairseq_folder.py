@@ -29,7 +29,7 @@ from tf_transformer.imports.sentencepiece_models import sentencepiece_models
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
 from tf_transformer.imports.weights import load_torch, require_finite
 
-# Options that must be off: false, null, or empty. fairseq has hundreds of options, most for training.
+# Options that must be off: false, null or empty. fairseq has hundreds more, most for training.
 OFF = (
     *("encoder_learned_pos", "decoder_learned_pos", "no_token_positional_embeddings"),
     *("no_scale_embedding", "layernorm_embedding", "adaptive_input", "adaptive_softmax_cutoff"),

@@ -107,6 +107,8 @@ def read(folder: pathlib.Path) -> Imported:
         bias = np.zeros((1, len(target_matrix)), np.float32)
     _require_shape(bias, (1, len(target_matrix)), marian_layout.BIAS, folder / file)
     embeddings = Embeddings(source_matrix, target_matrix, output_matrix, bias[0])
+    if output_matrix is not target_matrix:
+        notes.append(f"{file}: lm_head.weight differs from the embeddings, so it is not tied")
     config = _config(folder, options, codec, embeddings.tying(codec))
     model = make_model(config.model, codec, vocabularies, embeddings)
     used = {*marian_layout.EMBEDDINGS, *marian_layout.COMPUTED, marian_layout.BIAS}
@@ -156,22 +158,30 @@ def _checked(path: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
 def _matrices(
     arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The embeddings of source, target and output. Any copy of a shared matrix counts."""
+    """The embeddings of source, target and output; one object for equal matrices.
+
+    A matrix that the file has counts, also if the configuration says that it is tied. A matrix that
+    the file lacks is the shared one.
+    """
     shared, output, source, target = (arrays.get(name) for name in marian_layout.EMBEDDINGS)
     if options.get("share_encoder_decoder_embeddings", True):
-        of_both = next((x for x in (shared, source, target, output) if x is not None), None)
-        source = target = of_both
-    else:
-        target = output if target is None else target
-    if output is None or options.get("tie_word_embeddings", True):
-        output = target
+        source = _first(source, shared, target, output)
+        target = _first(target, shared, source)
+    target = _first(target, output)
+    output = _first(output, shared, target)
     if source is None or target is None or output is None:
         raise InputError(
             f"{path} has no embeddings: expected one of {', '.join(marian_layout.EMBEDDINGS)}."
         )
     for matrix in (source, target, output):
         _require_shape(matrix, (len(matrix), options.get("d_model")), "embeddings", path)
-    return source, target, output
+    _require_shape(output, target.shape, "lm_head.weight", path)
+    target = source if np.array_equal(source, target) else target
+    return source, target, target if np.array_equal(output, target) else output
+
+
+def _first(*matrices: np.ndarray | None) -> np.ndarray | None:
+    return next((matrix for matrix in matrices if matrix is not None), None)
 
 
 def _require_shape(

@@ -82,10 +82,9 @@ def without_effect(
         InputError: for a key that is not read and has another value.
 
     Example:
-        >>> options = {"torchscript": False, "repetition_penalty": 1.0}
-        >>> off = {"repetition_penalty": (None, 1)}
+        >>> options, off = {"pruned_heads": {}, "num_groups": 1}, {"num_groups": (None, 1)}
         >>> without_effect(options, (), pathlib.Path("config.json"), off)
-        ['config.json: not read, because their values change nothing: repetition_penalty, torchscript']
+        ['config.json: not read, because their values change nothing: num_groups, pruned_heads']
     """
     off = off or {}
     unread = {key: value for key, value in options.items() if key not in read}
