@@ -79,12 +79,11 @@ def test_an_option_is_in_the_folder_or_in_the_summary(translators, format, name,
         pytest.skip("this model has no tags")
     changed = with_option(translator, name)
     before = written(translator, format, tmp_path / "before")
-    try:
-        after = written(changed, format, tmp_path / "after")
-    except InputError as error:
-        assert format == "ctranslate2"
-        assert f"does not support decode.{name}=" in str(error)
+    if format == "ctranslate2" and name in to_ctranslate2.UNSUPPORTED:
+        with pytest.raises(InputError, match=f"does not support decode.{name}="):
+            written(changed, format, tmp_path / "after")
         return
+    after = written(changed, format, tmp_path / "after")
     if before[1] == after[1]:
         assert before[0] != after[0]
         assert WORDS.get(name, name) in after[0] or format == "ctranslate2"
