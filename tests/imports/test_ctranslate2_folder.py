@@ -313,6 +313,26 @@ def test_a_folder_that_cannot_be_imported_is_an_error_and_leaves_nothing(fault, 
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_key_that_is_off_is_named(exported, tmp_path):
+    folder = pathlib.Path(shutil.copytree(exported, tmp_path / "model"))
+    expected = ctranslate2_folder.read(folder)
+    with_key("lang_ids", [])(folder)
+    imported = ctranslate2_folder.read(folder)
+    assert imported.config == expected.config
+    assert imported.notes == [
+        "config.json: not read, because their values change nothing: lang_ids"
+    ]
+
+
+def test_the_rules_for_texts_come_back(tokenizer, tmp_path):
+    rules = {"copy_without_letters": True, "lower_capitals": True}
+    plain = untrained(tokenizer)
+    translator = Translator(plain.model, plain.codec, plain.config, **rules)
+    to_ctranslate2.write(translator, tmp_path, "float32")
+    task = ctranslate2_folder.read(tmp_path).config.task
+    assert {name: getattr(task, name) for name in rules} == rules
+
+
 @pytest.mark.parametrize(
     ("variant", "fault", "message"),
     [

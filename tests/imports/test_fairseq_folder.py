@@ -79,6 +79,20 @@ def test_log_probabilities_are_those_of_fairseq(name, form, monkeypatch, tmp_pat
     assert config.dropout_rate == 0.3
 
 
+def test_an_option_that_is_off_may_be_null_or_empty(monkeypatch, tmp_path):
+    folder = folder_of("untied", tmp_path / "model")
+    options, arrays = stored_in(folder)
+    expected = fairseq_config(folder, options, arrays, monkeypatch)
+    for off in (None, "", 0):
+        changed = options | dict.fromkeys(fairseq_folder.OFF, off)
+        assert fairseq_config(folder, changed, arrays, monkeypatch) == expected
+
+
+def fairseq_config(folder, options, arrays, monkeypatch):
+    use(monkeypatch, earlier(options, arrays))
+    return fairseq_folder.read(folder).config
+
+
 def test_weights_of_older_versions_have_another_output(monkeypatch, tmp_path):
     folder = folder_of("untied", tmp_path / "model")
     options, arrays = stored_in(folder)

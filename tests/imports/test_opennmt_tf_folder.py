@@ -71,6 +71,15 @@ def edit_text(name, old, new):
     return edit
 
 
+def test_options_of_the_search_that_are_not_read_are_named(tmp_path):
+    folder = folder_of("shared", tmp_path / "model")
+    edit_text(
+        "data.yml", '"params": {', '"params": {"coverage_penalty": 0.2, "sampling_topk": 1, '
+    )(folder)
+    notes = opennmt_tf_folder.read(folder, num_heads=4).notes
+    assert notes[1:] == ["data.yml: not read, so translations may differ: coverage_penalty"]
+
+
 def remove(name):
     return lambda folder: (folder / name).unlink()
 

@@ -12,10 +12,11 @@ file text_lines.py by its path. It runs capitals.py and target_tag.py likewise.
 CTranslate2's beam search equals the search of this project, with these differences:
 
 - CTranslate2 divides the log-probability of a hypothesis by length^α. This project divides it by
-  ((5 + length) / 6)^α. Both lengths count the end token. This program requests the whole beam,
-  computes this project's score of each hypothesis and returns the best. If more hypotheses end than
-  the beam holds, CTranslate2 drops the worst by its own penalty. A direct call of
-  `translate_batch` returns CTranslate2's choice, which is sometimes a longer translation.
+  ((c + length) / (c + 1))^α. Both lengths count the end token, and c is `length_penalty_offset`.
+  This program requests the whole beam, computes this project's score of each hypothesis and returns
+  the best. If more hypotheses end than the beam holds, CTranslate2 drops the worst by its own
+  penalty. A direct call of `translate_batch` returns CTranslate2's choice, which is sometimes a
+  longer translation.
 - With α = 0, CTranslate2 stops when its best hypothesis ends. A very small α prevents this.
 - CTranslate2 has one length limit per call, so only sentences of equal length share a call.
 - `min_decoding_length` does not count the end token.

@@ -7,7 +7,7 @@ target_vocabulary.json; older folders have .txt files. Sources: `specs/` and `sr
 
 import pathlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from tf_transformer.imports.options import decimal, read_json, read_lines, witho
 from tf_transformer.imports.place import fill, require_all_used
 from tf_transformer.imports.sentencepiece_models import sentencepiece_models
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
+from tf_transformer.task_options import TranslationOptions
 
 KINDS = ("TransformerSpec", "TransformerBase", "TransformerBig")
 # Keys of config.json, with the value that older folders without the file have.
@@ -73,8 +74,9 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> Imported:
     names = fill(ctranslate2_layout.places(model), file.arrays, path)
     assign_positions(model, file.arrays)
     require_all_used(file.arrays, names | used_names(file.arrays), path)
-    decode = _search(folder, config)
-    return Imported(run_config(config, codec, decode, {}), codec, model, vocabularies, notes)
+    decode, task = _search(folder, config)
+    run = replace(run_config(config, codec, decode, {}), task=task)
+    return Imported(run, codec, model, vocabularies, notes)
 
 
 def _options(folder: pathlib.Path, file: ModelFile) -> tuple[dict[str, Any], list[str]]:
@@ -148,12 +150,12 @@ def _vocabulary_file(folder: pathlib.Path, side: str) -> pathlib.Path:
     raise InputError(f"{folder} must have shared_vocabulary.json or {side}_vocabulary.json.")
 
 
-def _search(folder: pathlib.Path, model: ModelConfig) -> DecodeConfig:
-    """The options of the search: those of search.json if this project wrote it, else defaults."""
+def _search(folder: pathlib.Path, model: ModelConfig) -> tuple[DecodeConfig, TranslationOptions]:
+    """The options of the search and the rules for texts: as in search.json, else defaults."""
     longest = model.max_length if model.position == "learned" else LONGEST
     path = folder / "search.json"
     if not path.is_file():
-        return DecodeConfig(
+        decode = DecodeConfig(
             beam_size=2,
             length_penalty=1.0,
             length_penalty_offset=0.0,
@@ -162,9 +164,14 @@ def _search(folder: pathlib.Path, model: ModelConfig) -> DecodeConfig:
             max_source_length=longest,
             average=1,
         )
-    names = {field.name for field in fields(DecodeConfig)}
-    stored = {key: value for key, value in read_json(path).items() if key in names}
+        return decode, TranslationOptions()
+    stored = read_json(path)
+    names = {field.name for field in fields(DecodeConfig)} & stored.keys()
+    rules = TranslationOptions.of_search & stored.keys()
     try:
-        return DecodeConfig(**stored | {"average": 1})
+        return (
+            DecodeConfig(**{name: stored[name] for name in names} | {"average": 1}),
+            TranslationOptions(**{name: stored[name] for name in rules}),
+        )
     except InputError as error:
         raise InputError(f"{path}: {error}") from error

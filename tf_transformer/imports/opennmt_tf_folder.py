@@ -32,6 +32,12 @@ from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
 from tf_transformer.imports.weights import require_finite
 
 EPSILON = 1e-3  # of Keras' layer normalization, which OpenNMT-tf uses
+# Options of the search that the import does not read, with the values that change no translation.
+UNREAD: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("minimum_decoding_length", "coverage_penalty"), (None, 0)),
+    **dict.fromkeys(("decoding_noise", "replace_unknown_target"), (None, False, [])),
+    "sampling_topk": (None, 1),
+}
 # Heads of the models in OpenNMT-tf's catalog. The checkpoint does not have the number.
 HEADS = {
     **{"Transformer": 8, "TransformerBase": 8, "TransformerBaseSharedEmbeddings": 8},
@@ -78,7 +84,12 @@ def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> Impor
     names = fill(places, arrays, path)
     require_all_used(arrays, names | {SOURCE, TARGET, OUTPUT, BIAS}, path)
     notes = [f"{path.name}: activation and dropout, which it does not store, are relu and 0.1"]
-    decode = _search(options_file, options)
+    params = options["params"]
+    if unread := [key for key, off in UNREAD.items() if params.get(key) not in off]:
+        notes.append(
+            f"{options_file.name}: not read, so translations may differ: {', '.join(unread)}"
+        )
+    decode = _search(options_file, params)
     return Imported(run_config(config, codec, decode, {}), codec, model, vocabularies, notes)
 
 
@@ -206,8 +217,7 @@ def _reads_end(file: pathlib.Path, data: Mapping[str, Any]) -> bool:
     return bool(controls.get("end"))
 
 
-def _search(file: pathlib.Path, options: Mapping[str, Any]) -> DecodeConfig:
-    params = options["params"]
+def _search(file: pathlib.Path, params: Mapping[str, Any]) -> DecodeConfig:
     longest = int(decimal(params, "maximum_decoding_length", 250, 1, file))
     return DecodeConfig(
         beam_size=int(decimal(params, "beam_width", 4, 1, file)),
