@@ -89,7 +89,7 @@ IGNORED = (
 # Options of decoder.yml that the import reads.
 SEARCH = (
     *("models", "vocabs", "relative-paths", "beam-size", "normalize", "word-penalty"),
-    *("max-length-factor", "max-length", "allow-unk"),
+    *("max-length-factor", "max-length", "max-length-crop", "allow-unk"),
 )
 
 
