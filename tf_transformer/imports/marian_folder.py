@@ -33,9 +33,9 @@ from tf_transformer.text.codec import Codec
 FIXED: dict[str, tuple[Any, ...]] = {
     "model_type": ("marian", "bart"),
     "scale_embedding": (True,),
-    "normalize_before": (False,),
-    "normalize_embedding": (False,),
-    "add_final_layer_norm": (False,),
+    "normalize_before": (False, None),
+    "normalize_embedding": (False, None),
+    "add_final_layer_norm": (False, None),
     "static_position_embeddings": (True,),
     "is_encoder_decoder": (True,),
     "forced_bos_token_id": (None,),
