@@ -8,7 +8,9 @@ import pytest
 import reference
 from keras import ops
 
+from tf_transformer import layers
 from tf_transformer.layers import KeyValue, MultiHeadAttention, causal_mask
+from tf_transformer.layers.variants import SELF_ATTENTION
 
 # Distinct primes, so that a wrong axis causes an error; the memory has a width of its own.
 BATCH, TARGET, SOURCE, HEADS, KEY_DIM, VALUE_DIM, D_MODEL, D_MEMORY = 2, 3, 5, 7, 11, 13, 17, 19
@@ -196,3 +198,76 @@ def test_initial_kernels_lie_within_the_bounds_of_glorot(width, groups):
         assert kernel.shape == (rows, columns)
         bound = math.sqrt(6 / (rows + columns))
         assert 0.99 * bound < np.abs(kernel).max() <= bound
+
+
+# What is no mask, and no second sequence
+
+SELF = [layers.SelfAttention, *set(SELF_ATTENTION.values()) - {layers.SelfAttention}]
+
+
+@pytest.mark.parametrize("layer", SELF, ids=lambda layer: layer.__name__)
+@pytest.mark.parametrize("is_built", [False, True])
+@pytest.mark.parametrize("second", ["value", "mask"])
+def test_self_attention_takes_no_second_sequence(layer, is_built, second):
+    attention, x = layer(num_heads=2, key_dim=4), normal(2, 3, 8)
+    value = normal(2, 5, 8) if second == "value" else np.ones((2, 1, 1, 3), bool)
+    if is_built:
+        attention(x)
+    message = rf"{layer.__name__} attends from a sequence to itself, .* attention_mask=mask\."
+    with pytest.raises(ValueError, match=message):
+        attention(x, value)
+    assert attention(x).shape == (2, 3, 8)  # the error left no half-built layer
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_self_attention_that_is_causal_hides_later_positions(is_causal):
+    """Oracle: the first positions alone."""
+    layer, x = layers.SelfAttention(num_heads=2, key_dim=4, is_causal=is_causal), normal(2, 5, 8)
+    hides_nothing = np.ones((2, 1, 1, 5), bool)
+    for mask in (None, hides_nothing):
+        found = reference.array(layer(x, attention_mask=mask))[:, :3]
+        assert np.allclose(found, reference.array(layer(x[:, :3])), atol=1e-5) == is_causal
+
+
+NO_MASKS = {
+    "a key as in Keras": normal(BATCH, SOURCE, D_MEMORY),
+    "a float mask": random_mask(BATCH, 1, TARGET, SOURCE).astype("float32"),
+    "no axis of heads": random_mask(BATCH, TARGET, SOURCE),
+    "other sizes": random_mask(BATCH, 1, 1, SOURCE + 1),
+    "too many axes": random_mask(1, BATCH, HEADS, TARGET, SOURCE),
+}
+CALLS = {  # the layer, and the name of the mask of (3, 5) scores
+    "attention": (layers.MultiHeadAttention, "attention_mask"),
+    "decoder layer": (layers.DecoderLayer, "cross_attention_mask"),
+    "decoder": (layers.Decoder, "cross_attention_mask"),
+}
+
+
+@pytest.mark.parametrize("wrong", NO_MASKS)
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_no_mask_is_an_error(call, wrong):
+    """With as many heads as rows, (B, T, S) would broadcast as (H, T, S)."""
+    make, name = CALLS[call]
+    layer = make(num_heads=BATCH, key_dim=KEY_DIM)
+    query, value = normal(BATCH, TARGET, D_MODEL), normal(BATCH, SOURCE, D_MEMORY)
+    message = rf"expected {name} as a bool tensor .* here \(2, 2, 3, 5\), got "
+    with pytest.raises(ValueError, match=message):
+        layer(query, value, **{name: NO_MASKS[wrong]})
+
+
+@pytest.mark.parametrize("make", [*SELF, layers.EncoderLayer, layers.Encoder])
+@pytest.mark.parametrize("wrong", [normal(2, 3, 8), np.ones((2, 3, 3), bool)])
+def test_what_is_no_mask_of_self_attention_is_an_error(make, wrong):
+    with pytest.raises(ValueError, match="expected attention_mask as a bool tensor"):
+        make(num_heads=2, key_dim=4)(normal(2, 3, 8), attention_mask=wrong)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1, 3, 5), (2, 1, 1, 5), (2, 2, 3, 5), (5,)])
+@pytest.mark.parametrize("dtype", ["bool", "int32"])
+def test_masks_of_zeros_and_ones_broadcast(shape, dtype):
+    layer = MultiHeadAttention(num_heads=2, key_dim=KEY_DIM)
+    query, value = inputs_of("cross")
+    mask = random_mask(*shape)
+    expected = layer(query, value, np.broadcast_to(mask, (BATCH, 2, TARGET, SOURCE)))
+    found = layer(query, value, mask.astype(dtype))
+    np.testing.assert_allclose(reference.array(found), reference.array(expected), atol=1e-6)

@@ -8,6 +8,7 @@ from keras import KerasTensor, ops
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.heads import HeadProjection, concatenate_heads
+from tf_transformer.layers.masks import require_mask
 from tf_transformer.layers.outputs import Attended
 from tf_transformer.layers.shape import Shape
 from tf_transformer.layers.stored import KeyValue, Stored
@@ -31,15 +32,17 @@ class MultiHeadAttention(ConfiguredLayer):
         query: float tensor (B, T, D).
         value: float tensor (B, S, D), the source of keys and values; `query` when None
             (self-attention).
-        attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend. The layer
-            ignores the implicit masks of Keras.
+        attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend. A mask
+            (B, T, S) needs an axis of heads, `mask[:, None]`. The layer ignores the implicit masks
+            of Keras.
         training: whether dropout is on.
 
     Returns:
         float tensor (B, T, D). `run` returns `Attended`, with the attention weights.
 
     Raises:
-        ValueError: if a layer for self-attention is called with a value, or the reverse.
+        ValueError: if a layer for self-attention is called with a value, or the reverse; if
+            `attention_mask` is not a mask, such as a key in the place where Keras has it.
 
     Example:
         >>> layer = MultiHeadAttention(num_heads=2, key_dim=4)
@@ -47,6 +50,13 @@ class MultiHeadAttention(ConfiguredLayer):
         TensorShape([3, 5, 8])
     """
 
+    reads: ClassVar = frozenset(
+        {
+            *("num_heads", "key_dim", "value_dim", "num_key_value_heads"),
+            *("attention_bias", "attention_dropout_rate"),
+            "d_model",  # for the defaults of `key_dim` and `value_dim`
+        }
+    )
     short_names: ClassVar = {"use_bias": "attention_bias", "dropout_rate": "attention_dropout_rate"}
 
     def __init__(self, config: Config = None, **options: Any):
@@ -97,6 +107,8 @@ class MultiHeadAttention(ConfiguredLayer):
                 f"{self.name} was built for {built}-attention, but is called for "
                 f"{called}-attention. Use one layer for each of them."
             )
+        keys = query if value is None else value
+        require_mask("attention_mask", attention_mask, query, keys, self.config.num_heads)
         if value is None:
             heads, stored = self.project(query)
         else:

@@ -6,7 +6,8 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.layers.attention import MultiHeadAttention
-from tf_transformer.layers.configured import Config, ConfiguredLayer
+from tf_transformer.layers.configured import Config, ConfiguredLayer, read_by
+from tf_transformer.layers.masks import require_mask
 from tf_transformer.layers.outputs import BlockOutput
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.residual import Residual
@@ -23,6 +24,9 @@ class Block(ConfiguredLayer):
     """
 
     is_causal: ClassVar[bool]  # whether later positions are hidden
+    reads: ClassVar = {"attention"} | read_by(
+        MultiHeadAttention, Residual, *SELF_ATTENTION.values(), *FEED_FORWARD.values()
+    )
 
     def __init__(self, config: Config = None, has_cross_attention: bool = False, **options: Any):
         super().__init__(config, **options)
@@ -60,6 +64,10 @@ class Block(ConfiguredLayer):
         if self.has_cross_attention != (memory is not None):
             has, got = ("no ", "a ") if memory is not None else ("", "no ")
             raise ValueError(f"{self.name} has {has}cross-attention, but got {got}memory.")
+        heads = self.config.num_heads
+        require_mask("attention_mask", attention_mask, x, x, heads)
+        if memory is not None:
+            require_mask("cross_attention_mask", cross_attention_mask, x, memory, heads)
         stored = None if memory is None else self.cross_attention.keys_values(memory)
         masks = (attention_mask, cross_attention_mask)
         return self.step(x, stored, *masks, positions, training=training)

@@ -1,12 +1,13 @@
 """The base class of layers that receive the configuration of their stack."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, Self
 
 import keras
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.errors import InputError
 from tf_transformer.layers.shape import Shape
 
 Config = ModelConfig | Mapping[str, Any] | None
@@ -20,22 +21,52 @@ class ConfiguredLayer(keras.layers.Layer):
         config: the configuration of a stack, such as `ModelConfig().encoder`, or its fields as a
             dict. If it is None, `dropout_rate` is 0 and `value_dim` is `key_dim` by default.
         **options: fields of the configuration by name, which replace fields of `config`, and
-            arguments of Keras' layers, such as `name` and `dtype`.
+            arguments of Keras' layers, such as `name` and `dtype`. Only fields in `reads` may be
+            given by name.
+
+    Raises:
+        InputError: for a field that the layer does not read, or a value out of range.
 
     Attributes:
         config: the configuration of this layer's stack.
+        reads: the fields of the configuration that the layer or one of its parts reads.
         short_names: short names of fields in this layer, and the full name of each.
     """
 
+    reads: ClassVar[frozenset[str]] = frozenset()
     short_names: ClassVar[dict[str, str]] = {}
 
     def __init__(self, config: Config = None, **options: Any):
         named = {self.short_names.get(name, name): value for name, value in options.items()}
         fields = {name: named.pop(name) for name in FIELDS & named.keys()}
+        self._require_read(fields.keys())
         super().__init__(**named)
         if config is None:
-            config = {"dropout_rate": 0.0, "value_dim": fields.get("key_dim") or 0}
+            config = self._defaults(fields)
         self.config = as_config(config, **fields).decoder
+
+    @classmethod
+    def _require_read(cls, fields: Set[str]) -> None:
+        if unread := fields - cls.reads:
+            short = {name: f" (short: {short})" for short, name in cls.short_names.items()}
+            reads = ", ".join(name + short.get(name, "") for name in sorted(cls.reads))
+            raise InputError(
+                f"{cls.__name__} does not read {', '.join(sorted(unread))}. Leave it out; the "
+                f"layer reads {reads}."
+            )
+
+    @classmethod
+    def _defaults(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The configuration of a layer without a stack, to which `fields` are added."""
+        heads = fields.get("num_heads") or ModelConfig.num_heads
+        has_size = fields.get("key_dim") or fields.get("d_model")
+        if "key_dim" in cls.reads and not has_size and ModelConfig.d_model % heads:
+            raise InputError(
+                f"{cls.__name__} with num_heads={heads} needs key_dim, the size of a head: its "
+                f"default is {ModelConfig.d_model} / num_heads, which is not an integer."
+            )
+        # No layer reads `position`. With none, the check of sinusoids does not concern `d_model`.
+        return {"dropout_rate": 0.0, "value_dim": fields.get("key_dim") or 0, "position": "none"}
 
     def compute_output_shape(
         self, x_shape: Shape | None = None, *other_shapes: Shape, **named_shapes: Shape
@@ -59,7 +90,13 @@ class ConfiguredLayer(keras.layers.Layer):
                 f"{cls.__name__} was saved with {pattern['class_name']}. Make a LocalAttention, "
                 "StridedAttention or LinearAttention layer instead, and load its weights."
             )
-        return super().from_config(config)
+        unread = FIELDS - cls.reads - cls.short_names.keys()  # earlier versions saved them, too
+        return super().from_config({k: v for k, v in config.items() if k not in unread})
+
+
+def read_by(*layers: type[ConfiguredLayer]) -> frozenset[str]:
+    """The fields of the configuration that at least one of the layers reads."""
+    return frozenset().union(*(layer.reads for layer in layers))
 
 
 def as_config(config: Config, **fields: Any) -> ModelConfig:

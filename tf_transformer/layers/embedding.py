@@ -7,6 +7,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
+from tf_transformer.errors import InputError
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.shape import Shape
 
@@ -28,6 +29,9 @@ class TokenEmbedding(keras.layers.Layer):
     Returns:
         float tensor (..., D).
 
+    Raises:
+        InputError: if the ids are not integers.
+
     Example:
         >>> layer = TokenEmbedding(vocabulary_size=11, d_model=4)
         >>> layer.logits(layer(np.array([[1, 2, 3]]))).shape
@@ -47,6 +51,12 @@ class TokenEmbedding(keras.layers.Layer):
         )
 
     def call(self, ids: KerasTensor) -> KerasTensor:
+        dtype = keras.backend.standardize_dtype(ids.dtype)
+        if "int" not in dtype:
+            raise InputError(
+                f"expected ids as a tensor of integers, got {dtype}. Convert them with "
+                "astype('int32'), or give keras.Input the argument dtype='int32'."
+            )
         embedded = ops.take(self.embeddings, ids, axis=0)  # (..., D)
         return ops.cast(embedded, self.compute_dtype) * math.sqrt(self.d_model)
 

@@ -32,6 +32,7 @@ class FeedForward(ConfiguredLayer):
         float tensor (B, T, D).
     """
 
+    reads: ClassVar = frozenset({"d_ff", "activation", "feed_forward_dropout_rate"})
     short_names: ClassVar = {"dropout_rate": "feed_forward_dropout_rate"}
 
     def __init__(self, config: Config = None, **options: Any):

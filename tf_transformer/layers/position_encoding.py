@@ -80,9 +80,18 @@ class PositionEncoding(keras.layers.Layer):
 
     @staticmethod
     def restored(encoding: "PositionEncoding | dict | None") -> "PositionEncoding | None":
-        """Restores an encoding that was serialized as a dict; returns any other value as it is."""
+        """Restores an encoding that was serialized as a dict; returns an encoding as it is.
+
+        Raises:
+            ValueError: for any other value.
+        """
         if isinstance(encoding, dict):
             return keras.saving.deserialize_keras_object(encoding)
+        if encoding is not None and not isinstance(encoding, PositionEncoding):
+            raise ValueError(
+                "expected position as a layer that encodes positions, such as RotaryPosition(), "
+                f"got {encoding!r}."
+            )
         return encoding
 
     def call(self, x: KerasTensor) -> KerasTensor:

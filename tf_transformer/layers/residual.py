@@ -1,6 +1,6 @@
 """The residual connection around each sub-layer (paper sections 3.1 and 5.4)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import KerasTensor
@@ -23,7 +23,7 @@ class Residual(ConfiguredLayer):
 
     Args:
         config: the configuration of the stack, or its fields as a dict. The layer reads
-            `dropout_rate`, `norm_first` and `normalization`.
+            `dropout_rate`, `norm_first`, `normalization` and `norm_epsilon`.
         **options: see `ConfiguredLayer`.
 
     Call arguments:
@@ -39,6 +39,8 @@ class Residual(ConfiguredLayer):
         >>> residual(x, 2 * x).shape
         TensorShape([3, 5, 8])
     """
+
+    reads: ClassVar = frozenset({"dropout_rate", "norm_first", "normalization", "norm_epsilon"})
 
     def __init__(self, config: Config = None, **options: Any):
         super().__init__(config, **options)

@@ -7,9 +7,10 @@ from keras import KerasTensor, ops
 
 from tf_transformer.layers.attention import MultiHeadAttention
 from tf_transformer.layers.configured import Config
-from tf_transformer.layers.masks import causal_mask
+from tf_transformer.layers.masks import causal_mask, combine_masks, require_mask
 from tf_transformer.layers.outputs import Attended
 from tf_transformer.layers.position_encoding import Positions
+from tf_transformer.layers.shape import Shape
 from tf_transformer.layers.stored import KeyValue, Stored
 
 
@@ -26,12 +27,15 @@ class SelfAttention(MultiHeadAttention):
         is_causal: whether later positions are hidden.
         **options: see `ConfiguredLayer`.
 
+    Raises:
+        ValueError: for a `value`, because there is no other sequence.
+
     Attributes:
         window: number of latest positions that a cache keeps, with the query's own; None: all.
 
     Example:
         >>> layer = SelfAttention(num_heads=2, key_dim=4, is_causal=True)
-        >>> layer(np.ones((3, 5, 8), "float32"), attention_mask=causal_mask(5)).shape
+        >>> layer(np.ones((3, 5, 8), "float32")).shape
         TensorShape([3, 5, 8])
     """
 
@@ -41,6 +45,10 @@ class SelfAttention(MultiHeadAttention):
         super().__init__(config, **options)
         self.is_causal = is_causal
 
+    def build(self, query_shape: Shape, value_shape: Shape | None = None) -> None:
+        self._require_none(value_shape)
+        super().build(query_shape)
+
     def run(
         self,
         query: KerasTensor,
@@ -49,9 +57,18 @@ class SelfAttention(MultiHeadAttention):
         training: bool | None = None,
     ) -> Attended:
         """Like a call, but also returns the attention weights and the keys and values."""
+        self._require_none(value)
+        require_mask("attention_mask", attention_mask, query, query, self.config.num_heads)
+        mask = combine_masks(self.sequence_mask(ops.shape(query)[1]), attention_mask)
+        return self.self_attend(query, mask, training=training)
+
+    def _require_none(self, value: Any) -> None:
         if value is not None:
-            return super().run(query, value)  # an error
-        return self.self_attend(query, attention_mask, training=training)
+            raise ValueError(
+                f"{type(self).__name__} attends from a sequence to itself, but got a second tensor "
+                "as value. Use MultiHeadAttention to attend to another sequence, and give a mask "
+                "by name: attention_mask=mask."
+            )
 
     def self_attend(
         self,

@@ -6,7 +6,7 @@ They never build a tensor of size T · T.
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import KerasTensor, ops
@@ -34,6 +34,8 @@ class SparseAttention(SelfAttention):
         is_causal: whether later positions are hidden.
         **options: see `ConfiguredLayer`.
     """
+
+    reads: ClassVar = SelfAttention.reads | {"attention_window"}
 
     def __init__(self, config: Config = None, is_causal: bool = False, **options: Any):
         super().__init__(config, is_causal, **options)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import KerasTensor
@@ -27,6 +27,8 @@ class Stack(ConfiguredLayer):
         position: the position encoding if it acts on the scores of self-attention, else None.
         **options: see `ConfiguredLayer`.
     """
+
+    reads: ClassVar = Block.reads | {"num_layers", "layer_drop_rate", "remat"}
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from tf_transformer.layers.shape import Shape
 from tf_transformer.layers.stack import Encoder
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens
+from tf_transformer.models.reads_ids import ReadsIds
 from tf_transformer.models.word_masking import WordMasking
 from tf_transformer.text.special_ids import PAD_ID
 
@@ -100,7 +101,7 @@ class TextEncoder(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class MaskedLanguageModel(PredictsTokens, keras.Model):
+class MaskedLanguageModel(PredictsTokens, ReadsIds):
     """p(id | the ids around it), as logits for each position (Devlin et al. 2019, section 3.1).
 
     logits = LayerNorm(GELU(x W + b)) Eᵀ, where x are the encoder's states and E is its embedding
@@ -159,7 +160,7 @@ class MaskedLanguageModel(PredictsTokens, keras.Model):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Classifier(keras.Model):
+class Classifier(ReadsIds):
     """p(label | text), as a logit for each label: mean(x) W + b, with the encoder's states x.
 
     The mean is over the tokens, because masked language modelling trains the states of all
@@ -203,6 +204,7 @@ class Classifier(keras.Model):
         self.config, self.vocabulary_size = self.encoder.config, vocabulary_size
         self.labels = tuple(labels)
         self.separator = separator
+        self.has_one_label = not separator
         self.texts = texts
         self.dropout = Dropout(self.config.dropout_rate, dtype="float32")
         self.head = keras.layers.Dense(len(self.labels), dtype="float32", name="head")

@@ -9,10 +9,11 @@ from keras import KerasTensor, ops
 
 from tf_transformer.decoding.hypotheses import CacheSchedule, StepOptions, StepState
 from tf_transformer.errors import InputError
+from tf_transformer.models.reads_ids import ReadsIds
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Ensemble(keras.Model):
+class Ensemble(ReadsIds):
     """p(token) = (p₁(token) + … + p_M(token)) / M, for M models with the same target vocabulary.
 
     A search takes the ensemble like one model. The models may differ in everything else.
@@ -47,6 +48,7 @@ class Ensemble(keras.Model):
                 f"{sorted(sizes)}."
             )
         (self.vocabulary_size,) = sizes
+        self.has_two_inputs = self.members[0].has_two_inputs
 
     def build(self, input_shape: Any = None) -> None:
         """Makes the weights of all models."""

@@ -17,10 +17,11 @@ from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
 from tf_transformer.models.outputs import LanguageModelOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens
+from tf_transformer.models.reads_ids import ReadsIds
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class LanguageModel(PredictsTokens, keras.Model):
+class LanguageModel(PredictsTokens, ReadsIds):
     """p(text) = Π p(token | the tokens before it), as logits of each next token.
 
     This is the paper's decoder without cross-attention (Liu et al. 2018, Radford et al. 2018). Ids

@@ -22,13 +22,14 @@ from tf_transformer.layers.recurrent import (
 from tf_transformer.models.outputs import RecurrentOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embeddings
+from tf_transformer.models.reads_ids import ReadsIds
 from tf_transformer.text.special_ids import PAD_ID
 
 DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class RecurrentModel(PredictsTokens, keras.Model):
+class RecurrentModel(PredictsTokens, ReadsIds):
     """p(target | source) by a bidirectional GRU encoder and a GRU decoder with attention.
 
     The architecture is Bahdanau et al. (2015) or Luong et al. (2015). The model can replace a
@@ -59,6 +60,8 @@ class RecurrentModel(PredictsTokens, keras.Model):
         >>> model((source, target)).shape
         TensorShape([1, 3, 11])
     """
+
+    has_two_inputs = True
 
     def __init__(
         self,

@@ -17,10 +17,11 @@ from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
 from tf_transformer.models.outputs import TransformerOutput
 from tf_transformer.models.padding import as_read, put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embeddings
+from tf_transformer.models.reads_ids import ReadsIds
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Transformer(PredictsTokens, keras.Model):
+class Transformer(PredictsTokens, ReadsIds):
     """p(target | source), as logits of each next target token (paper section 3).
 
     Ids are integers in [0, V). Id 0 is padding, which nothing attends to. Padding may stand
@@ -51,6 +52,8 @@ class Transformer(PredictsTokens, keras.Model):
         >>> model((source, target)).shape
         TensorShape([1, 3, 11])
     """
+
+    has_two_inputs = True
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from tf_transformer.decoding import StepOptions
+from tf_transformer.models.reads_ids import ReadsIds
 from tf_transformer.text.graph_tokenizer import GraphTokenizer, clean
 from tf_transformer.text.sequences import token_counts
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
@@ -14,7 +15,7 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Retokenized(keras.Model):
+class Retokenized(ReadsIds):
     """Decodes source ids to text, and encodes the text again for a model with other pieces.
 
     A character that the given tokenizer cannot represent is lost. With byte fallback, there is no
@@ -32,6 +33,8 @@ class Retokenized(keras.Model):
     Returns:
         the logits of the model (B, T, V).
     """
+
+    has_two_inputs = True
 
     def __init__(self, member: keras.Model, given: Tokenizer, own: Tokenizer, **kwargs: Any):
         super().__init__(**kwargs)

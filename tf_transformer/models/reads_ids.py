@@ -1,0 +1,80 @@
+"""The base class of models whose inputs are ids, so that Keras' own methods suit them."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from tf_transformer.errors import InputError
+
+
+def _of_rows_with_one_label(method: Callable) -> Callable:
+    """Makes a method of Keras refuse `class_weight` where it would weigh the wrong rows."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def checked(self: "ReadsIds", *args: Any, **options: Any) -> Any:
+        given = signature.bind(self, *args, **options).arguments
+        if given.get("class_weight") is not None and not self.has_one_label:
+            raise InputError(
+                f"class_weight needs one label for each row, but {type(self).__name__} has several "
+                "labels in a row. Give sample_weight, an array of the shape of the labels, in "
+                "place of class_weight."
+            )
+        return method(self, *args, **options)
+
+    return checked
+
+
+class ReadsIds(keras.Model):
+    """A model whose inputs are int tensors (batch, length) of ids.
+
+    Keras converts float inputs of a layer to the dtype `input_dtype`. When it exports a model, it
+    traces the model with inputs of this dtype. So the dtype is int32 here, but the conversion is
+    off: it would make ids of a user's floats without an error.
+
+    Attributes:
+        has_two_inputs: whether the inputs are (source, target); else they are one tensor.
+        has_one_label: whether each row has exactly one label, as `class_weight` of `fit` needs it.
+    """
+
+    input_dtype = "int32"
+    has_two_inputs: bool = False
+    has_one_label: bool = False
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.autocast = False
+        if self.quantization_mode is not None:
+            self.quantize()
+
+    fit = _of_rows_with_one_label(keras.Model.fit)
+    train_on_batch = _of_rows_with_one_label(keras.Model.train_on_batch)
+
+    def export(
+        self,
+        filepath: Any,
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **options: Any,
+    ) -> None:
+        """Exports the forward pass as Keras does, by default for rows of any length.
+
+        `keras.Model.export` describes the arguments. Its own default is the length of the rows of
+        the first call.
+        """
+        if input_signature is None:
+            ids = keras.InputSpec(shape=(None, None), dtype="int32")
+            input_signature = [(ids, ids) if self.has_two_inputs else ids]
+        super().export(filepath, format, verbose, input_signature, **options)
+
+    def quantize(self, mode: Any = None, config: Any = None, **options: Any) -> None:
+        """Raises an `InputError`, because a saved model could not be loaded again."""
+        raise InputError(
+            f"Keras cannot quantize {type(self).__name__}, because most of its products are not in "
+            "layers of Keras. Export the run with --format ctranslate2 --quantization int8, or "
+            "use the dtype bfloat16."
+        )
