@@ -6,6 +6,7 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.layers.configured import Config, ConfiguredLayer
+from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.shape import Shape
@@ -43,12 +44,12 @@ class FeedForward(ConfiguredLayer):
     def _hidden_layer(self) -> keras.layers.Layer:
         """Makes the layer for max(0, x W₁ + b₁): rows (R, D) to (R, F)."""
         activation, policy = self.config.activation, self.dtype_policy
-        return keras.layers.Dense(self.config.d_ff, activation, dtype=policy, name="hidden")
+        return Dense(self.config.d_ff, activation, dtype=policy, name="hidden")
 
     def build(self, input_shape: Shape) -> None:
         self.hidden.build(input_shape)
         size, policy = input_shape[-1], self.dtype_policy
-        self.output_projection = keras.layers.Dense(size, dtype=policy, name="output")
+        self.output_projection = Dense(size, dtype=policy, name="output")
         self.output_projection.build((*input_shape[:-1], self.config.d_ff))
 
     def call(self, x: KerasTensor, training: bool | None = None) -> KerasTensor:

@@ -8,6 +8,7 @@ from keras import KerasTensor, ops
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.gradient import silu
 from tf_transformer.layers.configured import Config
+from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.initializers import ConcatenatedInitializer
 
@@ -37,7 +38,7 @@ class GatedFeedForward(FeedForward):
     def _hidden_layer(self) -> keras.layers.Layer:
         d_ff = self.config.d_ff
         fill = [keras.initializers.GlorotUniform() for _ in range(2)]
-        return keras.layers.Dense(  # W₁ and V are one variable
+        return Dense(  # W₁ and V are one variable
             2 * d_ff,
             kernel_initializer=ConcatenatedInitializer((d_ff, d_ff), fill),
             dtype=self.dtype_policy,

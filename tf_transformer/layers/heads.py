@@ -7,11 +7,12 @@ from typing import Any
 import keras
 from keras import KerasTensor, ops
 
+from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.flatten import flatten_positions
 from tf_transformer.layers.initializers import ConcatenatedInitializer
 
 
-class HeadProjection(keras.layers.Dense):
+class HeadProjection(Dense):
     """One product for all matrices with the same input; the result is split into heads.
 
     Args:

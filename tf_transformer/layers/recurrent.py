@@ -9,12 +9,13 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.attention import MASKED_SCORE
+from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.shape import Shape
 
 
-def _dense(size: int, use_bias: bool, policy: keras.DTypePolicy, name: str) -> keras.layers.Dense:
-    return keras.layers.Dense(size, use_bias=use_bias, dtype=policy, name=name)
+def _dense(size: int, use_bias: bool, policy: keras.DTypePolicy, name: str) -> Dense:
+    return Dense(size, use_bias=use_bias, dtype=policy, name=name)
 
 
 class MemoryAttention(keras.layers.Layer):
@@ -117,10 +118,8 @@ class RecurrentDecoder(keras.layers.Layer):
         policy = self.dtype_policy
         self.cells = [keras.layers.GRUCell(d_model, dtype=policy) for _ in range(num_layers)]
         self.attention = self.attention_class(d_model, dtype=policy)
-        self.initial = [
-            keras.layers.Dense(d_model, activation="tanh", dtype=policy) for _ in range(num_layers)
-        ]
-        self.projection = keras.layers.Dense(d_model, activation="tanh", dtype=policy)
+        self.initial = [Dense(d_model, activation="tanh", dtype=policy) for _ in range(num_layers)]
+        self.projection = Dense(d_model, activation="tanh", dtype=policy)
 
     def _build(self, memory_shape: Shape, cell_input: int, projection_input: int) -> None:
         sizes = [cell_input] + [self.d_model] * (self.num_layers - 1)

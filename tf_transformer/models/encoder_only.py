@@ -13,6 +13,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.layers.configured import as_config
+from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encodings import make_position
@@ -132,7 +133,7 @@ class MaskedLanguageModel(PredictsTokens, ReadsIds):
         self.config, self.vocabulary_size = self.encoder.config, vocabulary_size
         self.masking = WordMasking(vocabulary_size, name="masking")
         d_model = self.config.encoder.d_model
-        self.hidden = keras.layers.Dense(d_model, "gelu", dtype=policy, name="hidden")
+        self.hidden = Dense(d_model, "gelu", dtype=policy, name="hidden")
         self.norm = LayerNorm(dtype=policy, name="norm")
 
     def build(self, ids_shape: Shape | None = None) -> None:
@@ -207,7 +208,7 @@ class Classifier(ReadsIds):
         self.has_one_label = not separator
         self.texts = texts
         self.dropout = Dropout(self.config.dropout_rate, dtype="float32")
-        self.head = keras.layers.Dense(len(self.labels), dtype="float32", name="head")
+        self.head = Dense(len(self.labels), dtype="float32", name="head")
 
     def build(self, ids_shape: Shape | None = None) -> None:
         """Makes all weights; they do not depend on the shapes of inputs."""

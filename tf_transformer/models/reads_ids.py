@@ -48,7 +48,7 @@ class ReadsIds(keras.Model):
         super().__init__(**options)
         self.autocast = False
         if self.quantization_mode is not None:
-            self.quantize()
+            self._refuse_quantization()
 
     fit = _of_rows_with_one_label(keras.Model.fit)
     train_on_batch = _of_rows_with_one_label(keras.Model.train_on_batch)
@@ -72,7 +72,10 @@ class ReadsIds(keras.Model):
         super().export(filepath, format, verbose, input_signature, **options)
 
     def quantize(self, mode: Any = None, config: Any = None, **options: Any) -> None:
-        """Raises an `InputError`, because a saved model could not be loaded again."""
+        """Raises an `InputError`, because most products are not in layers of Keras."""
+        self._refuse_quantization()
+
+    def _refuse_quantization(self) -> None:
         raise InputError(
             f"Keras cannot quantize {type(self).__name__}, because most of its products are not in "
             "layers of Keras. Export the run with --format ctranslate2 --quantization int8, or "
