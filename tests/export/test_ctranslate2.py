@@ -354,3 +354,42 @@ def test_tokens_decode_as_by_the_project(tokenizer, seed):
     text = "é😀".encode() + b"\xf0\x9f"
     tokens = [f"<0x{byte:02X}>" for byte in text]
     assert list(run_in_ctranslate2.whole_characters(tokens)) == tokens[:-2]
+
+
+ZEN_2, ZEN_4, ZEN_5 = "fpu avx2 fma", "avx2 avx512_vnni", "avx2 avx_vnni"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "quantization", "mkl", "is_noted"),
+    [
+        ("AuthenticAMD", ZEN_2, "int8", "", True),
+        ("AuthenticAMD", ZEN_2, "int8_float16", "0", True),
+        ("HygonGenuine", ZEN_2, "int8", "", True),
+        ("AuthenticAMD", ZEN_2, "int8", "1", False),
+        ("AuthenticAMD", ZEN_2, "float32", "", False),
+        ("AuthenticAMD", ZEN_4, "int8", "", False),
+        ("AuthenticAMD", ZEN_5, "int8", "", False),
+        ("GenuineIntel", ZEN_2, "int8", "", False),
+    ],
+)
+def test_int8_on_a_processor_without_vnni_is_noted(
+    vendor, flags, quantization, mkl, is_noted, tmp_path, monkeypatch
+):
+    one = (
+        f"processor\t: 0\nvendor_id\t: {vendor}\nmodel\t: 1\nflags\t\t: {flags}\nbogomips\t: 1\n\n"
+    )
+    (tmp_path / "cpuinfo").write_text(one * 2)
+    monkeypatch.setattr(check_ctranslate2, "PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setenv("CT2_USE_MKL", mkl)
+    notes = check_ctranslate2.notes(quantization)
+    assert len(notes) == is_noted
+    assert all("no VNNI instructions" in note and "CT2_USE_MKL=1" in note for note in notes)
+
+
+@pytest.mark.parametrize("text", [None, "Processor\t: ARMv8\nFeatures\t: fp asimd i8mm\n"])
+def test_int8_on_an_unknown_processor_is_not_noted(text, tmp_path, monkeypatch):
+    if text is not None:
+        (tmp_path / "cpuinfo").write_text(text)
+    monkeypatch.setattr(check_ctranslate2, "PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.delenv("CT2_USE_MKL", raising=False)
+    assert check_ctranslate2.notes("int8") == []

@@ -166,7 +166,8 @@ def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantizatio
         shutil.rmtree(folder, ignore_errors=True)
         to_ctranslate2.write(translator, folder, stored)
         agreement = check_ctranslate2.check(folder, translator, samples(run), stored)
-    return "; ".join([str(agreement), *to_ctranslate2.notes(translator.config)])
+    notes = to_ctranslate2.notes(translator.config) + check_ctranslate2.notes(quantization)
+    return "; ".join([str(agreement), *notes])
 
 
 def _translator(run: Run, format: str) -> "Translator":

@@ -1,7 +1,9 @@
 """Compares a CTranslate2 folder with the translator from which it was exported."""
 
 import json
+import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ SCORE_TOLERANCE = {
 # Largest fraction of different translations. Both systems may decide near ties differently, and a
 # model with little training has many near ties.
 MAX_DIFFERENT = 0.5
+PROCESSOR = pathlib.Path("/proc/cpuinfo")  # of Linux; other systems have no such file
 
 
 class Agreement(NamedTuple):
@@ -68,6 +71,26 @@ def check(
     if quantization == "float32" and agreement.different > MAX_DIFFERENT * len(sentences):
         raise RuntimeError(f"the export differs from the run it came from: {agreement}.")
     return agreement
+
+
+def notes(quantization: Quantization) -> list[str]:
+    """What the user of an int8 model must know about this processor.
+
+    On processors that are not Intel's, CTranslate2 multiplies with oneDNN. Without VNNI
+    instructions, oneDNN adds pairs of products in 16 bits, which saturate.
+    """
+    processor = PROCESSOR.read_text("utf-8") if PROCESSOR.is_file() else ""
+    of_x86 = re.search(r"^vendor_id\s*: (.*)$[\s\S]*?^flags\s*: (.*)$", processor, re.MULTILINE)
+    uses_mkl = os.environ.get("CT2_USE_MKL", "").lower() in ("1", "true")
+    if not quantization.startswith("int8") or not of_x86 or uses_mkl:
+        return []
+    vendor, instructions = of_x86[1], set(of_x86[2].split())
+    if vendor == "GenuineIntel" or instructions & {"avx512_vnni", "avx_vnni"}:
+        return []
+    return [
+        "this processor is not Intel's and has no VNNI instructions, so CTranslate2 computes int8 "
+        "products less exactly: set CT2_USE_MKL=1 in the environment of the program that translates"
+    ]
 
 
 def compare(folder: pathlib.Path, translator: Translator, sentences: Sequence[str]) -> Agreement:
