@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import shlex
+from typing import get_args, get_type_hints
 
 import keras
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from docs import differences, options
 from tf_transformer.commands import command_line
 from tf_transformer.commands import main as commands
+from tf_transformer.config import ModelConfig, Position
 from tf_transformer.registry import OPTIONS
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -212,6 +214,24 @@ def test_each_section_of_the_paper_has_code_and_an_oracle():
     for _section, _part, code, oracle in rows:
         assert "](../../tf_transformer/" in code
         assert re.search(r'\]\(../../tests/\S+ "test_\w+"\)', oracle)
+
+
+def test_the_table_of_positions_is_complete():
+    rows = re.findall(r"^\| `(\w+)` \|", PAGES["docs/paper/variants.md"], re.MULTILINE)
+    assert set(get_args(Position)) <= set(rows)
+
+
+@pytest.mark.parametrize("field", ["architecture", "attention", "activation", "normalization"])
+def test_the_pages_of_the_paper_name_each_value_of_an_option(field):
+    words = {
+        word
+        for page in PAGES
+        if page.startswith("docs/paper/")
+        for span in inline(page)
+        for word in span.split()
+    }
+    values = get_args(get_type_hints(ModelConfig)[field])
+    assert set(values) - {getattr(ModelConfig, field)} <= words
 
 
 @pytest.mark.parametrize(("page", "most"), MOST_LINES.items())

@@ -272,12 +272,17 @@ def test_options_of_the_other_format_are_refused(tmp_path):
         export("run", tmp_path / "1", quantization="int8")
 
 
-def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_path, capsys):
+def test_the_command_writes_a_folder_that_translates_as_the_run_does(
+    run, tmp_path, capsys, monkeypatch
+):
     """The check runs the folder in a process without TensorFlow and without this project."""
     pytest.importorskip("ctranslate2")
     to = tmp_path / "small"
+    monkeypatch.setattr(check_ctranslate2, "notes", lambda stored: [f"a note on {stored}"])
     export(run, to, format="ctranslate2", quantization="int8")
-    assert "translations differ from the run, " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "translations differ from the run, " in printed
+    assert "; a note on int8" in printed
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
     with pytest.raises(InputError, match="exists; give --to a new version"):
         export(run, to, format="ctranslate2")
