@@ -10,7 +10,7 @@ import reference
 from tf_transformer import layers
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.models.encoder_only import Classifier, MaskedLanguageModel
+from tf_transformer.models.encoder_only import Classifier, MaskedLanguageModel, TextEncoder
 from tf_transformer.models.ensemble import Ensemble
 from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.models.reads_ids import ReadsIds
@@ -131,6 +131,16 @@ def test_a_model_that_was_not_called_is_exported_too(state, tmp_path):
     loaded = tf.saved_model.load(str(tmp_path / "1"))
     found = loaded.serve((SOURCE, TARGET))
     np.testing.assert_allclose(found, called(model, (SOURCE, TARGET)), atol=1e-5)
+
+
+def test_a_functional_model_of_a_text_encoder_is_exported(tmp_path):
+    import tensorflow as tf
+
+    ids = keras.Input((None,), dtype="int32")
+    model = reference.randomize(keras.Model(ids, TextEncoder(V, CONFIG)(ids)))
+    model.export(str(tmp_path), verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_allclose(loaded.serve(SOURCE), called(model, SOURCE), atol=1e-5)
 
 
 @each_model

@@ -24,9 +24,9 @@ class Block(ConfiguredLayer):
     """
 
     is_causal: ClassVar[bool]  # whether later positions are hidden
-    reads: ClassVar = {"attention"} | read_by(
+    reads: ClassVar = read_by(
         MultiHeadAttention, Residual, *SELF_ATTENTION.values(), *FEED_FORWARD.values()
-    )
+    ) | {"attention"}
 
     def __init__(self, config: Config = None, has_cross_attention: bool = False, **options: Any):
         super().__init__(config, **options)

@@ -48,7 +48,7 @@ class Ensemble(ReadsIds):
                 f"{sorted(sizes)}."
             )
         (self.vocabulary_size,) = sizes
-        self.has_two_inputs = self.members[0].has_two_inputs
+        self.has_two_inputs = getattr(self.members[0], "has_two_inputs", False)
 
     def build(self, input_shape: Any = None) -> None:
         """Makes the weights of all models."""
