@@ -11,6 +11,8 @@ from tf_transformer.errors import InputError
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.shape import Shape
 
+AS_INTEGERS = "Convert them with astype('int32'), or give keras.Input the argument dtype='int32'."
+
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class TokenEmbedding(keras.layers.Layer):
@@ -53,10 +55,7 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, ids: KerasTensor) -> KerasTensor:
         dtype = keras.backend.standardize_dtype(ids.dtype)
         if "int" not in dtype:
-            raise InputError(
-                f"expected ids as a tensor of integers, got {dtype}. Convert them with "
-                "astype('int32'), or give keras.Input the argument dtype='int32'."
-            )
+            raise InputError(f"expected ids as a tensor of integers, got {dtype}. {AS_INTEGERS}")
         embedded = ops.take(self.embeddings, ids, axis=0)  # (..., D)
         return ops.cast(embedded, self.compute_dtype) * math.sqrt(self.d_model)
 

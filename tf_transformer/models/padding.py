@@ -10,6 +10,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
+from tf_transformer.layers.embedding import AS_INTEGERS
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
@@ -102,7 +103,7 @@ def require_ids(ids: KerasTensor, vocabulary_size: int) -> None:
     if "int" not in dtype or len(ids.shape) != 2:
         raise InputError(
             f"expected ids as a tensor of integers with two axes, (batch, length), got {dtype} of "
-            f"shape {tuple(ids.shape)}. Give keras.Input the argument dtype='int32'."
+            f"shape {tuple(ids.shape)}. {AS_INTEGERS}"
         )
     values = _known(ids)
     if (

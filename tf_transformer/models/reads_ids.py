@@ -72,12 +72,12 @@ class ReadsIds(keras.Model):
         super().export(filepath, format, verbose, input_signature, **options)
 
     def quantize(self, mode: Any = None, config: Any = None, **options: Any) -> None:
-        """Raises an `InputError`, because most products are not in layers of Keras."""
+        """Raises an `InputError`, because a file could not hold a quantized model."""
         self._refuse_quantization()
 
     def _refuse_quantization(self) -> None:
         raise InputError(
-            f"Keras cannot quantize {type(self).__name__}, because most of its products are not in "
-            "layers of Keras. Export the run with --format ctranslate2 --quantization int8, or "
-            "use the dtype bfloat16."
+            f"Keras cannot quantize {type(self).__name__}, because a file could not hold it "
+            "quantized. Export the run with --format ctranslate2 --quantization int8, or make the "
+            "model with dtype='bfloat16'."
         )
