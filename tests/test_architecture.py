@@ -202,6 +202,7 @@ ALLOWED = {
     "export/run_in_session.py": {"stdin"},
     "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
     "export/serving/client_rest.py": {"stdin"},
+    "export/check_ctranslate2.py": {"read_text"},  # the processor's instructions
     "export/session.py": {"stdin"},  # of the process that it starts
     "export/serving/client_grpc.py": {"stdin"},
     "examples/keras_pipeline.py": {"stdin"},
