@@ -20,12 +20,8 @@ from tf_transformer.commands.command_line import GIVEN
 from tf_transformer.config import FITTING
 from tf_transformer.registry import OPTIONS, options_of
 
-PROGRAMS = {
-    "export": "python -m export",
-    "plot": "tf-transformer plot",
-    "demo": "tf-transformer demo",
-}
-PAGE = pathlib.Path(__file__).parent / "reference" / "options.md"
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "options.md"
 INTRODUCTION = """\
 # Options
 
@@ -115,9 +111,15 @@ def _command(name: str, function: Callable[..., None]) -> str:
                 else f"--{parameter.name}"
             )
             rows.append(_row(option, hint, shown, texts[parameter.name]))
-    program = PROGRAMS.get(name, f"python {name}.py")
     also = f"\nIt also takes {', '.join(groups)}.\n" if groups else ""
-    return f"## {program}\n\n{_summary(doc)}\n\n{_tables(rows, COMMON.get(name))}{also}"
+    return f"## {_program(name)}\n\n{_summary(doc)}\n\n{_tables(rows, COMMON.get(name))}{also}"
+
+
+def _program(name: str) -> str:
+    """How the pages start a command: by its script, where there is one."""
+    if (ROOT / f"{name}.py").is_file():
+        return f"python {name}.py"
+    return f"python -m {name}" if (ROOT / name).is_dir() else f"tf-transformer {name}"
 
 
 def _group(name: str, cls: Any, title: str) -> str:

@@ -4,9 +4,11 @@ It serves a SavedModel over REST and gRPC as TF Serving documents them, with TF 
 messages. It does not load versions, form batches or run warm-up requests.
 """
 
+import argparse
 import base64
 import http.server
 import json
+import pathlib
 import threading
 from concurrent import futures
 
@@ -185,3 +187,19 @@ def _plain(values):
         return values.decode("utf-8", "replace")
     values = values.tolist() if hasattr(values, "tolist") else values
     return list(map(_plain, values)) if isinstance(values, list) else values
+
+
+def main() -> None:
+    """Serves the newest version of a model until the process ends, with the server's options."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rest_api_port", type=int, default=0)
+    parser.add_argument("--model_name", required=True)
+    parser.add_argument("--model_base_path", type=pathlib.Path, required=True)
+    given, _ = parser.parse_known_args()
+    newest = max(given.model_base_path.iterdir(), key=lambda folder: int(folder.name))
+    with StandIn(str(newest), given.model_name, given.rest_api_port):
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -243,6 +243,30 @@ def test_the_reference_of_options_is_up_to_date():
     assert options.PAGE.read_text("utf-8") == options.page(), "run python -m docs.options"
 
 
+def test_each_command_in_the_reference_of_options_exists():
+    heading = r"^## ((?:python|tf-transformer) .+)$"
+    programs = re.findall(heading, PAGES["docs/reference/options.md"], re.MULTILINE)
+    assert len(programs) == len(commands.COMMANDS)
+    for program in programs:
+        *starter, name = program.split()
+        if starter == ["tf-transformer"]:
+            assert name in commands.COMMANDS
+        else:
+            path = ROOT / name if starter == ["python"] else ROOT / name / "__main__.py"
+            assert path.is_file(), program
+
+
+def test_pages_agree_about_the_minutes_of_a_command():
+    measured = "docs/results/"  # what one machine took
+    texts = [text for page, text in PAGES.items() if not page.startswith(measured)]
+    texts.append((ROOT / "Makefile").read_text("utf-8"))
+    paragraphs = [paragraph for text in texts for paragraph in text.split("\n\n")]
+    # The minutes belong to the command that the paragraph names last before them.
+    found = re.compile(r"make ([\w-]+)(?:(?!make ).)*?about (\S+) minutes", re.DOTALL)
+    stated = {match.groups() for paragraph in paragraphs for match in found.finditer(paragraph)}
+    assert stated == {("demo", "4"), ("test", "12")}
+
+
 def test_the_list_of_differences_from_the_paper_is_up_to_date():
     assert differences.PAGE.read_text("utf-8") == differences.page(), (
         "run python -m docs.differences"
