@@ -30,7 +30,8 @@ INTRODUCTION = """\
 This page lists all options. Give an option on the command line (`--model.d_model 256`) or in a
 YAML file (`--config FILE`). The command line overrides the file. If an option is given twice, the
 last value counts. An unknown option is an error. `config.yaml` in the run folder has the value of
-every option. `tf-transformer train` takes the options of `python train.py`; so do the other
+every option. In options that name files and folders, `~` is the home folder, and addresses such as
+`gs://bucket/mine` are errors. `tf-transformer train` takes the options of `python train.py`; so do the other
 commands.
 """
 

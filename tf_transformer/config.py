@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath, Place
 from tf_transformer.registry import options_of
 
 # Defaults that depend on other options; the dataclass computes them.
@@ -430,9 +431,9 @@ class Corpus:
         reverse: translate a tfds corpus from the second language of the pair to the first.
     """
 
-    source: str = ""
-    target: str = ""
-    path: str = ""
+    source: LocalPath = ""
+    target: LocalPath = ""
+    path: LocalPath = ""
     name: str = ""
     format: str = ""
     columns: tuple[str, ...] = ()
@@ -571,28 +572,28 @@ class DataConfig:
 
     corpora: tuple[Corpus, ...] = ()
     valid_corpora: tuple[Corpus, ...] = ()
-    train_source: str = ""
-    train_target: str = ""
-    folder: str = ""
+    train_source: LocalPath = ""
+    train_target: LocalPath = ""
+    folder: LocalPath = ""
     origin: str = ""
-    valid_source: str = ""
-    valid_target: str = ""
-    train_file: str = ""
-    valid_file: str = ""
+    valid_source: LocalPath = ""
+    valid_target: LocalPath = ""
+    train_file: LocalPath = ""
+    valid_file: LocalPath = ""
     tfds: str = ""
     tfds_reverse: bool = False
     tfds_valid_split: str = ""
-    tfds_dir: str = ""
+    tfds_dir: Place = ""
     source_language: str = "en"
     target_language: str = "de"
     generated_pairs: int = 40_000
     held_out: int = 1000
-    cache_dir: str = ""
+    cache_dir: LocalPath = ""
     shard_pairs: int = 250_000
     max_length: int = 0
     vocabularies: Literal["shared", "separate", "joint"] = "shared"
     vocabulary_size: int = 8000
-    tokenizer: str = ""
+    tokenizer: LocalPath = ""
     segmentation: Literal["bpe", "unigram"] = "bpe"
     bpe_dropout: float = 0.0
     augment: AugmentConfig = field(default_factory=AugmentConfig)
@@ -747,7 +748,7 @@ class TrainConfig:
     keep_checkpoints: int = 5
     average_decay: float = 0.0
     export_best: bool = False
-    init_from: str = ""
+    init_from: LocalPath = ""
     freeze: tuple[str, ...] = ()
     max_skipped: int = 20
     strategy: Literal["auto", "one", "mirrored", "multi_worker"] = "auto"

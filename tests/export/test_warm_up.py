@@ -1,5 +1,8 @@
 """Warm-up requests: the content of the file, and the shapes of their batches."""
 
+import pathlib
+import re
+
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
@@ -7,6 +10,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from tf_transformer.export import warm_up
 from tf_transformer.inference.micro_batches import compiled_shapes, max_compiled_rows
+
+SERVING = pathlib.Path(__file__).parents[2] / "export" / "serving"
 
 
 def words(text: str) -> list[int]:
@@ -17,6 +22,17 @@ def words(text: str) -> list[int]:
 def three_per_word(text: str) -> list[int]:
     """A tokenizer with three tokens per word, and the end token."""
     return [5] * 3 * len(text.split()) + [2]
+
+
+def test_a_server_with_any_batch_size_loads_an_export_without_xla():
+    """Requests go through the queue of batches, which refuses one with more rows than a batch."""
+    assert {rows for rows, _ in warm_up.SHAPES} == {1}
+
+
+@pytest.mark.parametrize("file", sorted(SERVING.glob("batching_*.txt")), ids=lambda file: file.stem)
+def test_servers_with_the_files_of_this_project_load_every_export(file):
+    (largest,) = re.findall(r"^max_batch_size \{ value: (\d+) \}", file.read_text("utf-8"), re.M)
+    assert max(rows for rows, _ in compiled_shapes(200)) <= int(largest)
 
 
 @pytest.mark.parametrize("encode", [words, three_per_word])

@@ -42,5 +42,5 @@ def test_an_error_comes_in_place_of_its_result_and_drops_the_rest(count):
 
 def test_a_gpu_takes_one_batch_after_the_other(monkeypatch):
     assert parallel_batches(3) == 3
-    monkeypatch.setattr(tf.config, "list_physical_devices", {"GPU": ["gpu"]}.get)
+    monkeypatch.setattr(tf.config, "get_visible_devices", {"GPU": ["gpu"]}.get)
     assert parallel_batches(3) == 1

@@ -22,7 +22,7 @@ COMPILED_1, COMPILED_2 = Execution(True, 1), Execution(True, 2)
 def threads(monkeypatch):
     """TensorFlow's settings, {"inter_op": …, "intra_op": …}, and the devices of the machine."""
     settings, machine = {}, {"GPU": [], "CPU": ["cpu"]}
-    monkeypatch.setattr(tf.config, "list_physical_devices", machine.get)
+    monkeypatch.setattr(tf.config, "get_visible_devices", machine.get)
     for kind in ("inter_op", "intra_op"):
         setter = f"set_{kind}_parallelism_threads"
         record = functools.partial(settings.__setitem__, kind)

@@ -18,8 +18,11 @@ from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
 from tf_transformer.config import DERIVED, FITTING, PRESETS, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath, Place, local_path, with_local_paths
+from tf_transformer.machine.gpus import explain_full, share_gpus
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
+from tf_transformer.machine.limits import limit_threads
 from tf_transformer.registry import OPTIONS, options_of
 from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.run.folder import RunFolder, members, require_groups
@@ -48,7 +51,7 @@ def run(
     sys.path.append(os.getcwd())  # may hold the module of --task module:attribute
     with standard_streams():
         options = read_options(main, sys.argv[1:] if arguments is None else arguments, program)
-        keep_freed_memory()  # before TensorFlow starts threads
+        _use_machine(main)
         with without_notices():
             try:
                 for_commands()
@@ -57,6 +60,18 @@ def run(
                 sys.exit(f"error: {as_typed(str(error), types_of(main))}")
             except KeyboardInterrupt:
                 sys.exit("interrupted")
+            except Exception as error:
+                if message := explain_full(error):
+                    sys.exit(f"error: {message}")
+                raise
+
+
+def _use_machine(main: Callable[..., None]) -> None:
+    """Settings of this process and its children, before TensorFlow is imported."""
+    keep_freed_memory()
+    limit_threads()
+    if not _has_model(main):  # a training may take a whole GPU
+        share_gpus()
 
 
 def read_options(
@@ -79,6 +94,7 @@ def read_options(
     task = DEFAULT_TASK
     try:
         words, files = _without(words, "--config")
+        files = [local_path(file, "--config") for file in files]
         words, named = _without(words, "--task")
         words = _with_preset(words) if _has_model(main) else words
         selected = _selected_task(main, words, files, named)
@@ -92,8 +108,7 @@ def read_options(
             words = ["--config", stored, *words]
             options = parser.parse_args(words)
         given = frozenset(parser.parse_args(words, defaults=False).keys())
-        require_groups(vars(options), main)
-        values = parser.instantiate(options).as_dict()
+        values = _values(main, parser, options)
     except (jsonargparse.ArgumentError, InputError) as error:
         print(
             f"error: {_explain(error, main, parser, files, task)}\nSee {parser.prog} --help.",
@@ -103,6 +118,26 @@ def read_options(
     values.pop("config")
     values |= {GIVEN: given} if GIVEN in inspect.signature(main).parameters else {}
     return values | _task_values(main, values.pop("task", None), task, named)
+
+
+def _values(
+    main: Callable[..., None], parser: jsonargparse.ArgumentParser, options: jsonargparse.Namespace
+) -> dict[str, Any]:
+    """The values of parsed options: groups as dataclasses, and paths without `~`.
+
+    Raises:
+        InputError: for a value in place of a group, a value that a dataclass refuses, or an address
+            in place of a path.
+    """
+    require_groups(vars(options), main)
+    values = parser.instantiate(options).as_dict()
+    for name, hint in get_type_hints(main, include_extras=True).items():
+        if name == _repeated(main):
+            values[name] = [with_local_paths(value, hint, name) for value in values[name]]
+        elif name in values:
+            option = name if dataclasses.is_dataclass(values[name]) else f"--{name}"
+            values[name] = with_local_paths(values[name], hint, option)
+    return values
 
 
 def parser_of(
@@ -153,6 +188,8 @@ def parser_of(
     types = types_of(main, task)
     parser.set_defaults({name: value for name, value in DERIVED.items() if name in types})
     for action in parser._actions:  # argparse has no public list of them
+        if vars(action).get("_typehint") in (LocalPath, Place):
+            vars(action)["_typehint"] = str  # what the help says
         if types.get(action.dest) is bool:  # --resume alone means --resume true
             action.nargs, action.const = "?", True
         if action.dest == "task":
@@ -262,7 +299,7 @@ def _selected_task(
     if named and not _takes_task(main):
         raise InputError("--task has no meaning here: the run determines the task. Leave it out.")
     given = _without(words, "--run_dir")[1] if _has_task(main) else []
-    runs = [RunFolder(members(run_dir)[0]) for run_dir in given]
+    runs = [RunFolder(members(local_path(run_dir, "--run_dir"))[0]) for run_dir in given]
     if not _takes_decode_options(main):  # training: the run's file counts once it has started
         runs = [run for run in runs if run.has_checkpoint and not files]
     stored = [str(run.config) for run in runs if run.config.is_file()]
@@ -305,6 +342,7 @@ def _with_preset(words: Sequence[str]) -> list[str]:
     """
     words = [re.sub(r"^--model\.preset(?==|$)", "--model", word) for word in words]
     words, values = _without(words, "--model")
+    values = [os.path.expanduser(value) for value in values]
     groups = [  # options, or a file of them
         value
         for value in values
@@ -364,8 +402,7 @@ def _explain(
     for file in files:
         try:
             options = parser.parse_args(["--config", file, *needed])
-            require_groups(vars(options), main)
-            parser.instantiate(options)
+            _values(main, parser, options)
         except (jsonargparse.ArgumentError, InputError) as same:
             if str(same) == str(error) and os.path.isfile(file):
                 return explain(str(error), types, file)

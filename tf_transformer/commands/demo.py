@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.reading import split_paths
 from tf_transformer.run.run import Run
 
@@ -20,9 +21,9 @@ PRETRAINED = ("pretrained/tatoeba-en-de", "pretrained/tatoeba-de-en")  # of ever
 
 
 def main(
-    run_dir: str = "",
-    others: str = "",
-    saved_model: str = "",
+    run_dir: LocalPath = "",
+    others: LocalPath = "",
+    saved_model: LocalPath = "",
     server: str = "",
     model: str = "translator",
     host: str = "127.0.0.1",
@@ -70,7 +71,7 @@ def main(
 
 
 def load(
-    run_dir: str, others: str, saved_model: str, server: str, model: str, dtype: str
+    run_dir: LocalPath, others: str, saved_model: str, server: str, model: str, dtype: str
 ) -> "list[DemoModel]":
     """Loads the models that the options name; a first prediction traces the graphs of the first.
 

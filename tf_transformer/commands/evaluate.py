@@ -14,6 +14,7 @@ from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import Corpus, DType, TaskOptions, replaced
 from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free, write_output
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.files.writing import one_line
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 
 
 def main(
-    run_dir: str = "",
-    source: str = "",
-    reference: str = "",
+    run_dir: LocalPath = "",
+    source: LocalPath = "",
+    reference: LocalPath = "",
     corpus: Corpus = Corpus(),
-    hypotheses: str = "",
-    baseline: str = "",
+    hypotheses: LocalPath = "",
+    baseline: LocalPath = "",
     metric: str = "",
     task: str = "",
-    output: str = "",
+    output: LocalPath = "",
     overwrite: bool = False,
     dtype: DType = "float32",
     **decode_options: Any,

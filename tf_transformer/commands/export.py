@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.config import DType, Quantization
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.reading import PATTERN
+from tf_transformer.machine.gpus import use_no_gpu
 from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
@@ -23,8 +25,8 @@ ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb
 
 
 def main(
-    run_dir: str,
-    to: str,
+    run_dir: LocalPath,
+    to: LocalPath,
     jit_compile: bool | Literal["auto"] = False,
     dtype: DType = "float32",
     format: Literal["saved_model", "ctranslate2", "run", "marian", "marian_npz"] = "saved_model",
@@ -41,8 +43,8 @@ def main(
         to: folder to write. For TF Serving, its name is the number of a version: served/mine/1.
         jit_compile: compile the search with XLA: faster for few sentences and small models. A
             stock TF Serving then needs --xla_cpu_compilation_enabled=true, and compiles for all
-            batch sizes while it loads the model. auto: compile if this is faster for sentences of
-            the run on this machine.
+            batch sizes while it loads the model. If it forms batches, max_batch_size must be 32 or
+            more. auto: compile if this is faster for sentences of the run on this machine.
         dtype: dtype of weights and computation.
         format: kind of model. saved_model: for TensorFlow Serving. ctranslate2: for CTranslate2,
             without TensorFlow; export/run_in_ctranslate2.py runs it. run: a small folder with the
@@ -73,6 +75,7 @@ def main(
             "pattern, so no program could load the model. Give a path without them."
         )
     partial = _partial_folder(final)
+    use_no_gpu()  # a training may hold its memory
     try:
         if format == "ctranslate2":
             summary = _write_ctranslate2(run, partial, quantization)
@@ -139,10 +142,11 @@ def _write_saved_model(
     warm_up.write(folder, warm_up.batches(shapes, predictor.codec["source"].encode))
     facts = metadata.describe(run, predictor)
     metadata.write(folder, facts | {"requires": asdict(requirements)})
-    option = " with --xla_cpu_compilation_enabled=true" if jit_compile else ""
+    rows = max(rows for rows, _ in shapes)
+    option = f" with --xla_cpu_compilation_enabled=true; max_batch_size: {rows} or more"
     return (
         f"{len(sentences)} sentences checked in a session; runs in TF Serving "
-        f"{requirements.lowest_server} and later{option}"
+        f"{requirements.lowest_server} and later{option if jit_compile else ''}"
     )
 
 

@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.run.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
 def main(
     *,
-    run_dir: str,
-    marian: str = "",
-    ctranslate2: str = "",
-    opennmt_tf: str = "",
-    fairseq: str = "",
-    tokenizer: str = "",
+    run_dir: LocalPath,
+    marian: LocalPath = "",
+    ctranslate2: LocalPath = "",
+    opennmt_tf: LocalPath = "",
+    fairseq: LocalPath = "",
+    tokenizer: LocalPath = "",
     num_heads: int = 0,
 ) -> None:
     """Imports the model of another program as a run.

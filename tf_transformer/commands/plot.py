@@ -3,12 +3,13 @@
 import pathlib
 
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free, write_output
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.visualization.curves import FORMATS, draw_curves
 
 
-def main(*run_dirs: str, output: str = "curves.png", overwrite: bool = False) -> None:
+def main(*run_dirs: LocalPath, output: LocalPath = "curves.png", overwrite: bool = False) -> None:
     """Draws the loss, scores, learning rate and speed of one or several runs in one picture.
 
     Args:

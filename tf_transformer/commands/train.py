@@ -1,5 +1,6 @@
 """Trains a model: python train.py --run_dir runs/x [--config FILE] [--options]."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from tf_transformer.config import (
 )
 from tf_transformer.data.corpora import check
 from tf_transformer.data.folder import in_folder
+from tf_transformer.files.local_paths import LocalPath
+from tf_transformer.machine.gpus import WITHOUT_GPUS
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def main(
-    run_dir: str,
+    run_dir: LocalPath,
     model: ModelConfig = ModelConfig(),
     data: DataConfig = DataConfig(),
     train: TrainConfig = TrainConfig(),
@@ -126,6 +129,9 @@ def export(folder: RunFolder, update: int) -> None:
     program = [sys.executable, "-m", "tf_transformer.commands.main", "export", *options]
     # The new process starts beside the package, so that it finds the package uninstalled, too.
     place = pathlib.Path(__file__).parents[2]
-    done = subprocess.run(program, cwd=place, stdout=sys.stderr, stderr=sys.stderr, check=False)
+    environment = os.environ | WITHOUT_GPUS  # this training may hold their memory
+    done = subprocess.run(
+        program, cwd=place, env=environment, stdout=sys.stderr, stderr=sys.stderr, check=False
+    )
     if done.returncode:
         print(f"the export of update {update} failed; training continues", file=sys.stderr)

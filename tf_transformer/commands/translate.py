@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.config import Config, DType
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.notices import Notice
@@ -33,19 +34,19 @@ WITHOUT_EFFECT = ("batch_size", "batch_tokens", "parallel_batches", "trained_sou
 
 
 def main(
-    run_dir: str,
-    input: str = "",
-    output: str = "",
+    run_dir: LocalPath,
+    input: LocalPath = "",
+    output: LocalPath = "",
     resume: bool = False,
     overwrite: bool = False,
     window: int = WINDOW,
-    prefixes: str = "",
-    score_target: str = "",
-    n_best_output: str = "",
-    scores_output: str = "",
-    alignments_output: str = "",
+    prefixes: LocalPath = "",
+    score_target: LocalPath = "",
+    n_best_output: LocalPath = "",
+    scores_output: LocalPath = "",
+    alignments_output: LocalPath = "",
     alignment_unit: Unit = "words",
-    attention_output: str = "",
+    attention_output: LocalPath = "",
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:

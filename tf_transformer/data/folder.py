@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import split_paths
 
 VARIABLE = "TF_TRANSFORMER_DATA"
@@ -50,7 +51,7 @@ def located(path: str, folder: str) -> str:
     """Returns a path, or a pattern of paths, in the data folder; see `in_folder`. "" stays ""."""
     if path and folder:
         return os.path.join(folder, path)
-    default = os.environ.get(VARIABLE, "")
+    default = local_path(os.environ.get(VARIABLE, ""), VARIABLE)
     if not (path and default) or os.path.exists(path) or glob.glob(path):
         return path
     return os.path.join(default, path)

@@ -360,8 +360,8 @@ def main(folder: str, translations: str = "") -> None:
     """
     if not (pathlib.Path(folder) / "search.json").is_file():
         sys.exit(
-            f"error: {folder} is not an exported folder. Make one: python -m export --format "
-            "ctranslate2."
+            f"error: {folder} is not an exported folder on this machine. Make one: python -m "
+            "export --format ctranslate2."
         )
     if translations and not pathlib.Path(translations).exists():
         sys.exit(f"error: {translations} is not a file. Check the path.")
@@ -394,4 +394,4 @@ if __name__ == "__main__":
         print(USAGE, file=sys.stderr)
         sys.exit(2)
     else:
-        main(*words)
+        main(*map(os.path.expanduser, words))

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # other processes may use the GPU
 
 USAGE = "usage: python export/run_in_session.py SAVED_MODEL [--requests] [--wait] < LINES"
 BATCH_SIZE = 32
@@ -45,7 +46,9 @@ class SavedModel:
 
     def __init__(self, path: str):
         if not pathlib.Path(path, "saved_model.pb").is_file():
-            raise InputError(f"{path} is not a SavedModel. Make one: python -m export.")
+            raise InputError(
+                f"{path} is not a SavedModel on this machine. Make one: python -m export."
+            )
         import tensorflow as tf
         import tensorflow_text  # noqa: F401  registers the SentencePiece ops
 
@@ -197,7 +200,7 @@ def main(*words: str) -> None:
     answer = answer_requests if "--requests" in words else answer_lines
     text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "files" / "text_lines.py"))
     try:
-        model = SavedModel(folders[0])
+        model = SavedModel(os.path.expanduser(folders[0]))
         answer(model, text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"]))
     except (InputError, text["TextError"]) as error:
         sys.exit(f"error: {error}")

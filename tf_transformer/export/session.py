@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
+
+from tf_transformer.machine.gpus import WITHOUT_GPUS
 
 
 class Request(NamedTuple):
@@ -63,6 +66,8 @@ class Session:
 def session(saved_model: pathlib.Path) -> Iterator[Session]:
     """Starts a process, which imports TensorFlow while this one writes the SavedModel.
 
+    It computes on the CPU, because a training may hold the memory of all GPUs.
+
     Args:
         saved_model: the folder of the SavedModel, which need not exist before `Session.load`.
     """
@@ -72,7 +77,13 @@ def session(saved_model: pathlib.Path) -> Iterator[Session]:
         # A full pipe would stop the process until this one reads, so the outputs go to files.
         tempfile.TemporaryFile() as output,
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=output, stderr=errors) as process,
+        subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=errors,
+            env=os.environ | WITHOUT_GPUS,
+        ) as process,
     ):
         yield Session(process, output, errors)
 

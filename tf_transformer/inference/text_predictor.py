@@ -29,7 +29,7 @@ from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import Inputs, Predictions, SearchGraph
 from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.inference.traced import IDS, STRINGS, Traced
-from tf_transformer.machine.heap import total_memory
+from tf_transformer.machine.limits import total_memory
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec

@@ -1,21 +1,11 @@
 """Keeps freed memory in the process, so that the next tensor does not fault it in again."""
 
-import contextlib
 import ctypes
 import os
-import pathlib
 
 # Options of glibc's mallopt, from malloc.h.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 _LARGEST_INT = 2**31 - 1
-
-
-def total_memory() -> int:
-    """Number of bytes that this process may use: the memory of the machine or its container."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with contextlib.suppress(OSError, ValueError):  # there is no container, or it has no limit
-        total = min(total, int(pathlib.Path("/sys/fs/cgroup/memory.max").read_text()))
-    return total
 
 
 def keep_freed_memory(one_heap: bool = False) -> bool:

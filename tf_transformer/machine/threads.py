@@ -9,17 +9,12 @@ from typing import TypeVar
 import tensorflow as tf
 
 from tf_transformer.errors import InputError
+from tf_transformer.machine.gpus import has_gpu
+from tf_transformer.machine.limits import available_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _process = 0  # id of the process that has a model
-
-
-def available_cores() -> int:
-    """Number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # Linux, where a container may have a part of the cores
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def require_threads() -> None:
@@ -55,7 +50,7 @@ def set_threads(count: int, per_operation: int) -> None:
 
 def parallel_batches(count: int = 0) -> int:
     """Number of batches to predict at a time: `count`, or one for each core; 1 with a GPU."""
-    if tf.config.list_physical_devices("GPU"):
+    if has_gpu():
         return 1
     return count or available_cores()
 

@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 
 from tf_transformer.config import DERIVED, Config, replaced
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.writing import one_line, write_whole
 from tf_transformer.registry import options_of
 from tf_transformer.run.earlier_options import present_options, task_named
@@ -58,7 +59,7 @@ class RunFolder:
     def __init__(self, run_dir: str | os.PathLike):
         if not isinstance(run_dir, str | os.PathLike):
             raise InputError(f"expected the path of a run's folder, got {run_dir!r:.80}.")
-        self.path = path = pathlib.Path(run_dir)
+        self.path = path = pathlib.Path(local_path(os.fspath(run_dir), "run_dir"))
         self.config = path / "config.yaml"
         self.tokenizer = path / FILE
         self.execution = path / "execution.json"

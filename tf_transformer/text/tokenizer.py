@@ -27,6 +27,7 @@ import sentencepiece
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
+from tf_transformer.machine.limits import available_cores
 from tf_transformer.text.normalization import (
     NMT_NFC,
     clean,
@@ -285,7 +286,7 @@ class Tokenizer:
         """Encodes many lines like `encode`, on all cores."""
         parts = [self._without_tag(_text(text)) for text in texts]
         rest = [text for _, text in parts]
-        rows = self._processor.encode(rest, num_threads=os.cpu_count() or 1)
+        rows = self._processor.encode(rest, num_threads=available_cores())
         return [
             [*tag, *self._known(row), EOS_ID] for (tag, _), row in zip(parts, rows, strict=True)
         ]

@@ -32,8 +32,8 @@ from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.shard_sampler import BatchIndices
 from tf_transformer.files.writing import write_whole
 from tf_transformer.machine.heap import keep_freed_memory
+from tf_transformer.machine.limits import available_cores
 from tf_transformer.machine.programs import run_program
-from tf_transformer.machine.threads import available_cores
 from tf_transformer.run.run import Run
 from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training.execution import Execution, possible_executions

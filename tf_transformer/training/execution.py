@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-import tensorflow as tf
-
 from tf_transformer import kernels
 from tf_transformer.config import TrainConfig
-from tf_transformer.machine.threads import available_cores, set_threads
+from tf_transformer.machine.gpus import has_gpu
+from tf_transformer.machine.limits import available_cores
+from tf_transformer.machine.threads import set_threads
 from tf_transformer.machine.thresholds import MAX_MICRO_BATCHES
 
 
@@ -35,7 +35,7 @@ class Execution(NamedTuple):
         Args:
             count: number of threads; 0: one for each core that this process may use.
         """
-        if not tf.config.list_physical_devices("GPU"):
+        if not has_gpu():
             count = count or available_cores()
             set_threads(count, max(1, count // self.micro_batches))
 
@@ -60,7 +60,7 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
         ['tuned', 'plain']
     """
     names = kernels.possible_names()
-    if tf.config.list_physical_devices("GPU"):
+    if has_gpu():
         return [Execution(train.jit_compile is True, train.micro_batches or 1, names[0])]
     threads = min(train.threads or available_cores(), MAX_MICRO_BATCHES)
     numbers = [train.micro_batches] if train.micro_batches else sorted({1, threads})
