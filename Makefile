@@ -2,7 +2,7 @@
 # make test      the tests of a change, about 12 minutes on two cores
 # make test-jax, test-torch  the Keras-only tests on Keras' other backends
 # make test-browser  the pages in Chromium
-# make test-slow  notebooks, the wheel, Beam, kills, full sizes
+# make test-slow  notebooks, the wheel, the commands of the first pages, Beam, kills, full sizes
 # make test-research  the tests of research/
 # make test-all  all of these
 # make docs      the site in site/, strict, and its test in a browser; make docs-serve shows it while you write

@@ -31,8 +31,8 @@ This page lists all options. Give an option on the command line (`--model.d_mode
 YAML file (`--config FILE`). The command line overrides the file. If an option is given twice, the
 last value counts. An unknown option is an error. `config.yaml` in the run folder has the value of
 every option. In options that name files and folders, `~` is the home folder, and addresses such as
-`gs://bucket/mine` are errors. `tf-transformer train` takes the options of `python train.py`; so do the other
-commands.
+`gs://bucket/mine` are errors. `tf-transformer train` takes the options of `python train.py`; so do
+the other commands.
 """
 
 TASKS = """\

@@ -189,7 +189,7 @@ READS_NO_TEXT = {
         "commands/standard_streams.py",
         "commands/command_line.py",
         "commands/option_errors.py",
-        "machine/heap.py",
+        "machine/limits.py",
         "files/locks.py",
     ),
     *("files/outputs.py", "files/start_record.py", "files/writing.py"),

@@ -232,6 +232,9 @@ def test_files_of_options_may_be_in_the_home_folder(folders):
     (folders / "home" / "m.yaml").write_text("d_model: 64\n")
     words = ["--run_dir=x", "--model=~/m.yaml"]
     assert command_line.read_options(commands.command("train"), words)["model"].d_model == 64
+    (folders / "home" / "d.yaml").write_text("held_out: 7\n")
+    words = ["--run_dir=x", "--data=~/d.yaml"]
+    assert command_line.read_options(commands.command("train"), words)["data"].held_out == 7
 
 
 def test_training_resumes_a_run_in_the_home_folder(run, folders):

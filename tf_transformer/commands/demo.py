@@ -71,7 +71,7 @@ def main(
 
 
 def load(
-    run_dir: LocalPath, others: str, saved_model: str, server: str, model: str, dtype: str
+    run_dir: str, others: str, saved_model: str, server: str, model: str, dtype: str
 ) -> "list[DemoModel]":
     """Loads the models that the options name; a first prediction traces the graphs of the first.
 

@@ -26,9 +26,8 @@ def local_path(path: str, option: str) -> str:
         InputError: for an address, such as gs://bucket/model.
 
     Example:
-        >>> os.environ["HOME"] = "/home/ada"
-        >>> local_path("~/a.en,b.en", "--reference")
-        '/home/ada/a.en,b.en'
+        >>> local_path("~/a.en,b.en", "--reference") == f"{os.path.expanduser('~')}/a.en,b.en"
+        True
     """
     parts = [path] if os.path.exists(path) else path.split(",")
     for part in parts:

@@ -1,1 +1,1 @@
-"""The computer: heap, threads, programs, measured thresholds, and the settings of Keras."""
+"""The computer: limits, heap, threads, GPUs, programs, thresholds, and the settings of Keras."""
