@@ -202,10 +202,13 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
         is_guess = any(_is_guess(each, data) for each in (corpus, other))
         is_opposite = all(pair + later) and not differ(pair, later[::-1])
         if is_opposite if is_guess else differ(pair[1:], later[1:]):
+            names = _name(corpus), _name(other)
+            if names[0] == names[1]:
+                names = corpus.target, other.target
             raise InputError(
-                f"{_name(corpus)} goes from {pair[0]} to {pair[1]}, but {_name(other)} from "
-                f"{later[0]} to {later[1]}. A run has one target language. Swap the sides of a "
-                "corpus by source and target, columns or reverse; set data.source_language and "
+                f"{names[0]} goes from {pair[0]} to {pair[1]}, but {names[1]} from {later[0]} to "
+                f"{later[1]}. A run has one target language. Swap the sides of a corpus by source "
+                "and target, columns or reverse; set data.source_language and "
                 "data.target_language; or leave a corpus out. If each source text says its target "
                 f"language, as by a tag, give data.target_language {SEVERAL}."
             )
