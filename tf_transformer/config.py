@@ -530,9 +530,10 @@ class DataConfig:
         tfds_valid_split: split of the TFDS corpus for validation, like validation; empty: held
             out from the training text.
         tfds_dir: folder of TFDS' prepared corpora; empty: the default of TFDS.
-        source_language: source language of the generated corpus, as a num2words code. With tfds,
-            training sets it to the language of the corpus.
-        target_language: target language of the generated corpus, like source_language.
+        source_language: source language of generated text, as a num2words code, and of corpora that
+            name languages, like tmx. With tfds, training sets it to the language of the corpus.
+        target_language: target language, like source_language. mul: each source text says its
+            target language, so corpora may have different ones.
         generated_pairs: pairs in the generated training corpus.
         held_out: distinct sources whose pairs become the validation text when none is given. At
             most a tenth of the sources and a tenth of the pairs are held out.
@@ -710,8 +711,8 @@ class TrainConfig:
             average.
         export_best: export a SavedModel whenever the score improves.
         init_from: folder of another run; training starts with its weights and tokenizer. Options of
-            the model, the vocabulary and the search that are not given are those of that run, and
-            learning_rate is lower.
+            the model, the vocabulary, the languages, the search and the task that are not given are
+            those of that run, and learning_rate is lower.
         freeze: parts of the model whose weights stay as they are, like '[encoder, "*_embedding"]'.
         max_skipped: stop after this many updates in a row with gradients that are not finite.
         strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.
@@ -805,9 +806,9 @@ class DecodeConfig:
             has; 1: none.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
         target_tag: target language of an imported model for several languages, like >>por<<. An
-            input that starts with a tag keeps its own.
+            input that starts with a tag keeps its own. Training adds it, too.
         punctuation: kept: inputs stay as they are. opus: quotation marks, dashes, full-width forms
-            and spaces become ASCII, as in the training texts of OPUS-MT's models.
+            and spaces become ASCII, as in the training texts of OPUS-MT's models. Also in training.
         avoid_unknown: exclude the unknown token, too.
         sampling: draw tokens at random. If false, search for the likeliest prediction.
         temperature: for sampling; below 1, likely tokens become likelier.
