@@ -9,7 +9,14 @@ import pytest
 
 from tf_transformer import tasks
 from tf_transformer.commands import command_line, train
-from tf_transformer.config import AugmentConfig, Config, Corpus, DataConfig, ModelConfig
+from tf_transformer.config import (
+    AugmentConfig,
+    Config,
+    Corpus,
+    DataConfig,
+    ModelConfig,
+    TrainConfig,
+)
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS, options_of
 from tf_transformer.run.folder import RunFolder
@@ -107,6 +114,15 @@ def test_every_option_of_every_task_says_what_it_means_for_an_origin():
     ]
     assert not silent, "write same(…), inherited(…) or free(…) as its default; see option.py"
     assert len(CASES) > 140
+
+
+def test_a_tuned_run_is_the_same_model_with_a_training_of_its_own():
+    """The table in docs/start/fine_tune.md."""
+    free = {
+        name for task in OPTIONS for name, x in Config(task=task).from_origin.items() if x == "free"
+    }
+    assert {name for name in free if not name.startswith(("train.", "data."))} == {"decode.average"}
+    assert free >= {f"train.{field.name}" for field in dataclasses.fields(TrainConfig)}
 
 
 @pytest.mark.parametrize(("task", "name"), CASES, ids=lambda x: x)
