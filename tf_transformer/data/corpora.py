@@ -228,14 +228,20 @@ def require_direction(data: DataConfig, allowed: Sequence[Languages], of: str) -
     for corpus in (*training_corpora(data), *validation_corpora(data)):
         pair = _two_languages(corpus, data)
         if all(differ(pair, other) for other in allowed):
-            source, target = (language or "unknown" for language in pair)
-            directions = ", or ".join(f"from {one} to {other}" for one, other in allowed)
+            known = zip(("source", "target"), pair, strict=True)
+            options = [f"data.{side}_language {language}" for side, language in known if language]
             raise InputError(
-                f"{_name(corpus)} goes from {source} to {target}, but {of} translates "
-                f"{directions}. Swap source and target of the text, or its columns. To train for "
-                f"another direction than the model's, give data.source_language {source} and "
-                f"data.target_language {target}."
+                f"{_name(corpus)} goes {_in_words(pair)}, but {of} translates "
+                f"{', or '.join(map(_in_words, allowed))}. Swap source and target of the text, or "
+                "its columns. To train for another direction than the model's, give "
+                f"{' and '.join(options)}."
             )
+
+
+def _in_words(pair: Languages) -> str:
+    """A direction in words, such as "from en to de"."""
+    source, target = (language or "an unknown language" for language in pair)
+    return f"from {source} to {target}"
 
 
 def differ(one: Iterable[str | None], other: Iterable[str | None]) -> bool:
