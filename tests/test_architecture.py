@@ -16,7 +16,7 @@ DOCUMENTS = [page for pattern in PATTERNS for page in ROOT.glob(pattern)]
 
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
-    {"errors", "registration", "text.special_ids"},
+    {"errors", "option", "registration", "text.special_ids"},
     {"files", "machine", "registry"},
     {"kernels"},
     {"text", "config"},
@@ -32,7 +32,7 @@ LEVELS = [
     {"commands"},
 ]
 KERAS_ONLY = {
-    *("errors", "registry", "config", "task_options"),
+    *("errors", "option", "registry", "config", "task_options"),
     *("machine.thresholds", "text.special_ids", "text.sequences"),
     *("kernels", "layers", "models", "decoding", "losses"),
     *("training.metrics", "training.schedule"),

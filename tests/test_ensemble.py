@@ -1,6 +1,7 @@
 """Several runs as one: each command takes --run_dir a,b, and the search averages probabilities."""
 
 import dataclasses
+import re
 import shutil
 
 import numpy as np
@@ -15,7 +16,7 @@ from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import save_weights
-from tf_transformer.task_options import LanguageModelingOptions
+from tf_transformer.task_options import LanguageModelingOptions, ParsingOptions
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
@@ -135,6 +136,68 @@ def test_a_folder_may_have_a_comma_in_its_name(run, tmp_path):
 def test_what_an_ensemble_lacks_is_an_error(run, tmp_path, use, message):
     with pytest.raises(InputError, match=message):
         use(f"{run},{run}", str(tmp_path / "1"))
+
+
+def copy_of(run, to, **groups):
+    """A copy of a run, with other options by group."""
+    folder = RunFolder(shutil.copytree(run, to))
+    config = folder.load_config()
+    changed = {name: dataclasses.replace(getattr(config, name), **x) for name, x in groups.items()}
+    folder.save_config(dataclasses.replace(config, **changed))
+    return to
+
+
+OTHER_WAY = {"source_language": "de", "target_language": "en"}
+IN_FILES = {"train_source": "a.en", "train_target": "a.fr"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (OTHER_WAY, r"small_run translates from en to de, and .*copy from de to en"),
+        (IN_FILES, r"small_run translates from en to de, and .*copy from en to fr"),
+        ({"target_language": "de-AT"}, ""),
+        ({"source_language": "", "target_language": ""}, "the languages of .*copy are unknown"),
+    ],
+)
+def test_runs_need_one_direction(run, tmp_path, data, message, capsys):
+    """All commands load an ensemble by `Run.load`."""
+    copy = copy_of(run, tmp_path / "copy", data=data)
+    both = f"{run},{copy}"
+    if "translates" in message:
+        for use in (
+            lambda: translate.main(both),
+            lambda: evaluate.main(both, "in", "out"),
+            lambda: export.main(both, str(tmp_path / "1")),
+            lambda: Translator.from_run(both),
+        ):
+            with pytest.raises(InputError, match=f"need one direction, but .*{message}"):
+                use()
+        return
+    assert len(Run.load(both).others) == 1
+    error = capsys.readouterr().err
+    assert bool(re.search(message, error)) if message else not error
+
+
+def test_runs_need_one_target_tag_unless_it_is_given(run, tmp_path):
+    first = copy_of(run, tmp_path / "first", decode={"target_tag": ">>deu<<"})
+    second = copy_of(run, tmp_path / "second", decode={"target_tag": ">>nld<<"}, data=IN_FILES)
+    message = r"need one decode\.target_tag, but it is '>>deu<<' in .*first and '>>nld<<' in .*sec"
+    with pytest.raises(InputError, match=message):
+        Run.load(f"{first},{second}")
+    together = Run.load(f"{first},{second}", target_tag=">>nld<<")
+    assert together.config.decode.target_tag == ">>nld<<"
+
+
+def test_parsers_need_one_linearization(run, tmp_path):
+    for name, linearization in (("a", "brackets"), ("b", "in_order")):
+        task = ParsingOptions(linearization=linearization)
+        config = dataclasses.replace(small_config(), task=task)
+        (tmp_path / name).mkdir()
+        RunFolder(tmp_path / name).save_config(config)
+    message = r"need one task\.linearization, but it is 'brackets' in .*a and 'in_order' in .*b"
+    with pytest.raises(InputError, match=message):
+        Run.load(f"{tmp_path / 'a'},{tmp_path / 'b'}")
 
 
 def test_runs_with_another_target_vocabulary_are_an_error(run, tmp_path):

@@ -171,7 +171,7 @@ def test_a_training_starts_with_it(run, tmp_path):
     trainer.train(Run.at(tmp_path / "tuned", config))
     assert Codec.load(tmp_path / "tuned").identity == Codec.load(run).identity
     shared = small_config(steps=1, init_from=str(run))
-    with pytest.raises(InputError, match=r"vocabularies separate, but this run has shared"):
+    with pytest.raises(InputError, match=r"data\.vocabularies is 'separate' there, 'shared' he"):
         trainer.train(Run.at(tmp_path / "other", shared))
     assert not (tmp_path / "other").exists()
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath, Place
+from tf_transformer.option import FromOrigin, free, inherited, rule_of, same
 from tf_transformer.registry import options_of
 
 # Defaults that depend on other options; the dataclass computes them.
@@ -231,38 +232,38 @@ class ModelConfig:
             Needs less memory; an update takes about a third longer.
     """
 
-    architecture: Literal["transformer", "bahdanau", "luong"] = "transformer"
-    num_layers: int = 4
-    num_encoder_layers: int = 0
-    num_decoder_layers: int = 0
-    d_model: int = 128
-    d_ff: int = 256
-    num_heads: int = 4
-    encoder_d_model: int = 0
-    encoder_d_ff: int = 0
-    encoder_num_heads: int = 0
-    key_dim: int = 0
-    value_dim: int = 0
-    dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.0
-    feed_forward_dropout_rate: float = 0.0
-    layer_drop_rate: float = 0.0
-    num_key_value_heads: int = 0
-    position: Position = "sinusoidal"
-    max_length: int = 1024
-    max_relative_distance: int = 16
-    attention: Attention = "full"
-    attention_window: int = 256
-    activation: Literal["relu", "gelu", "swish", "swiglu"] = "relu"
-    normalization: Literal["layer_norm", "rms_norm"] = "layer_norm"
-    norm_epsilon: float = 1e-6
-    tie_embeddings: Literal["all", "target", "none"] = "all"
-    norm_first: bool = False
-    attention_bias: bool = False
-    output_bias: bool = False
-    zero_start: bool = False
-    source_end: bool = True
-    remat: bool = False
+    architecture: Literal["transformer", "bahdanau", "luong"] = same("transformer")
+    num_layers: int = same(4)
+    num_encoder_layers: int = same(0)
+    num_decoder_layers: int = same(0)
+    d_model: int = same(128)
+    d_ff: int = same(256)
+    num_heads: int = same(4)
+    encoder_d_model: int = same(0)
+    encoder_d_ff: int = same(0)
+    encoder_num_heads: int = same(0)
+    key_dim: int = same(0)
+    value_dim: int = same(0)
+    dropout_rate: float = inherited(0.1)
+    attention_dropout_rate: float = inherited(0.0)
+    feed_forward_dropout_rate: float = inherited(0.0)
+    layer_drop_rate: float = inherited(0.0)
+    num_key_value_heads: int = same(0)
+    position: Position = same("sinusoidal")
+    max_length: int = same(1024)
+    max_relative_distance: int = same(16)
+    attention: Attention = same("full")
+    attention_window: int = same(256)
+    activation: Literal["relu", "gelu", "swish", "swiglu"] = same("relu")
+    normalization: Literal["layer_norm", "rms_norm"] = same("layer_norm")
+    norm_epsilon: float = same(1e-6)
+    tie_embeddings: Literal["all", "target", "none"] = same("all")
+    norm_first: bool = same(False)
+    attention_bias: bool = same(False)
+    output_bias: bool = same(False)
+    zero_start: bool = same(False)
+    source_end: bool = same(True)
+    remat: bool = inherited(False)
 
     def __post_init__(self) -> None:
         require_types(self, open_to="position")
@@ -477,16 +478,16 @@ class AugmentConfig:
         copy: an emoji, URL, e-mail address, number, code or tag is at the same place of both sides.
     """
 
-    join: float = 0.0
-    names: float = 0.0
-    end_mark: float = 0.0
-    upper: float = 0.0
-    title: float = 0.0
-    lower: float = 0.0
-    typography: float = 0.0
-    typos: float = 0.0
-    spaces: float = 0.0
-    copy: float = 0.0
+    join: float = free(0.0)
+    names: float = free(0.0)
+    end_mark: float = free(0.0)
+    upper: float = free(0.0)
+    title: float = free(0.0)
+    lower: float = free(0.0)
+    typography: float = free(0.0)
+    typos: float = free(0.0)
+    spaces: float = free(0.0)
+    copy: float = free(0.0)
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -530,9 +531,10 @@ class DataConfig:
         tfds_valid_split: split of the TFDS corpus for validation, like validation; empty: held
             out from the training text.
         tfds_dir: folder of TFDS' prepared corpora; empty: the default of TFDS.
-        source_language: source language of the generated corpus, as a num2words code. With tfds,
-            training sets it to the language of the corpus.
-        target_language: target language of the generated corpus, like source_language.
+        source_language: source language of generated text, as a num2words code, and of corpora that
+            name languages, like tmx. With tfds, training sets it to the language of the corpus.
+        target_language: target language, like source_language. mul: each source text says its
+            target language, so corpora may have different ones.
         generated_pairs: pairs in the generated training corpus.
         held_out: distinct sources whose pairs become the validation text when none is given. At
             most a tenth of the sources and a tenth of the pairs are held out.
@@ -570,36 +572,36 @@ class DataConfig:
             of this before they are compared.
     """
 
-    corpora: tuple[Corpus, ...] = ()
-    valid_corpora: tuple[Corpus, ...] = ()
-    train_source: LocalPath = ""
-    train_target: LocalPath = ""
-    folder: LocalPath = ""
-    origin: str = ""
-    valid_source: LocalPath = ""
-    valid_target: LocalPath = ""
-    train_file: LocalPath = ""
-    valid_file: LocalPath = ""
-    tfds: str = ""
-    tfds_reverse: bool = False
-    tfds_valid_split: str = ""
-    tfds_dir: Place = ""
-    source_language: str = "en"
-    target_language: str = "de"
-    generated_pairs: int = 40_000
-    held_out: int = 1000
-    cache_dir: LocalPath = ""
-    shard_pairs: int = 250_000
-    max_length: int = 0
-    vocabularies: Literal["shared", "separate", "joint"] = "shared"
-    vocabulary_size: int = 8000
-    tokenizer: LocalPath = ""
-    segmentation: Literal["bpe", "unigram"] = "bpe"
-    bpe_dropout: float = 0.0
+    corpora: tuple[Corpus, ...] = free(())
+    valid_corpora: tuple[Corpus, ...] = free(())
+    train_source: LocalPath = free("")
+    train_target: LocalPath = free("")
+    folder: LocalPath = free("")
+    origin: str = free("")
+    valid_source: LocalPath = free("")
+    valid_target: LocalPath = free("")
+    train_file: LocalPath = free("")
+    valid_file: LocalPath = free("")
+    tfds: str = free("")
+    tfds_reverse: bool = free(False)
+    tfds_valid_split: str = free("")
+    tfds_dir: Place = free("")
+    source_language: str = inherited("en")
+    target_language: str = inherited("de")
+    generated_pairs: int = free(40_000)
+    held_out: int = free(1000)
+    cache_dir: LocalPath = free("")
+    shard_pairs: int = free(250_000)
+    max_length: int = free(0)
+    vocabularies: Literal["shared", "separate", "joint"] = same("shared")
+    vocabulary_size: int = same(8000)
+    tokenizer: LocalPath = free("")
+    segmentation: Literal["bpe", "unigram"] = same("bpe")
+    bpe_dropout: float = free(0.0)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
-    normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = "nmt_nfc"
-    batch_tokens: int = 2048
-    bucket_width: int = 2
+    normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = same("nmt_nfc")
+    batch_tokens: int = free(2048)
+    bucket_width: int = free(2)
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -710,8 +712,9 @@ class TrainConfig:
             average.
         export_best: export a SavedModel whenever the score improves.
         init_from: folder of another run; training starts with its weights and tokenizer. Options of
-            the model, the vocabulary and the search that are not given are those of that run, and
-            learning_rate is lower. Its weights are the best until an update has a better score.
+            the model, the vocabulary, the languages, the search and the task that are not given are
+            those of that run, and learning_rate is lower. Its weights are the best until an update
+            has a better score.
         freeze: parts of the model whose weights stay as they are, like '[encoder, "*_embedding"]'.
         max_skipped: stop after this many updates in a row with gradients that are not finite.
         strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.
@@ -727,36 +730,36 @@ class TrainConfig:
         seed: seed of weights, dropout, held-out pairs and the order of batches.
     """
 
-    epochs: int = 30
-    steps: int = 0
-    warmup_steps: int = 1000
-    learning_rate: float = 1.0
-    label_smoothing: float = 0.1
-    consistency: Literal["none", "r_drop", "simcut"] = "none"
-    consistency_weight: float = 0.0
-    cut_rate: float = 0.05
-    word_dropout: float = 0.0
-    accumulate: int = 1
-    clip_norm: float = 0.0
-    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = "auto"
-    validate_every: int = 0
-    save_every: int = 1000
-    valid_score_examples: int = 200
-    valid_score_every: int = 1
-    metric: str = ""
-    patience: int = 0
-    keep_checkpoints: int = 5
-    average_decay: float = 0.0
-    export_best: bool = False
-    init_from: LocalPath = ""
-    freeze: tuple[str, ...] = ()
-    max_skipped: int = 20
-    strategy: Literal["auto", "one", "mirrored", "multi_worker"] = "auto"
-    threads: int = 0
-    micro_batches: int = 0
-    jit_compile: bool | Literal["auto"] = "auto"
-    deterministic: bool = False
-    seed: int = 1
+    epochs: int = free(30)
+    steps: int = free(0)
+    warmup_steps: int = free(1000)
+    learning_rate: float = free(1.0)
+    label_smoothing: float = free(0.1)
+    consistency: Literal["none", "r_drop", "simcut"] = free("none")
+    consistency_weight: float = free(0.0)
+    cut_rate: float = free(0.05)
+    word_dropout: float = free(0.0)
+    accumulate: int = free(1)
+    clip_norm: float = free(0.0)
+    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = free("auto")
+    validate_every: int = free(0)
+    save_every: int = free(1000)
+    valid_score_examples: int = free(200)
+    valid_score_every: int = free(1)
+    metric: str = free("")
+    patience: int = free(0)
+    keep_checkpoints: int = free(5)
+    average_decay: float = free(0.0)
+    export_best: bool = free(False)
+    init_from: LocalPath = free("")
+    freeze: tuple[str, ...] = free(())
+    max_skipped: int = free(20)
+    strategy: Literal["auto", "one", "mirrored", "multi_worker"] = free("auto")
+    threads: int = free(0)
+    micro_batches: int = free(0)
+    jit_compile: bool | Literal["auto"] = free("auto")
+    deterministic: bool = free(False)
+    seed: int = free(1)
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -805,9 +808,9 @@ class DecodeConfig:
             has; 1: none.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
         target_tag: target language of an imported model for several languages, like >>por<<. An
-            input that starts with a tag keeps its own.
+            input that starts with a tag keeps its own. Training adds it, too.
         punctuation: kept: inputs stay as they are. opus: quotation marks, dashes, full-width forms
-            and spaces become ASCII, as in the training texts of OPUS-MT's models.
+            and spaces become ASCII, as in the training texts of OPUS-MT's models. Also in training.
         avoid_unknown: exclude the unknown token, too.
         sampling: draw tokens at random. If false, search for the likeliest prediction.
         temperature: for sampling; below 1, likely tokens become likelier.
@@ -829,35 +832,35 @@ class DecodeConfig:
             with the best validation score. ema: the moving average of all updates.
     """
 
-    beam_size: int = 4
-    length_penalty: float = 0.6
-    length_penalty_offset: float = 5.0
-    early_stopping: bool | Literal["never"] = True
-    coverage_penalty: float = 0.0
-    num_hypotheses: int = 1
-    distinct: bool = True
-    max_extra_length: int = 50
-    max_length_ratio: float = 1.0
-    max_length: int = 0
-    min_length: int = 0
-    min_length_ratio: float = 0.0
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    excluded_tokens: tuple[str, ...] = ()
-    target_tag: str = ""
-    punctuation: Literal["kept", "opus"] = "kept"
-    avoid_unknown: bool = False
-    sampling: bool = False
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
-    max_source_length: int = 1024
-    trained_source_length: int = 0
-    batch_size: int = 64
-    batch_tokens: int = 4096
-    parallel_batches: int = 0
-    average: int | Literal["best", "ema"] = 5
+    beam_size: int = inherited(4)
+    length_penalty: float = inherited(0.6)
+    length_penalty_offset: float = inherited(5.0)
+    early_stopping: bool | Literal["never"] = inherited(True)
+    coverage_penalty: float = inherited(0.0)
+    num_hypotheses: int = inherited(1)
+    distinct: bool = inherited(True)
+    max_extra_length: int = inherited(50)
+    max_length_ratio: float = inherited(1.0)
+    max_length: int = inherited(0)
+    min_length: int = inherited(0)
+    min_length_ratio: float = inherited(0.0)
+    no_repeat_ngram_size: int = inherited(0)
+    repetition_penalty: float = inherited(1.0)
+    excluded_tokens: tuple[str, ...] = inherited(())
+    target_tag: str = inherited("")
+    punctuation: Literal["kept", "opus"] = inherited("kept")
+    avoid_unknown: bool = inherited(False)
+    sampling: bool = inherited(False)
+    temperature: float = inherited(1.0)
+    top_k: int = inherited(0)
+    top_p: float = inherited(1.0)
+    seed: int = inherited(0)
+    max_source_length: int = inherited(1024)
+    trained_source_length: int = free(0)
+    batch_size: int = inherited(64)
+    batch_tokens: int = inherited(4096)
+    parallel_batches: int = inherited(0)
+    average: int | Literal["best", "ema"] = free(5)
 
     def __post_init__(self) -> None:
         require_types(self)
@@ -902,9 +905,10 @@ class DecodeConfig:
 
     @property
     def greedy(self) -> "DecodeConfig":
-        """The greedy search with the same limits on length, for predictions in training."""
-        limits = ("max_extra_length", "max_length_ratio", "max_length")
-        return DecodeConfig(beam_size=1, **{name: getattr(self, name) for name in limits})
+        """The greedy search with the same limits and sources, for predictions in training."""
+        limits = ("max_extra_length", "max_length_ratio", "max_length", "max_source_length")
+        kept = (*limits, "target_tag", "punctuation")
+        return DecodeConfig(beam_size=1, **{name: getattr(self, name) for name in kept})
 
 
 @dataclass(frozen=True)
@@ -916,7 +920,7 @@ class TaskOptions:
         of_search: options that change only predictions. A training may resume with other values.
     """
 
-    name: str = ""
+    name: str = inherited("")
 
     of_search = frozenset[str]()  # an annotation would make it an option
 
@@ -973,11 +977,25 @@ class Config:
             if name in theirs and value != theirs[name]
         }
 
+    @property
+    def from_origin(self) -> dict[str, FromOrigin]:
+        """What `train.init_from` means for each option, by its name; see `option.py`."""
+        return dict(_rules(self))
+
 
 def _flat(config: Config) -> dict[str, object]:
     """All options by the name that a user types, like model.d_model."""
     flat = dict(_flat_items(asdict(config)))
     return {"task" if name == "task.name" else name: value for name, value in flat.items()}
+
+
+def _rules(options: Any, prefix: str = "") -> Iterator[tuple[str, FromOrigin]]:
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if is_dataclass(value):
+            yield from _rules(value, f"{prefix}{each.name}.")
+        else:
+            yield (prefix + each.name).replace("task.name", "task"), rule_of(each)
 
 
 def _flat_items(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from tf_transformer.config import TaskOptions
 from tf_transformer.errors import InputError
+from tf_transformer.option import inherited, same
 
 FEWEST_RESAMPLES = 40  # a 95% interval leaves out one of 40 samples at either end
 
@@ -38,13 +39,13 @@ class TranslationOptions(TaskOptions):
             two or three capitals, such as EU, with score 0.
     """
 
-    name: str = "translation"
-    bleu_tokenize: BleuTokenizer = "13a"
-    lowercase: bool = False
-    normalize: bool = True
-    resamples: int = 0
-    copy_without_letters: bool = False
-    lower_capitals: bool = False
+    name: str = inherited("translation")
+    bleu_tokenize: BleuTokenizer = inherited("13a")
+    lowercase: bool = inherited(False)
+    normalize: bool = inherited(True)
+    resamples: int = inherited(0)
+    copy_without_letters: bool = inherited(False)
+    lower_capitals: bool = inherited(False)
 
     of_search = frozenset({"copy_without_letters", "lower_capitals"})
 
@@ -68,11 +69,11 @@ class ParsingOptions(TaskOptions):
         grammar: search only among valid trees. If false, an output that is not a tree is repaired.
     """
 
-    name: str = "parsing"
-    linearization: Literal["brackets", "in_order", "lexical_brackets", "lexical_in_order"] = (
+    name: str = inherited("parsing")
+    linearization: Literal["brackets", "in_order", "lexical_brackets", "lexical_in_order"] = same(
         "lexical_in_order"
     )
-    grammar: bool = True
+    grammar: bool = inherited(True)
 
     of_search = frozenset({"grammar"})
 
@@ -92,11 +93,11 @@ class ClassificationOptions(TaskOptions):
             file in alphabetical order.
     """
 
-    name: str = "classification"
-    text_columns: tuple[str, ...] = ("text",)
-    label_column: str = "label"
-    label_separator: str = ""
-    labels: tuple[str, ...] = ()
+    name: str = inherited("classification")
+    text_columns: tuple[str, ...] = inherited(("text",))
+    label_column: str = inherited("label")
+    label_separator: str = inherited("")
+    labels: tuple[str, ...] = inherited(())
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,11 +111,11 @@ class ClassificationOptions(TaskOptions):
 class LanguageModelingOptions(TaskOptions):
     """Language modelling has no options of its own."""
 
-    name: str = "language_modeling"
+    name: str = inherited("language_modeling")
 
 
 @dataclass(frozen=True)
 class MaskedLanguageModelingOptions(TaskOptions):
     """Masked language modelling has no options of its own."""
 
-    name: str = "masked_language_modeling"
+    name: str = inherited("masked_language_modeling")

@@ -520,6 +520,9 @@ def test_memory_holds_a_unit_of_a_file_of_any_size(tmp_path):
 # --- directions ------------------------------------------------------------------------------
 
 
+EN_FR = ("en", "fr")
+
+
 @pytest.mark.parametrize(
     ("corpora", "languages", "message"),
     [
@@ -545,9 +548,25 @@ def test_memory_holds_a_unit_of_a_file_of_any_size(tmp_path):
             "but the generated corpus from en",
         ),
         ([Corpus("a.en", "a.en"), Corpus("b.en", "b.en")], (), ""),
+        ([Corpus("a.en", "a.de"), Corpus("a.en", "a.fr")], (), "a.de goes from en to de, but a.fr"),
+        ([Corpus("a.en", "a.de"), Corpus("b.fr", "b.de")], (), ""),
+        ([Corpus("a.en", "a.de"), Corpus("b.en_GB", "b.de-AT")], (), ""),
+        ([Corpus("a.en", "a.pt"), Corpus("b.en", "b.pt_BR"), Corpus("c.tok", "d.tok")], (), ""),
+        ([Corpus("a.en", "a.pt"), Corpus("b.ab", "b.ab")], (), ""),
+        (
+            [Corpus(path="a.tmx", columns=("en", "de-DE")), Corpus(path="b.tmx", columns=EN_FR)],
+            (),
+            "a.tmx goes from en to de, but b.tmx from en to fr. A run has one target language",
+        ),
+        ([Corpus(path="a.tmx", columns=("eng", "deu")), Corpus(path="b.tmx")], (), ""),
+        ([Corpus("a.en", "a.fr"), Corpus(path="b.tmx")], (), "but b.tmx from en to de"),
+        ([Corpus("a.en", "a.fr"), Corpus(path="b.tmx")], EN_FR, ""),
+        ([Corpus("a.en", "a.fr"), Corpus(path="b.jsonl")], (), ""),  # its keys are not known
+        ([Corpus("a.en", "a.fr"), Corpus(path="b.jsonl", columns=("en", "de"))], (), "but b.jsonl"),
+        ([Corpus("a.en", "a.de"), Corpus("a.en", "a.fr")], ("en", "mul"), ""),
     ],
 )
-def test_corpora_that_go_in_opposite_directions_are_an_error(corpora, languages, message):
+def test_corpora_with_different_target_languages_are_an_error(corpora, languages, message):
     names = dict(zip(("source_language", "target_language"), languages, strict=False))
     data = DataConfig(corpora=tuple(corpora), **names)
     if not message:
@@ -565,6 +584,10 @@ def test_validation_and_test_text_go_in_the_direction_of_the_training_text(memor
         with_languages(DataConfig(**pair, valid_corpora=(Corpus(path="v.tmx"),)))
     with pytest.raises(InputError, match=r"a.de goes from de to en, but t.en from en to de"):
         read_test(Corpus("t.en", "t.de"), FIELDS, DataConfig(**pair))
+    with pytest.raises(InputError, match=r"a.en goes from de to en, but v.fr from de to fr"):
+        with_languages(DataConfig(**pair, valid_source="a.de", valid_target="v.fr"))
+    with pytest.raises(InputError, match=r"a.de goes from de to en, but t.de from de to fr"):
+        read_test(Corpus("t.de", "t.fr"), FIELDS, DataConfig(**pair))
     corpus = memory(unit(("en", "one"), ("de", "eins")))
     assert read_test(corpus, FIELDS, DataConfig(**pair)) == [["eins"], ["one"]]
 

@@ -13,6 +13,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
+from tf_transformer.run.purpose import direction_of
 from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
@@ -36,7 +37,7 @@ def texts_of(rows):
     ],
 )
 def test_the_page_names_the_direction_of_the_training_text(data, direction):
-    assert models.direction_of(Config(data=data)) == direction
+    assert direction_of(Config(data=data)) == direction
 
 
 def test_the_first_limit_of_a_card_is_one_line(tmp_path):

@@ -26,6 +26,7 @@ from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks import TestSet, load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.text.normalization import well_formed
+from tf_transformer.training.setup import initialize
 
 MODEL = ModelConfig(num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout_rate=0.0)
 SIZES = {"vocabulary_size": 320, "batch_tokens": 500, "max_length": 40}
@@ -353,6 +354,22 @@ def test_a_pair_without_a_tab_is_an_error(of_pairs):
 
 def test_a_model_with_only_the_encoder_of_its_start_is_not_compared_with_it(classifier):
     assert [row["step"] for row in RunFolder(classifier).load_metrics()] == [60]
+
+
+def test_a_classifier_with_other_labels_has_a_new_head(classifier):
+    """Also if they are as many, or the same ones in another order."""
+    origin = Run.load(classifier)
+    trained = origin.model(CLASSIFICATION.build_model)
+    for labels in (origin.config.task.labels, ("plant", "animal"), ("animal", "plant", "stone")):
+        task = dataclasses.replace(origin.config.task, labels=labels)
+        config = dataclasses.replace(origin.config, task=task)
+        model = CLASSIFICATION.build_model(config, origin.codec, "float32")
+        before = np.asarray(model.head.kernel)
+        initialize(model, config, origin)
+        for ours, theirs in zip(model.encoder.weights, trained.encoder.weights, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        is_new = np.array_equal(before, model.head.kernel)
+        assert is_new == (labels != origin.config.task.labels)
 
 
 def test_an_encoder_of_another_model_is_an_error(run, folder, classifier, tmp_path):

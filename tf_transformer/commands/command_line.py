@@ -287,6 +287,8 @@ def _selected_task(
 ) -> str:
     """The task whose options a command has: the last --task, or the task of a file or of the run.
 
+    A training has the task of the run in `train.init_from`, unless a file or --task names one.
+
     Args:
         main: the command.
         words: the words of the command line.
@@ -300,20 +302,27 @@ def _selected_task(
         raise InputError("--task has no meaning here: the run determines the task. Leave it out.")
     given = _without(words, "--run_dir")[1] if _has_task(main) else []
     runs = [RunFolder(members(local_path(run_dir, "--run_dir"))[0]) for run_dir in given]
+    in_files = list(map(_content, files))
     if not _takes_decode_options(main):  # training: the run's file counts once it has started
         runs = [run for run in runs if run.has_checkpoint and not files]
-    stored = [str(run.config) for run in runs if run.config.is_file()]
-    tasks = [DEFAULT_TASK, *map(_task_in, stored), *map(_task_in, files), *named]
+        trains = [file["train"] for file in in_files if isinstance(file.get("train"), Mapping)]
+        origins = [train["init_from"] for train in trains if "init_from" in train]
+        origins += _without(words, "--train.init_from")[1]
+        origins = [local_path(str(origin), "--train.init_from") for origin in origins if origin]
+        runs = [*map(RunFolder, origins), *runs]
+    stored = [_content(str(run.config)) for run in runs]
+    tasks = [DEFAULT_TASK, *map(task_named, [*stored, *in_files]), *named]
     return [task for task in tasks if task][-1]
 
 
-def _task_in(file: str) -> str:
-    """The name of the task in a YAML file; "" if it names none, or cannot be read."""
+def _content(file: str) -> Mapping[str, Any]:
+    """The options in a YAML file; {} if it cannot be read."""
     try:
         with open(file, encoding="utf-8") as text:
-            return task_named(yaml.safe_load(text))
+            options = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return ""
+        return {}
+    return options if isinstance(options, Mapping) else {}
 
 
 def _task_values(

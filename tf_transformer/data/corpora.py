@@ -2,8 +2,9 @@
 
 import itertools
 import pathlib
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tf_transformer.config import Config, Corpus, DataConfig
@@ -20,6 +21,7 @@ Languages = tuple[str | None, str | None]
 """The languages of source and target. None stands for an unknown language."""
 
 UNKNOWN: Languages = (None, None)
+SEVERAL = "mul"  # as data.target_language: each source text says its target language (ISO 639-2)
 DEFAULTS: Languages = (DataConfig.source_language, DataConfig.target_language)
 
 
@@ -126,13 +128,13 @@ def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[l
         a list of texts for each field.
 
     Raises:
-        InputError: if the corpus cannot be read, or if its direction is opposite to the run's.
+        InputError: if the corpus cannot be read, or if it has another target language than the run.
     """
     if len(fields) == 2:
         source, target = languages(data)
-        if source and target:
+        if source and target and data.target_language != SEVERAL:
             data = replace(data, source_language=source, target_language=target)
-        _require_one_direction([*training_corpora(data), corpus], data)
+        _require_one_target([*training_corpora(data), corpus], data)
     return open_corpus(corpus, fields, data).texts()
 
 
@@ -177,27 +179,88 @@ def with_languages(data: DataConfig) -> DataConfig:
 
     Raises:
         InputError: if a TFDS corpus cannot be loaded, or if two corpora of training and validation
-            text have opposite directions.
+            text have different target languages.
     """
     for corpus in training_corpora(data):
         if format_of(corpus) == "tfds":
             pair = tfds_languages(corpus.name, corpus.reverse, data.tfds_dir)
             if pair:
                 data = replace(data, source_language=pair[0], target_language=pair[1])
-    _require_one_direction([*training_corpora(data), *validation_corpora(data)], data)
+    _require_one_target([*training_corpora(data), *validation_corpora(data)], data)
     return data
 
 
-def _require_one_direction(corpora: Sequence[Corpus], data: DataConfig) -> None:
-    directions = {languages_of(corpus, data): corpus for corpus in corpora}
-    for (source, target), corpus in directions.items():
-        opposite = directions.get((target, source))
-        if opposite and source != target:
+def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
+    """Raises an `InputError` for corpora with different target languages, unless `SEVERAL` may be.
+
+    Guessed languages of a corpus are only an error if another corpus has the opposite direction.
+    """
+    if data.target_language == SEVERAL:
+        return
+    pairs = [(_two_languages(corpus, data), corpus) for corpus in corpora]
+    for (pair, corpus), (later, other) in itertools.combinations(pairs, 2):
+        is_guess = any(_is_guess(each, data) for each in (corpus, other))
+        is_opposite = all(pair + later) and not differ(pair, later[::-1])
+        if is_opposite if is_guess else differ(pair[1:], later[1:]):
+            names = _name(corpus), _name(other)
+            if names[0] == names[1]:
+                names = corpus.target, other.target
             raise InputError(
-                f"{_name(corpus)} goes from {source} to {target}, but {_name(opposite)} from "
-                f"{target} to {source}. Swap the sides of one corpus by source and target, columns "
-                "or reverse; or swap data.source_language and data.target_language."
+                f"{names[0]} goes from {pair[0]} to {pair[1]}, but {names[1]} from {later[0]} to "
+                f"{later[1]}. A run has one target language. Swap the sides of a corpus by source "
+                "and target, columns or reverse; set data.source_language and "
+                "data.target_language; or leave a corpus out. If each source text says its target "
+                f"language, as by a tag, give data.target_language {SEVERAL}."
             )
+
+
+def require_direction(data: DataConfig, allowed: Sequence[Languages], of: str) -> None:
+    """Checks that the text goes in a direction of the model that a training starts with.
+
+    Args:
+        data: options of the new run, with its languages.
+        allowed: the directions that the text may have.
+        of: the name of the model, for the error.
+
+    Raises:
+        InputError: for a corpus of training or validation text in another direction.
+    """
+    for corpus in (*training_corpora(data), *validation_corpora(data)):
+        pair = _two_languages(corpus, data)
+        if all(differ(pair, other) for other in allowed):
+            known = zip(("source", "target"), pair, strict=True)
+            options = [f"data.{side}_language {language}" for side, language in known if language]
+            raise InputError(
+                f"{_name(corpus)} goes {_in_words(pair)}, but {of} translates "
+                f"{', or '.join(map(_in_words, allowed))}. Swap source and target of the text, or "
+                "its columns. To train for another direction than the model's, give "
+                f"{' and '.join(options)}."
+            )
+
+
+def _in_words(pair: Languages) -> str:
+    """A direction in words, such as "from en to de"."""
+    source, target = (language or "an unknown language" for language in pair)
+    return f"from {source} to {target}"
+
+
+def differ(one: Iterable[str | None], other: Iterable[str | None]) -> bool:
+    """Whether two languages at the same place are known to differ.
+
+    Regions do not count. Codes of two letters are not compared with codes of three.
+
+    Example:
+        >>> differ(("en", "de"), ("en-US", None)), differ(("en", "de"), ("en", "fr"))
+        (False, True)
+    """
+    codes = ([re.split("[-_]", (code or "").lower())[0] for code in pair] for pair in (one, other))
+    return any(a != b and len(a) == len(b) for a, b in zip(*codes, strict=True))
+
+
+def _two_languages(corpus: Corpus, data: DataConfig) -> Languages:
+    """The languages of a corpus. Equal ones are no languages, but endings such as a.tok, b.tok."""
+    pair = languages_of(corpus, data)
+    return pair if pair[0] != pair[1] else UNKNOWN
 
 
 def _name(corpus: Corpus) -> str:
@@ -208,35 +271,49 @@ def languages(data: DataConfig) -> Languages:
     """Returns the languages of the first training corpus whose languages are known."""
     for corpus in training_corpora(data):
         pair = languages_of(corpus, data)
-        is_guess = pair == DEFAULTS and format_of(corpus) == "jsonl"  # its keys may be other ones
-        if any(pair) and not is_guess:
+        if any(pair) and not _is_guess(corpus, data):
             return pair
     return UNKNOWN
+
+
+def directions(data: DataConfig) -> list[Languages]:
+    """Returns the known languages of all training corpora, also those that are a guess."""
+    pairs = [languages_of(corpus, data) for corpus in training_corpora(data)]
+    return [pair for pair in dict.fromkeys(pairs) if any(pair)]
 
 
 def languages_of(corpus: Corpus, data: DataConfig) -> Languages:
     """Returns the languages of a corpus if the configuration names them.
 
     The name of a TFDS corpus often has them (`wmt14_translate/de-en`). Files often have them as
-    endings (`a.en`), and tables as names of columns. If the name of a TFDS corpus has no languages,
-    training stores them in the options.
+    endings (`a.en`), and tables as names of columns. Otherwise, the options of the languages count.
+    If a corpus does not need them, their defaults are no information.
     """
     stored = (data.source_language, data.target_language)
     kind = format_of(corpus)
+    named: Sequence[str | None] = corpus.columns
+    if kind == "tfds" and (pair := pair_in(corpus.name)):
+        return (pair[1], pair[0]) if corpus.reverse else pair
     if kind == "text":
-        return _ending(corpus.source), _ending(corpus.target)
-    if kind == "tfds":
-        if pair := pair_in(corpus.name):
-            return (pair[1], pair[0]) if corpus.reverse else pair
-        return stored if stored != DEFAULTS else UNKNOWN  # an earlier version stored the defaults
-    if len(corpus.columns) == 2:
-        return _code(corpus.columns[0]), _code(corpus.columns[1])
-    return stored if kind in ("tmx", "jsonl", "generated") else UNKNOWN
+        named = [
+            pathlib.Path(COMPRESSED.sub("", file)).suffix[1:]
+            for file in (corpus.source, corpus.target)
+        ]
+    if len(named) == 2:
+        named = [_code(name or "", longest=3 if kind == "tmx" else 2) for name in named]
+    if len(named) == 2 and (any(named) or corpus.columns):
+        return named[0], named[1]
+    needs_them = kind in ("tmx", "jsonl", "generated")
+    return stored if needs_them or stored != DEFAULTS else UNKNOWN
 
 
-def _ending(file: str) -> str | None:
-    return _code(pathlib.Path(COMPRESSED.sub("", file)).suffix[1:])
+def _is_guess(corpus: Corpus, data: DataConfig) -> bool:
+    """Whether the languages are defaults, and the keys of JSON lines may be others."""
+    is_default = (data.source_language, data.target_language) == DEFAULTS
+    return is_default and format_of(corpus) == "jsonl" and not corpus.columns
 
 
-def _code(text: str) -> str | None:
-    return text if len(text) == 2 and text.isalpha() else None
+def _code(name: str, longest: int) -> str | None:
+    """The language in a name such as en or en_US, with up to `longest` letters; None without."""
+    found = re.fullmatch(rf"([A-Za-z]{{2,{longest}}})(?:[-_][A-Za-z]{{2,4}})*", name)
+    return found[1] if found else None

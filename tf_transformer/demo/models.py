@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from tf_transformer.config import Config, DecodeConfig
-from tf_transformer.data.corpora import languages
+from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
 from tf_transformer.inference.predictor import Prediction, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
+from tf_transformer.run.purpose import direction_of
 from tf_transformer.run.run import Run
 from tf_transformer.tasks import load_predictor
 
@@ -156,20 +156,6 @@ class RunModel:
         }
         config = VariableConfig(**vars(predictor.config) | options)
         return predictor.like(predictor.model, config)
-
-
-def direction_of(config: Config) -> tuple[str, ...]:
-    """The languages of the source and the target of a translator; (): unknown, or another task.
-
-    Example:
-        >>> from tf_transformer.config import DataConfig
-        >>> direction_of(Config(data=DataConfig(train_source="a.de", train_target="a.en")))
-        ('de', 'en')
-    """
-    source, target = languages(config.data)
-    if source and target and config.task.name == "translation":
-        return source, target
-    return ()
 
 
 def first_limit(card: pathlib.Path) -> str:

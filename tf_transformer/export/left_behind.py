@@ -18,10 +18,10 @@ NEUTRAL: dict[str, Any] = {
 }
 # Options that each format has.
 HELD = ("beam_size", "length_penalty", "max_source_length")
-# Options of the number of results and of speed, and options that only sampling reads.
+# Options of the number of results, of speed and of reports, and options that only sampling reads.
 WITHOUT_EFFECT = (
     *("num_hypotheses", "distinct", "batch_size", "batch_tokens", "parallel_batches", "average"),
-    *("temperature", "top_k", "top_p", "seed"),
+    *("trained_source_length", "temperature", "top_k", "top_p", "seed"),
 )
 
 

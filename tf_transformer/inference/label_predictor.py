@@ -187,7 +187,7 @@ def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
     if unknown := set(labels_given) - set(known):
         raise InputError(
             f"the label {min(unknown)!r} is not in the training file, which has "
-            f"{', '.join(map(repr, names))}."
+            f"{', '.join(map(repr, names))}. To train for other labels, give task.labels."
         )
     return [int(name in labels_given) for name in known]
 

@@ -64,13 +64,6 @@ def symbols(labels: Iterable[str], linearization: str) -> list[str]:
     return [*[WORD_PIECE] * (not lexical), *(opening(label) for label in labels), *closings]
 
 
-def linearization_of(tokenizer: Tokenizer) -> str:
-    """Names the linearization that a tokenizer was made for."""
-    word, closes = map(tokenizer.piece_to_id_or_unknown, (WORD_PIECE, UNNAMED_CLOSING))
-    lexical, in_order = not tokenizer.is_symbol(word), tokenizer.is_symbol(closes)
-    return "lexical_" * lexical + ("in_order" if in_order else "brackets")
-
-
 @dataclass(frozen=True)
 class Actions:
     """The actions among the ids of a tokenizer.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder, members
+from tf_transformer.run.purpose import require_one_purpose
 from tf_transformer.text.codec import Codec, codec_files
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -64,18 +65,14 @@ class Run:
 
         Raises:
             InputError: for a folder without a run, an option out of range, or runs of different
-                tasks.
+                tasks or directions.
         """
         folder, *folders = [RunFolder(path) for path in members(run_dir)]
         config = folder.load_config(task_options, **decode_options)
         average = decode_options.get("average")
         others = tuple(cls(each, each.load_config(average=average)) for each in folders)
-        for other in others:
-            if other.config.task.name != config.task.name:
-                raise InputError(
-                    f"the runs of an ensemble need one task, but {folder.path} is for "
-                    f"{config.task.name} and {other.folder.path} for {other.config.task.name}."
-                )
+        named = [(folder.path, config), *((each.folder.path, each.config) for each in others)]
+        require_one_purpose(named, decode_options.get("target_tag"))
         return cls(folder, config, others)
 
     @classmethod

@@ -20,7 +20,7 @@ from tf_transformer.inference.translator import build_model
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.parsing.bracket_scores import score_trees
-from tf_transformer.parsing.linearization import Actions, linearization_of, symbols
+from tf_transformer.parsing.linearization import Actions, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
 from tf_transformer.task_options import ParsingOptions
 from tf_transformer.tasks.metrics import Metric, References
@@ -118,18 +118,12 @@ class Parsing(Task):
         return Codec(tokenizer)
 
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
-        """The codec of `train.init_from`, if it has the linearization and all labels of the trees.
+        """The codec of `train.init_from`, if it has all labels of the trees.
 
         Raises:
-            InputError: for another linearization, or labels that the codec does not have.
+            InputError: for labels that the codec does not have.
         """
         tokenizer = super().reuse_codec(codec, stream, config)["tree"]
-        given, expected = linearization_of(tokenizer), _linearization(config)
-        if given != expected:
-            raise InputError(
-                f"the run of train.init_from has task.linearization {given}, but this run has "
-                f"{expected}. Add --task.linearization {given}."
-            )
         labels = sorted(_labels(stream) - set(Actions.of(tokenizer).labels))
         if labels:
             raise InputError(

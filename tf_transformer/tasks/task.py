@@ -98,6 +98,14 @@ class Task(ABC):
     only_text: bool = False
     separable: bool = False
 
+    @property
+    def source(self) -> str:
+        """The field that a search reads with `decode.punctuation` and `decode.target_tag`.
+
+        It is "" for a task whose labels are not another text of the example.
+        """
+        return self.fields[0] if self.labels in self.fields[1:] else ""
+
     @functools.cached_property
     def options(self) -> Any:
         """The values of the task's options."""
@@ -285,14 +293,14 @@ class Task(ABC):
         """The codec of `train.init_from`, if it fits this training.
 
         Raises:
-            InputError: for a codec that does not fit; by default, another `data.vocabularies`.
+            InputError: for a codec that does not fit; by default, another one than in
+                `data.tokenizer`.
         """
-        kind = codec.kind
-        if kind != config.data.vocabularies:
+        own = self.own_codec(config)
+        if own and own.identity != codec.identity:
             raise InputError(
-                f"the run of train.init_from has data.vocabularies {kind}, but this run has "
-                f"{config.data.vocabularies}. The weights belong to the vocabularies, so give "
-                f"--data.vocabularies {kind}, or another train.init_from."
+                f"data.tokenizer {config.data.tokenizer} is not the vocabulary of train.init_from="
+                f"{config.train.init_from}, which the weights belong to. Leave out data.tokenizer."
             )
         return codec
 

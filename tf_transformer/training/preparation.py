@@ -28,6 +28,8 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.source_codec import SourceCodec
+from tf_transformer.training.inheritance import require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SAMPLES = 32  # validation inputs in the run's folder, for the check of an export
@@ -42,6 +44,8 @@ MAY_CHANGE = {
     *("train.micro_batches", "train.jit_compile"),
     *("data.cache_dir", "data.origin"),
 }
+# Other options of the search may change: they change no update.
+READING = {"decode.punctuation", "decode.target_tag"}
 LANGUAGES = {"data.source_language", "data.target_language"}
 NAMES = LANGUAGES | {  # names of a text; they may change if the identity of the text is known
     *("data.train_source", "data.train_target", "data.valid_source", "data.valid_target"),
@@ -131,11 +135,13 @@ def require_trainable(run: Run) -> None:
     """Checks that the run's configuration can be trained in its folder.
 
     With a checkpoint, training resumes, and needs the configuration of the folder. These options
-    may change: `MAY_CHANGE`, the options of the search, and paths of texts whose identity is known.
+    may change: `MAY_CHANGE`, the options of the search except `READING`, and paths of texts whose
+    identity is known.
     Without a checkpoint, the folder may hold files of a run only if a failed start made them.
 
     Raises:
-        InputError: for another configuration, and for a folder with other files.
+        InputError: for another configuration, for a folder with other files, and for options that
+            do not fit the weights of `train.init_from`.
     """
     folder = run.folder
     if folder.has_checkpoint:
@@ -146,6 +152,7 @@ def require_trainable(run: Run) -> None:
             f"train.init_from and --run_dir are both {folder.path}, so the training would "
             "overwrite the weights that it starts with. Give another --run_dir."
         )
+    require_same_options(run)
     if not folder.start_mark and (files := folder.files()):
         names = ", ".join(sorted({path.relative_to(folder.path).parts[0] for path in files}))
         raise InputError(
@@ -164,7 +171,7 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
     changed = {
         name: values
         for name, values in folder.load_config().differences(config).items()
-        if name not in may_change and not name.startswith("decode.")
+        if name in READING or not (name in may_change or name.startswith("decode."))
     }
     if changed:
         listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
@@ -230,8 +237,9 @@ def _start(run: Run, task: Task, splits: Splits) -> None:
 
 def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
     config, codec = run.config, run.codec
-    sampler = functools.partial(_sampler, encoder=_encoder(config, task, codec))
-    augment = _augment(config, task, codec)
+    reader = _reader(config, task, codec)
+    sampler = functools.partial(_sampler, encoder=_encoder(config, task, reader))
+    augment = _augment(config, task, reader)
     return TrainingData(
         codec,
         train=sampler(config, run.folder, "training", splits.train, augment=augment),
@@ -267,6 +275,14 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
         languages = corpora.languages(config.data)
         stream = changed_texts(stream, config.data.augment, config.train.seed, languages)
     return task.train_codec(stream, config)
+
+
+def _reader(config: Config, task: Task, codec: Codec) -> Codec:
+    """The codec that reads the text of the training, with the rules of the search for sources."""
+    decode = config.decode
+    if not task.source or (decode.punctuation, decode.target_tag) == ("kept", ""):
+        return codec
+    return SourceCodec(codec, task.source, decode.punctuation, decode.target_tag)
 
 
 def _encoder(config: Config, task: Task, codec: Codec) -> Encoder:

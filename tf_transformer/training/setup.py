@@ -18,15 +18,6 @@ from tf_transformer.training.freezing import freeze
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
 
-# Options of the model that may differ between a run and the run whose weights it starts with.
-MAY_DIFFER = {
-    "dropout_rate",
-    "attention_dropout_rate",
-    "feed_forward_dropout_rate",
-    "layer_drop_rate",
-    "remat",
-}
-
 
 def make_updater(config: Config, task: Task, codec: Codec, execution: Execution) -> Updater:
     """Builds a new model with its optimizer; call it in the strategy's scope.
@@ -65,7 +56,8 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     """Gives a model the weights of another run.
 
     A model of the same task and sizes gets all weights. A different model gets the weights of each
-    layer with the same name and sizes; the encoder must be one of these layers.
+    layer with the same name and sizes; the encoder must be one of these layers. A classifier with
+    other labels has a new head.
 
     Args:
         model: the new model.
@@ -76,30 +68,20 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
         whether the model has all weights of the other run, and so its predictions.
 
     Raises:
-        InputError: when the other run has a different vocabulary or different sizes of the model.
+        InputError: when the other run has no layers for this model.
     """
     source, folder = origin.config, origin.folder.path
-    must_agree = {
-        name: values
-        for name, values in source.differences(config).items()
-        if name in ("data.vocabulary_size", "data.normalization")
-        or (name.startswith("model.") and name.removeprefix("model.") not in MAY_DIFFER)
-    }
-    if must_agree:
-        listed = "; ".join(
-            f"{k} is {old!r} there, {new!r} here" for k, (old, new) in must_agree.items()
-        )
-        raise InputError(
-            f"train.init_from={folder} cannot start this run: {listed}. A run that starts with "
-            "the weights of another run needs the same vocabulary and the same sizes."
-        )
     other = tasks.for_run(source).build_model(source, origin.codec, "float32")
-    if source.task.name == config.task.name and _shapes(other) == _shapes(model):
+    same_labels = getattr(other, "labels", ()) == getattr(model, "labels", ())
+    same_task = source.task.name == config.task.name
+    if same_task and same_labels and _shapes(other) == _shapes(model):
         load_weights(origin.folder, model, source.decode.average)
         return True
     load_weights(origin.folder, other, source.decode.average)
     theirs, ours = ({layer.name: layer for layer in each.layers} for each in (other, model))
     fitting = {n for n in theirs.keys() & ours.keys() if _shapes(theirs[n]) == _shapes(ours[n])}
+    if not same_labels:
+        fitting -= {"head"}
     if "encoder" not in fitting:
         raise InputError(
             f"train.init_from={folder} cannot start this run: its model ({type(other).__name__}) "

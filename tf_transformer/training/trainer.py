@@ -171,8 +171,8 @@ def _completed(run: Run, task: Task) -> Run:
     """
     config = task.complete(run.config)
     if config.data.tokenizer:
-        codec = run.codec if run.folder.has_checkpoint else task.own_codec(config)
-        if codec:
+        owner = run if run.folder.has_checkpoint else run.origin
+        if codec := owner.codec if owner else task.own_codec(config):
             config = replace(config, data=replace(config.data, vocabulary_size=max(codec.sizes)))
     if config.data.normalization == DataConfig.normalization and (stored := _stored_config(run)):
         rules = stored.data.normalization

@@ -1,0 +1,69 @@
+"""A codec that reads sources as a search does: with rules for punctuation and a target tag."""
+
+from collections.abc import Sequence
+
+from tf_transformer.errors import InputError
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.normalization import clean, is_blank
+from tf_transformer.text.punctuation import opus_punctuation
+
+
+class SourceCodec(Codec):
+    """A `Codec` for training. `SearchGraph.encode` gives the same ids on tensors.
+
+    Args:
+        codec: the codec of a run.
+        source: name of the field that the rules are for.
+        punctuation: kept, or opus: punctuation becomes ASCII; see `opus_punctuation`.
+        target_tag: tag of a source without a tag, like >>por<<; empty: none.
+
+    Raises:
+        InputError: for a tag that the vocabulary does not have.
+
+    Example:
+        >>> from tf_transformer.text.tokenizer import Tokenizer
+        >>> codec = Codec(Tokenizer.train(["a house"], vocabulary_size=300))
+        >>> reading = SourceCodec(codec, "source", punctuation="opus")
+        >>> codec.decode("source", reading.encode("source", "“a house”"))
+        '"a house"'
+    """
+
+    def __init__(self, codec: Codec, source: str, punctuation: str = "kept", target_tag: str = ""):
+        super().__init__(codec.tokenizers)
+        self._source = source
+        self._is_opus = punctuation == "opus"
+        self._rules = f"{punctuation} {target_tag}"
+        self._tag = []
+        if target_tag:
+            tags = self[source].tags
+            if target_tag not in tags:
+                raise InputError(
+                    f"decode.target_tag {target_tag!r} is not in the vocabulary, whose target tags "
+                    f"are {', '.join(sorted(tags)) or 'none'}. Give one of them, or leave it out."
+                )
+            self._tag = [tags[target_tag]]
+
+    @property
+    def identity(self) -> str:
+        """A hash of the vocabularies, and the rules for sources."""
+        return f"{super().identity} {self._rules}"
+
+    def encode(self, field: str, text: str) -> list[int]:
+        """Encodes a line of a field as ids, with the end-of-sentence id."""
+        return self.encode_batch(field, [text])[0]
+
+    def encode_batch(self, field: str, texts: Sequence[str]) -> list[list[int]]:
+        """Encodes many lines like `encode`, on all cores."""
+        if field != self._source:
+            return super().encode_batch(field, texts)
+        texts = ["" if is_blank(text) else clean(text) for text in texts]
+        if self._is_opus:
+            texts = list(map(opus_punctuation, texts))
+        rows = super().encode_batch(field, texts)
+        if not self._tag:
+            return rows
+        tags = set(self[field].tags.values())
+        return [
+            row if row[0] in tags or not text else [*self._tag, *row]
+            for text, row in zip(texts, rows, strict=True)
+        ]

@@ -1,0 +1,115 @@
+"""What a run takes from the run in `train.init_from`, its origin; `option.py` has the rules."""
+
+import operator
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from tf_transformer.config import Config
+from tf_transformer.data import corpora
+from tf_transformer.errors import InputError
+from tf_transformer.run.run import Run
+
+LANGUAGES = ("data.source_language", "data.target_language")
+
+
+def dependent_options(config: Config) -> list[str]:
+    """The names of the options whose value may come from an origin, like model.d_model."""
+    rules = config.from_origin.items()
+    return [name for name, rule in rules if rule != "free" and name != "task"]
+
+
+def inherited_options(run: Run, given: Collection[str]) -> dict[str, Any]:
+    """The options of the origin that a new run takes, by name; {} without an origin.
+
+    An origin with another task gives only options of the model and of the vocabulary, because its
+    texts and predictions are of another kind.
+
+    Args:
+        run: the new run.
+        given: names of the options that keep their value.
+    """
+    if not run.origin:
+        return {}
+    origin = run.origin.config
+    names = [name for name in _shared_options(run.config, origin) if name not in given]
+    options = values(origin, names)
+    pairs = zip(LANGUAGES, _languages(run.origin), strict=True)
+    return options | {name: language for name, language in pairs if name in options}
+
+
+def values(config: Config, names: Iterable[str]) -> dict[str, Any]:
+    """The values of options with names like model.d_model."""
+    return {name: operator.attrgetter(name)(config) for name in names}
+
+
+def _shared_options(config: Config, origin: Config) -> list[str]:
+    """The dependent options that a run shares with its origin."""
+    names = dependent_options(config)
+    if origin.task.name == config.task.name:
+        return names
+    return [
+        name for name in names if name.startswith(("model.", "data.")) and name not in LANGUAGES
+    ]
+
+
+def _languages(origin: Run) -> tuple[str, str]:
+    """The languages of a new run on the text of its origin; "" for an unknown one.
+
+    A model with target tags has several target languages.
+    """
+    known = corpora.directions(origin.config.data)
+    source, target = known[0] if known else corpora.UNKNOWN
+    if origin.config.data.target_language == corpora.SEVERAL:
+        return source or "", corpora.SEVERAL
+    return source or "", "" if _has_tags(origin) else target or ""
+
+
+def _has_tags(run: Run) -> bool:
+    return any(tokenizer.tags for tokenizer in run.codec.tokenizers.values())
+
+
+def require_same_options(run: Run) -> None:
+    """Checks that a new run has the options of its origin that the weights depend on.
+
+    Raises:
+        InputError: for another value of such an option.
+    """
+    if not run.origin:
+        return
+    origin, rules = run.origin.config, run.config.from_origin
+    shared = _shared_options(run.config, origin)
+    listed = "; ".join(
+        f"{name} is {old!r} there, {new!r} here"
+        for name, (old, new) in origin.differences(run.config).items()
+        if name in shared and rules[name] == "same"
+    )
+    if listed:
+        raise InputError(
+            f"train.init_from={run.origin.folder.path} cannot start this run: {listed}. The "
+            "weights depend on these options. Leave them out, so that the run takes them from "
+            "there."
+        )
+
+
+def require_direction(run: Run, given: Collection[str]) -> None:
+    """Checks that the text of a new run goes in a direction of its origin.
+
+    Languages that are given allow their direction, too.
+
+    Args:
+        run: the new run, with the languages of its text.
+        given: names of the options that were given.
+
+    Raises:
+        InputError: for text that is known to go in another direction.
+    """
+    origin, data = run.origin, run.config.data
+    if not origin or origin.config.task.name != run.config.task.name:
+        return
+    allowed = corpora.directions(origin.config.data) or [corpora.UNKNOWN]
+    targets = data.target_language, origin.config.data.target_language
+    if corpora.SEVERAL in targets or _has_tags(origin):
+        allowed = [(source, None) for source, _ in allowed]
+    if set(LANGUAGES) & set(given):
+        allowed.append((data.source_language, data.target_language))
+    corpora.require_direction(data, allowed, str(origin.folder.path))
