@@ -29,7 +29,9 @@ def sees(name: str, window: int, is_causal: bool, i: int, j: int) -> bool:
 
 def make_layer(name, window, is_causal):
     sizes = {"num_heads": HEADS, "key_dim": SIZE, "value_dim": 5, "num_key_value_heads": GROUPS}
-    layer = SELF_ATTENTION[name](attention_window=window, is_causal=is_causal, **sizes)
+    if name != "linear":  # it has no window
+        sizes["attention_window"] = window
+    layer = SELF_ATTENTION[name](is_causal=is_causal, **sizes)
     layer.build(X.shape)
     return reference.randomize(layer)
 
