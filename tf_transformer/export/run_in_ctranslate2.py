@@ -7,7 +7,8 @@ The first form prints one JSON object per line read: {"translation": ..., "score
 form scores the file TRANSLATIONS; its line n is the translation of line n of the sentences. It
 prints {"score": ..., "log_probability": ...}. The program imports only ctranslate2 and
 sentencepiece, so it runs without TensorFlow. It reads text like the commands, because it runs the
-file text_lines.py by its path. It runs capitals.py likewise.
+file text_lines.py by its path. It runs capitals.py likewise, and unigrams.py, so that the pieces of
+a text do not depend on the version of sentencepiece.
 
 CTranslate2's beam search equals the search of this project, with these differences:
 
@@ -53,6 +54,9 @@ PACKAGE = pathlib.Path(__file__).parents[1]
 Form = Callable[[str], str]
 capitals = runpy.run_path(str(PACKAGE / "text" / "capitals.py"))
 form_of, sentence = capitals["form_of"], capitals["sentence"]
+model_file = runpy.run_path(str(PACKAGE / "text" / "sentencepiece_file.py"))
+unigrams = runpy.run_path(str(PACKAGE / "text" / "unigrams.py"))
+unknown = runpy.run_path(str(PACKAGE / "text" / "unknown.py"))
 
 
 class Translation(NamedTuple):
@@ -88,7 +92,7 @@ class Model:
         path = pathlib.Path(folder)
         self.search = json.loads((path / "search.json").read_text("utf-8"))
         self.source, self.target = (
-            sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
+            Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes())
             for file in tokenizer_files(path)
         )
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
@@ -102,7 +106,7 @@ class Model:
         """All translations of the beam for each text, best first, without repeated texts."""
         texts = self.as_list("texts", texts)
         forms = self.forms(texts)
-        sources = pieces(self.source, self.tagged(sentences_where(forms, texts)))
+        sources = self.source(self.tagged(sentences_where(forms, texts)))
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
             if sources[i] and self.search.get("copy_without_letters") and not has_letters(text):
@@ -135,8 +139,8 @@ class Model:
                 f"{len(texts)} texts."
             )
         forms = self.forms(texts)
-        sources = pieces(self.source, self.tagged(sentences_where(forms, texts)))
-        targets = pieces(self.target, sentences_where(forms, translations))
+        sources = self.source(self.tagged(sentences_where(forms, texts)))
+        targets = self.target(sentences_where(forms, translations))
         results = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -243,7 +247,8 @@ class Model:
     def text(self, tokens: Sequence[str]) -> str:
         """The text of tokens, without special tokens like the end token."""
         kept = whole_characters(tokens)
-        return self.target.decode([self.target.piece_to_id(token) for token in kept])
+        processor = self.target.processor
+        return processor.decode([processor.piece_to_id(token) for token in kept])
 
 
 def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -253,23 +258,43 @@ def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
     return files if files[0].is_file() else [folder / "tokenizer.model"] * 2
 
 
-def pieces(
-    tokenizer: "sentencepiece.SentencePieceProcessor", texts: Sequence[str]
-) -> list[list[str]]:
-    """The pieces of texts, as from the project's `Tokenizer.encode_batch`."""
-    parts = [_without_tag(tokenizer, clean(text)) for text in texts]
-    rows = tokenizer.encode([rest for _, rest in parts], out_type=str)
-    return [[*tag, *row] for (tag, _), row in zip(parts, rows, strict=True)]
+class Pieces:
+    """Texts to pieces, as by the project's `Tokenizer.encode_batch`.
 
+    Args:
+        make_processor: sentencepiece's class of processors.
+        model: the serialized SentencePiece model.
+    """
 
-def _without_tag(
-    tokenizer: "sentencepiece.SentencePieceProcessor", text: str
-) -> tuple[list[str], str]:
-    """The tag that a text starts with, if the vocabulary has it, and the rest of the text."""
-    found = TAG.match(text)
-    if found and tokenizer.is_control(tokenizer.piece_to_id(found[0])):
-        return [found[0]], text[found.end() :]
-    return [], text
+    def __init__(self, make_processor: "type[sentencepiece.SentencePieceProcessor]", model: bytes):
+        self.processor = make_processor(model_proto=model)
+        self.unigrams = None
+        if model_file["read_options"](model).segmentation == model_file["UNIGRAM"]:
+            self.unigrams = unigrams["Unigrams"](model_file["read_pieces"](model))
+        scores = enumerate(self.processor.get_score(list(range(self.processor.get_piece_size()))))
+        self.looked_up = {token for token, score in scores if score == unknown["LOOKED_UP"]}
+
+    def __call__(self, texts: Sequence[str]) -> list[list[str]]:
+        """The pieces of each text."""
+        return [[*tag, *self.divided(rest)] for tag, rest in map(self.without_tag, texts)]
+
+    def divided(self, text: str) -> list[str]:
+        """The pieces of a text without a tag."""
+        if self.unigrams is None:
+            ids = self.processor.encode(text)
+        else:
+            ids = self.unigrams.divide(self.processor.normalize(text)).ids
+        if self.looked_up:
+            ids = unknown["joined"](ids, self.looked_up, self.processor.unk_id()).values()
+        return self.processor.id_to_piece(list(ids))
+
+    def without_tag(self, text: str) -> tuple[list[str], str]:
+        """The tag that a text starts with, if the vocabulary has it, and the rest of the text."""
+        text = clean(text)
+        found = TAG.match(text)
+        if found and self.processor.is_control(self.processor.piece_to_id(found[0])):
+            return [found[0]], text[found.end() :]
+        return [], text
 
 
 def clean(text: str) -> str:
