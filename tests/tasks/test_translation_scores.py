@@ -292,3 +292,14 @@ def test_files_are_scored_by_the_command(tmp_path, capsys):
     options = {"task_options": {"lowercase": True}, "task": "parsing"}
     with pytest.raises(InputError, match="unknown option 'lowercase' of the task parsing"):
         evaluate.main(hypotheses=out, reference=one, **options)
+
+
+def test_a_translation_without_the_marks_of_its_script_is_not_equal():
+    """Khmer with U+200B between words. In English, it is noise."""
+    khmer = "\u179a\u17b8\u17af\u200b\u1794\u17bb\u178e\u17d2\u1799"
+    without = khmer.replace("\u200b", "")
+    assert score_translations([khmer], [[khmer]])["exact_match"] == 100
+    scores = score_translations([without], [[khmer]])
+    assert scores["exact_match"] == 0
+    assert scores["chrf"] < 100
+    assert score_translations(["a house"], [["a \u200bhouse"]])["exact_match"] == 100

@@ -6,8 +6,10 @@ import sys
 import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tf_transformer.text.normalization import normalize, rules
+from tf_transformer.text.normalization import comparable, comparable_in_script, normalize, rules
 
 SEPARATOR = "\uf8ff"
 CODES = {*range(1, sys.maxunicode + 1)} - {*range(0xD800, 0xE000), ord(SEPARATOR)}
@@ -81,3 +83,24 @@ def test_the_rules_are_the_same_under_every_python():
     table = "".join(f"{before}\t{after}\n" for before, after in sorted(rules().items()))
     digest = hashlib.sha256(table.encode("utf-8")).hexdigest()
     assert digest == "3425bd5a908ffe433eba97d21daa675cd5373d8391880805dd885b1c5b2dfbb8"
+
+
+@pytest.mark.parametrize(
+    "script", ["\u1780\u17b6", "\u0e81", "\u1000", "\u0e01", "\u0627", "\u05d0"]
+)
+def test_scores_keep_the_format_characters_that_a_script_needs(script):
+    needed = "\u061c\u200e\u200f" if script in "\u0627\u05d0" else "\u200b\u2060"
+    others = set("\u00ad\ufeff\u200b\u2060\u061c\u200e\u200f") - set(needed)
+    for character in needed:
+        text = f"{script}{character}  {script}"
+        assert comparable_in_script(text) == f"{script}{character} {script}"
+        assert comparable_in_script(comparable_in_script(text)) == comparable_in_script(text)
+        assert comparable_in_script(f"a{character}b") == "ab"  # no letter of the script
+    for character in others:
+        assert comparable_in_script(f"{script}{character} {script}") == f"{script} {script}"
+
+
+@given(st.text())
+def test_texts_without_these_characters_are_comparable_alike(text):
+    plain = text.translate(dict.fromkeys(map(ord, "\u200b\u2060\u061c\u200e\u200f")))
+    assert comparable_in_script(plain) == comparable(plain)

@@ -317,14 +317,17 @@ def test_the_model_does_not_depend_on_the_machine(lines, segmentation, monkeypat
     assert len(models) == 1
 
 
-def test_a_sample_of_the_lines_is_the_same_in_every_process(lines):
+@pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
+def test_a_sample_of_the_lines_is_the_same_in_every_process(lines, segmentation):
     """And it is a sample: other lines give other pieces."""
-    model = Tokenizer.train(lines, 320, max_lines=50)
-    assert model.model != Tokenizer.train(lines[:50], 320).model
+    options = {"segmentation": segmentation, "max_lines": 50}
+    model = Tokenizer.train(lines, 320, **options)
+    assert model.model != Tokenizer.train(lines[:50], 320, segmentation=segmentation).model
     program = (
         "import hashlib, sys; from tf_transformer.text.tokenizer import Tokenizer; "
         "lines = sys.stdin.read().split('\\n'); "
-        "print(hashlib.sha256(Tokenizer.train(lines, 320, max_lines=50).model).hexdigest())"
+        f"model = Tokenizer.train(lines, 320, **{options}).model; "
+        "print(hashlib.sha256(model).hexdigest())"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], input="\n".join(lines), capture_output=True, text=True
@@ -383,7 +386,28 @@ def test_a_continuation_has_no_blank_of_its_own(lines, line, rest, normalization
     assert tokenizer.decode([*tokenizer.encode(line)[:-1], *ids]) == line + rest
 
 
-@pytest.mark.parametrize("lines", [[], ["", "  ", "\t"]])
+@pytest.mark.parametrize("segmentation", ["bpe", "unigram"])
+def test_a_character_that_sentencepiece_reserves_costs_no_line(segmentation):
+    """It drops lines with U+2585, which stands for unknown characters."""
+    lines = [f"twenty {word} \u2585" for word in ("houses", "horses", "mice")] * 9
+    tokenizer = Tokenizer.train(lines, 320, segmentation=segmentation)
+    assert {"y", "h"} < {tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)}
+    assert tokenizer.decode(tokenizer.encode(lines[0])) == lines[0]
+
+
+def test_a_text_without_a_vocabulary_is_an_error():
+    """nmt_nfkc removes U+FFFD, and nothing is left."""
+    with pytest.raises(InputError) as error:
+        Tokenizer.train(["\ufffd"], 300, "nmt_nfkc")
+    assert str(error.value).startswith(
+        "SentencePiece cannot learn a vocabulary from this text. Check the files of the training "
+        "text. SentencePiece says: "
+    )
+
+
+@pytest.mark.parametrize(
+    "lines", [[], ["", "  ", "\t"], ["\u2585"] * 5, ["\u2581", " \u2585\u2581"]]
+)
 def test_nothing_to_train_on(lines):
     with pytest.raises(InputError) as error:
         Tokenizer.train(lines, vocabulary_size=300)
@@ -416,11 +440,13 @@ def test_model_with_other_ids(lines, tmp_path):
 
 
 def test_vocabulary_too_small_for_the_characters():
-    """500 Chinese characters; 260 of the 300 ids are bytes and special ids."""
+    """500 Chinese characters and the space; 260 ids are bytes and special ids."""
     with pytest.raises(InputError) as error:
         Tokenizer.train(["".join(map(chr, range(0x4E00, 0x4E00 + 500)))], vocabulary_size=300)
-    message = "data.vocabulary_size=300 is too small for the characters of this text; raise it."
-    assert str(error.value).startswith(message)
+    assert str(error.value) == (
+        "the bytes and characters of this text need a vocabulary of 761 ids, got "
+        "data.vocabulary_size=300. Give 761, and more for longer pieces."
+    )
 
 
 def test_file_that_is_missing(tmp_path):

@@ -2,6 +2,8 @@
 
 import dataclasses
 import itertools
+import random
+import unicodedata
 
 import pytest
 
@@ -15,6 +17,8 @@ from tf_transformer.config import (
     TrainConfig,
 )
 from tf_transformer.data.text_size import TextSize
+from tf_transformer.errors import InputError
+from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training.defaults import choose
 
 PAIRS = [1, 10, 500, 5_000, 19_999, 20_000, 29_000, 30_000, 99_999, 100_000, 170_000, 299_999]
@@ -151,6 +155,47 @@ def test_reasons_name_chosen_options_only():
 
 def test_the_size_of_a_text_is_counted_up_to_a_limit(monkeypatch):
     monkeypatch.setattr("tf_transformer.data.text_size.MOST_PAIRS", 3)
-    assert TextSize.of(itertools.repeat(("a", "öä"))) == (3, 12)
-    assert TextSize.of([("ab", "c")]) == (1, 2)
-    assert TextSize.of([]) == (0, 0)
+    assert TextSize.of(itertools.repeat(("a", "öä")))[:2] == (3, 12)
+    assert TextSize.of([("ab", "c")])[:2] == (1, 2)
+    assert TextSize.of([])[:2] == (0, 0)
+
+
+def scripts():
+    """Pairs in scripts of many and of few characters, by name."""
+    draw = random.Random(1)
+    syllables = [chr(0xAC00 + 28 * n) for n in range(399)]
+    texts = {
+        "Chinese": [chr(0x4E00 + n) for n in range(3000)],
+        "Korean": syllables,
+        "decomposed Korean": [unicodedata.normalize("NFD", c) for c in syllables],
+        "English": list("abcdefghijklmnopqrstuvwxyz "),
+    }
+    return {
+        name: [(f"sentence {n}", "".join(draw.choices(letters, k=20))) for n in range(1500)]
+        for name, letters in texts.items()
+    }
+
+
+@pytest.mark.parametrize(("name", "pairs"), scripts().items())
+@pytest.mark.parametrize("normalization", ["nmt_nfc", "nmt_nfkc", "identity"])
+def test_the_chosen_vocabulary_holds_the_characters_of_any_script(name, pairs, normalization):
+    choice = choose(TextSize.of(pairs), {})
+    chosen = choice.values["data.vocabulary_size"]
+    lines = itertools.chain.from_iterable(pairs)
+    assert Tokenizer.train(lines, chosen, normalization).vocabulary_size <= chosen
+    of_characters = "bytes and characters of this text need 3,2" in choice.reasons[0]
+    assert of_characters == (chosen > 2_000) == (name == "Chinese")
+
+
+def test_the_smallest_vocabulary_is_that_of_sentencepiece():
+    """In a text that is too short for characters rare enough to be left out."""
+    pairs = [("one", "".join(chr(n + k) for k in range(13))) for n in range(0x4E00, 0x4F00, 13)]
+    smallest = TextSize.of(pairs).smallest_vocabulary
+    lines = list(itertools.chain.from_iterable(pairs))
+    assert Tokenizer.train(lines, smallest).vocabulary_size == smallest
+    with pytest.raises(InputError) as error:
+        Tokenizer.train(lines, smallest - 1)
+    assert str(error.value) == (
+        f"the bytes and characters of this text need a vocabulary of {smallest:,} ids, got "
+        f"data.vocabulary_size={smallest - 1}. Give {smallest}, and more for longer pieces."
+    )

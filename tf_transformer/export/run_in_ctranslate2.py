@@ -7,7 +7,8 @@ The first form prints one JSON object per line read: {"translation": ..., "score
 form scores the file TRANSLATIONS; its line n is the translation of line n of the sentences. It
 prints {"score": ..., "log_probability": ...}. The program imports only ctranslate2 and
 sentencepiece, so it runs without TensorFlow. It reads text like the commands, because it runs the
-file text_lines.py by its path. It runs capitals.py and target_tag.py likewise.
+file text_lines.py by its path. It runs capitals.py and target_tag.py likewise, and unigrams.py, so
+that the pieces of a text do not depend on the version of sentencepiece.
 
 CTranslate2's beam search equals the search of this project, with these differences:
 
@@ -51,8 +52,9 @@ NO_EARLY_EXIT = 1e-9  # an α above 0 that changes no score
 PACKAGE = pathlib.Path(__file__).parents[1]
 
 Form = Callable[[str], str]
-capitals, target_tag = (
-    runpy.run_path(str(PACKAGE / "text" / f"{name}.py")) for name in ("capitals", "target_tag")
+capitals, target_tag, model_file, unigrams, unknown = (
+    runpy.run_path(str(PACKAGE / "text" / f"{name}.py"))
+    for name in ("capitals", "target_tag", "sentencepiece_file", "unigrams", "unknown")
 )
 form_of, sentence = capitals["form_of"], capitals["sentence"]
 is_short_word = capitals["is_short_word"]
@@ -92,10 +94,9 @@ class Model:
         path = pathlib.Path(folder)
         self.search = json.loads((path / "search.json").read_text("utf-8"))
         self.source, self.target = (
-            sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
+            Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes())
             for file in tokenizer_files(path)
         )
-        self.source_tags, self.target_tags = map(tags_of, (self.source, self.target))
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
         self.process = os.getpid()
 
@@ -109,7 +110,7 @@ class Model:
         forms, sources = self.read(texts)
         result = [[Translation("", 0.0)] for _ in texts]
         for i, text in enumerate(texts):
-            _, rest = split_tag(clean(text), self.source_tags)
+            _, rest = split_tag(clean(text), self.source.tags)
             if sources[i] and self.is_copied(rest):
                 result[i], sources[i] = [Translation(rest, 0.0)], []
         for length, indices in self.by_length(sources).items():
@@ -140,9 +141,8 @@ class Model:
                 f"{len(texts)} texts."
             )
         forms, sources = self.read(texts)
-        targets = pieces(
-            self.target,
-            [split_tag(clean(x), self.target_tags) for x in sentences_where(forms, translations)],
+        targets = self.target(
+            [split_tag(clean(x), self.target.tags) for x in sentences_where(forms, translations)],
         )
         results = self.translator.score_batch(
             *(sources, targets),
@@ -216,17 +216,15 @@ class Model:
         tag = self.search.get("target_tag", "")  # older folders do not have it
         lowers = self.search.get("lower_capitals", False)
         cleaned = list(map(clean, texts))
-        for text in cleaned if self.source_tags else ():
-            if (wrong := wrong_tag(text, self.source_tags)) is not None:
-                names = ", ".join(sorted(self.source_tags))
+        for text in cleaned if self.source.tags else ():
+            if (wrong := wrong_tag(text, self.source.tags)) is not None:
+                names = ", ".join(sorted(self.source.tags))
                 raise ValueError(f"unknown target tag {wrong!r:.60}; this model has {names}.")
-        parts = [split_tag(text, self.source_tags) for text in cleaned]
+        parts = [split_tag(text, self.source.tags) for text in cleaned]
         rests = [rest for _, rest in parts]
         forms = [form_of(rest) if lowers else None for rest in rests]
         tags = [(own or tag) if rest else "" for own, rest in parts]
-        return forms, pieces(
-            self.source, list(zip(tags, sentences_where(forms, rests), strict=True))
-        )
+        return forms, self.source(list(zip(tags, sentences_where(forms, rests), strict=True)))
 
     def is_copied(self, text: str) -> bool:
         """Whether a text without its tag is its own translation, with score 0."""
@@ -270,7 +268,8 @@ class Model:
     def text(self, tokens: Sequence[str]) -> str:
         """The text of tokens, without special tokens like the end token."""
         kept = whole_characters(tokens)
-        return self.target.decode([self.target.piece_to_id(token) for token in kept])
+        processor = self.target.processor
+        return processor.decode([processor.piece_to_id(token) for token in kept])
 
 
 def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -280,18 +279,38 @@ def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
     return files if files[0].is_file() else [folder / "tokenizer.model"] * 2
 
 
-def pieces(
-    tokenizer: "sentencepiece.SentencePieceProcessor", parts: Sequence[tuple[str, str]]
-) -> list[list[str]]:
-    """The pieces of tags and clean texts, as from the project's `Tokenizer.encode_batch`."""
-    rows = tokenizer.encode([text for _, text in parts], out_type=str)
-    return [[tag, *row] if tag else row for (tag, _), row in zip(parts, rows, strict=True)]
+class Pieces:
+    """Tags and clean texts to pieces, as by the project's `Tokenizer.encode_batch`.
 
+    Args:
+        make_processor: sentencepiece's class of processors.
+        model: the serialized SentencePiece model.
+    """
 
-def tags_of(tokenizer: "sentencepiece.SentencePieceProcessor") -> set[str]:
-    """The tags of target languages in a vocabulary."""
-    ids = filter(tokenizer.is_control, range(tokenizer.get_piece_size()))
-    return set(filter(target_tag["TAG"].fullmatch, map(tokenizer.id_to_piece, ids)))
+    def __init__(self, make_processor: "type[sentencepiece.SentencePieceProcessor]", model: bytes):
+        self.processor = make_processor(model_proto=model)
+        self.unigrams = None
+        if model_file["read_options"](model).segmentation == model_file["UNIGRAM"]:
+            self.unigrams = unigrams["Unigrams"](model_file["read_pieces"](model))
+        ids = list(range(self.processor.get_piece_size()))
+        names = self.processor.id_to_piece(list(filter(self.processor.is_control, ids)))
+        self.tags = set(filter(target_tag["TAG"].fullmatch, names))  # of target languages
+        scores = enumerate(self.processor.get_score(ids))
+        self.looked_up = {token for token, score in scores if score == unknown["LOOKED_UP"]}
+
+    def __call__(self, parts: Sequence[tuple[str, str]]) -> list[list[str]]:
+        """The pieces of each tag and text. The tag may be empty."""
+        return [[tag] * bool(tag) + self.divided(text) for tag, text in parts]
+
+    def divided(self, text: str) -> list[str]:
+        """The pieces of a clean text without a tag."""
+        if self.unigrams is None:
+            ids = self.processor.encode(text)
+        else:
+            ids = self.unigrams.divide(self.processor.normalize(text)).ids
+        if self.looked_up:
+            ids = unknown["joined"](ids, self.looked_up, self.processor.unk_id()).values()
+        return self.processor.id_to_piece(list(ids))
 
 
 def clean(text: str) -> str:

@@ -31,7 +31,7 @@ from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.sentencepiece_file import read_pieces
+from tf_transformer.text.sentencepiece_file import ModelFileError, read_pieces
 
 EPSILON = 1e-6  # of the layer normalization of Marian's Transformers, since its first version
 # Options of special:model.yml with one value that is supported, and what another value means.
@@ -252,7 +252,10 @@ def _vocabularies(
 def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:
     """The vocabulary of a file, with a token for padding at the end."""
     if path.suffix == ".spm":
-        ids = {piece.text: i for i, piece in enumerate(read_pieces(read_bytes(path)))}
+        try:
+            ids = {piece.text: i for i, piece in enumerate(read_pieces(read_bytes(path)))}
+        except ModelFileError as error:
+            raise InputError(f"{path}: {error}") from error
     elif path.suffix in (".yml", ".yaml"):
         ids = read_vocabulary_file(path)
     else:

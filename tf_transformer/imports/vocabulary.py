@@ -14,6 +14,7 @@ import numpy as np
 from tf_transformer.errors import InputError
 from tf_transformer.text.sentencepiece_file import (
     Kind,
+    ModelFileError,
     Piece,
     SpecialPieces,
     read_pieces,
@@ -21,7 +22,8 @@ from tf_transformer.text.sentencepiece_file import (
 )
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG
-from tf_transformer.text.tokenizer import LOOKED_UP, Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
+from tf_transformer.text.unknown import LOOKED_UP
 
 EXCLUDED = -100.0  # the logit of padding and start: the model never predicts them
 PADDING = ("<blank>", "<pad>")  # tokens of padding in lists of tokens
@@ -181,7 +183,7 @@ class Vocabulary:
         """
         try:
             pieces = read_pieces(spm)
-        except InputError as error:
+        except ModelFileError as error:
             raise InputError(f"{file}: {error}") from error
         if self._is_ours and [piece.text for piece in pieces] == list(self.tokens):
             return Tokenizer(spm)  # the folder is an export of this project

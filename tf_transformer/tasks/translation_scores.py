@@ -14,7 +14,7 @@ import numpy as np
 from tf_transformer.errors import InputError
 from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.metrics import References
-from tf_transformer.text.normalization import comparable, is_blank
+from tf_transformer.text.normalization import comparable_in_script, is_blank
 
 if TYPE_CHECKING:
     import sacrebleu  # methods import it, because a translation needs no scores
@@ -242,7 +242,7 @@ def normalized(text: str, options: TranslationOptions) -> str:
     if not options.normalize:
         return text
     tokenised = options.bleu_tokenize == "none"
-    return unicodedata.normalize("NFC", text) if tokenised else comparable(text)
+    return unicodedata.normalize("NFC", text) if tokenised else comparable_in_script(text)
 
 
 def _percent(score: float) -> float:

@@ -1,6 +1,7 @@
 """Strings to ids and back as TensorFlow operations, for Python and for exported graphs."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -112,6 +113,7 @@ class GraphTokenizer(tf.Module):
         is_larger = tokenizer.num_pieces > tokenizer.vocabulary_size
         self._beyond = tokenizer.vocabulary_size if is_larger else None
         self._tags = dict(tokenizer.tags)
+        self._before_spaces = tokenizer.before_spaces
         self._looked_up = []
         if tokenizer.looked_up:
             unknown = {*tokenizer.looked_up, UNK_ID}
@@ -190,7 +192,12 @@ class GraphTokenizer(tf.Module):
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """Decodes the ids of texts to strings (B,)."""
-        return self._op.detokenize(ids)
+        if self._before_spaces is None:
+            return self._op.detokenize(ids)
+        token, text = self._before_spaces
+        start = tf.fill([ids.nrows(), 1], tf.cast(token, ids.dtype))
+        strings = self._op.detokenize(tf.concat([start, ids], axis=1))
+        return tf.strings.regex_replace(strings, f"^{re.escape(text)} ?", "", replace_global=False)
 
     def text_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
         """Selects the ids before the first end id, without the bytes of incomplete characters.

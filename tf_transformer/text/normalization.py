@@ -42,6 +42,14 @@ _KEPT = frozenset(
         ),
     )
 )
+# Format characters, and the first words in the names of characters of the scripts that need them.
+_OF_SCRIPTS = {
+    "\u200b\u2060": ("KHMER", "LAO", "MYANMAR", "THAI"),
+    "\u061c\u200e\u200f": ("ARABIC", "HEBREW", "NKO", "SYRIAC", "THAANA"),
+}
+# In place of them: code points that are no characters, so that no rule changes them.
+_PLACES = {character: 0xFDD0 + n for n, character in enumerate("".join(_OF_SCRIPTS))}
+_UNPROTECTED = {place: character for character, place in _PLACES.items()}
 
 
 def normalize(text: str) -> str:
@@ -62,6 +70,27 @@ def comparable(text: str) -> str:
         True
     """
     return unicodedata.normalize("NFC", " ".join(normalize(text).split()))
+
+
+def comparable_in_script(text: str) -> str:
+    """Normalizes a text like `comparable`, but keeps format characters that its script needs.
+
+    Khmer, Lao, Myanmar and Thai mark words by U+200B and U+2060. Scripts from right to left have
+    the marks of direction U+061C, U+200E and U+200F.
+
+    Example:
+        >>> comparable_in_script("\u1780\u200b\u1781\u200e  a") == "\u1780\u200b\u1781 a"
+        True
+    """
+    found = [characters for characters in _OF_SCRIPTS if not set(characters).isdisjoint(text)]
+    if not found:
+        return comparable(text)
+    letters = set(text).difference(_PLACES)
+    scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in letters}
+    for characters in found:
+        if not scripts.isdisjoint(_OF_SCRIPTS[characters]):
+            text = text.translate({ord(x): _PLACES[x] for x in characters})
+    return comparable(text).translate(_UNPROTECTED)
 
 
 def is_blank(text: str) -> bool:

@@ -1,14 +1,21 @@
 """A SentencePiece model that the user brings, with the special ids of this project."""
 
 import pathlib
+from collections.abc import Sequence
 
 import sentencepiece
 
 from tf_transformer.errors import InputError
 from tf_transformer.text.sentencepiece_file import (
+    BPE,
+    CHAR,
+    WORD,
     Kind,
+    ModelFileError,
+    Options,
     Piece,
     SpecialPieces,
+    read_options,
     read_pieces,
     with_pieces,
 )
@@ -27,13 +34,14 @@ def load_own(path: str) -> Tokenizer:
 
     Raises:
         InputError: for a file that cannot be read, that is no SentencePiece model, or whose pieces
-            have no unknown one.
+            have no unknown one; for a model that would find special pieces in texts of an export.
     """
     try:
         model = pathlib.Path(path).read_bytes()
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         pieces = read_pieces(model)
-    except (OSError, RuntimeError, UnicodeDecodeError, InputError) as error:
+        options = read_options(model)
+    except (OSError, RuntimeError, ModelFileError) as error:
         raise InputError(
             f"data.tokenizer: {path} is missing or no SentencePiece model: {error} Give a .model "
             "file of SentencePiece."
@@ -43,6 +51,7 @@ def load_own(path: str) -> Tokenizer:
             f"data.tokenizer: {path} has no single piece for unknown characters, which id 3 stands "
             "for. Train the SentencePiece model with an unk_id."
         )
+    _require_equal_graph(path, options, pieces)
     ids = (processor.pad_id(), processor.bos_id(), processor.eos_id())
     texts = {piece.text for piece in pieces}
     padding, start, end = (
@@ -58,6 +67,33 @@ def load_own(path: str) -> Tokenizer:
     names = SpecialPieces(unknown.text, start, end, padding)
     everything = [*special, *others]
     return Tokenizer(with_pieces(model, everything, len(everything), names))
+
+
+def _require_equal_graph(path: str, options: Options, pieces: Sequence[Piece]) -> None:
+    """Raises an `InputError` for a model that the op of graphs reads in another way than Python.
+
+    The op takes a whole word, or a character of byte pairs, for the special piece with this text.
+    """
+    error = ""
+    special = [x for x in pieces if x.kind in (Kind.CONTROL, Kind.UNUSED)]
+    of_characters = options.segmentation in (BPE, CHAR)
+    if not options.escapes_spaces:
+        error = "does not escape spaces. Train the SentencePiece model with escape_whitespaces=true"
+    elif options.segmentation == WORD and (options.ends_words_in_spaces or not options.adds_space):
+        error = (
+            "has words without a space at their start, so that a word such as <s> would be a "
+            "special piece. Train the SentencePiece model with add_dummy_prefix=true and "
+            "treat_whitespace_as_suffix=false"
+        )
+    elif found := [x.text for x in special if of_characters and len(x.text) == 1]:
+        error = (
+            f"has the special piece {found[0]!r}, which is a character of texts. Give "
+            "control_symbols of the SentencePiece model at least two characters"
+        )
+    elif options.segmentation == WORD and any(x.kind == Kind.UNUSED for x in special):
+        error = "has unused words. Train the SentencePiece model without them"
+    if error:
+        raise InputError(f"data.tokenizer: {path} {error}.")
 
 
 def _unused(name: str, texts: set[str]) -> str:

@@ -1,7 +1,8 @@
 """The list of pieces in a SentencePiece model file, read and replaced.
 
 A model file is a protocol buffer. The module of SentencePiece for protocol buffers needs a newer
-protobuf than TensorFlow accepts, so this module reads and writes the few fields that it needs.
+protobuf than TensorFlow accepts, so this module reads and writes the few fields that it needs. The
+program for CTranslate2 runs this file by its path, so it imports the standard library only.
 """
 
 import struct
@@ -9,13 +10,17 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from tf_transformer.errors import InputError
-
-_PIECES, _TRAINER = 1, 2  # fields of a model
+_PIECES, _TRAINER, _NORMALIZER = 1, 2, 3  # fields of a model
 _TEXT, _SCORE, _KIND = 1, 2, 3  # fields of a piece
 _VOCABULARY_SIZE, _UNKNOWN_TEXT = 4, 44  # fields of the trainer
 _SPECIAL_PIECES = 45, 46, 47, 48  # unknown, start, end, padding
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5  # kinds of fields
+_NO_MODEL = "the file is not a SentencePiece model."
+UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4  # values of `Options.segmentation`
+
+
+class ModelFileError(ValueError):
+    """Bytes that are no SentencePiece model."""
 
 
 class Kind(IntEnum):
@@ -37,6 +42,33 @@ class Piece(NamedTuple):
     kind: Kind = Kind.NORMAL
 
 
+class Options(NamedTuple):
+    """Options of a model, with the values of a model that does not name them.
+
+    Attributes:
+        segmentation: how texts are divided: `UNIGRAM`, `BPE`, `WORD` or `CHAR`.
+        vocabulary_size: the size of the vocabulary that the model was made for; 0: unknown.
+        ends_words_in_spaces: whether a space belongs to the word before it; else to the next word.
+        adds_space: whether a text gets a space at its start, or at its end.
+        removes_spaces: whether spaces at the ends of a text are removed, and several become one.
+        escapes_spaces: whether U+2581 stands for a space.
+    """
+
+    segmentation: int = UNIGRAM
+    vocabulary_size: int = 0
+    ends_words_in_spaces: int = 0
+    adds_space: int = 1
+    removes_spaces: int = 1
+    escapes_spaces: int = 1
+
+
+_OPTIONS = {  # by the fields of a model and of its trainer or normalizer
+    **{(_TRAINER, 3): "segmentation", (_TRAINER, _VOCABULARY_SIZE): "vocabulary_size"},
+    **{(_TRAINER, 24): "ends_words_in_spaces", (_NORMALIZER, 3): "adds_space"},
+    **{(_NORMALIZER, 4): "removes_spaces", (_NORMALIZER, 5): "escapes_spaces"},
+}
+
+
 class SpecialPieces(NamedTuple):
     """The texts of the special pieces."""
 
@@ -50,20 +82,21 @@ def read_pieces(model: bytes) -> list[Piece]:
     """The pieces of a serialized model, in the order of their ids.
 
     Raises:
-        InputError: for bytes that are no SentencePiece model.
+        ModelFileError: for bytes that are no SentencePiece model.
     """
-    pieces = []
-    for number, value in _fields(model):
-        if number == _PIECES:
-            fields = dict(_fields(_as_bytes(value)))
-            (score,) = struct.unpack("<f", _as_bytes(fields.get(_SCORE, b"\0\0\0\0")))
-            kind = fields.get(_KIND, Kind.NORMAL)
-            if not isinstance(kind, int):
-                raise InputError("the file is not a SentencePiece model.")
-            pieces.append(
-                Piece(_as_bytes(fields.get(_TEXT, b"")).decode("utf-8"), score, Kind(kind))
-            )
-    return pieces
+    try:
+        return [_piece(_as_bytes(value)) for number, value in _fields(model) if number == _PIECES]
+    except (struct.error, UnicodeDecodeError) as error:
+        raise ModelFileError(_NO_MODEL) from error
+
+
+def _piece(message: bytes) -> Piece:
+    fields = dict(_fields(message))
+    (score,) = struct.unpack("<f", _as_bytes(fields.get(_SCORE, b"\0\0\0\0")))
+    kind = fields.get(_KIND, Kind.NORMAL)
+    if kind not in list(Kind):
+        raise ModelFileError(_NO_MODEL)
+    return Piece(_as_bytes(fields.get(_TEXT, b"")).decode("utf-8"), score, Kind(kind))
 
 
 def with_pieces(
@@ -93,15 +126,19 @@ def with_pieces(
     return b"".join(_field(_PIECES, message) for message in messages) + kept + _field(2, trainer)
 
 
-def vocabulary_size(model: bytes) -> int:
-    """The size of the vocabulary that a model was made for; 0 if the model does not say it."""
-    size = 0
-    for number, value in _fields(model):
-        if number == _TRAINER:
-            for name, x in _fields(_as_bytes(value)):
-                if name == _VOCABULARY_SIZE:
-                    size = int(x) if isinstance(x, int) else 0
-    return size
+def read_options(model: bytes) -> Options:
+    """The options of a serialized model.
+
+    Raises:
+        ModelFileError: for bytes that are no SentencePiece model.
+    """
+    values = {}
+    for number, message in _fields(model):
+        if number in (_TRAINER, _NORMALIZER):
+            for option, value in _fields(_as_bytes(message)):
+                if isinstance(value, int) and (number, option) in _OPTIONS:
+                    values[_OPTIONS[number, option]] = value  # the last value counts
+    return Options(**values)
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
@@ -124,7 +161,9 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
             yield number, message[at : at + size]
             at += size
     except (IndexError, KeyError) as error:
-        raise InputError("the file is not a SentencePiece model, or it is cut short.") from error
+        raise ModelFileError(
+            "the file is not a SentencePiece model, or it is cut short."
+        ) from error
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
@@ -160,5 +199,5 @@ def _as_varint(value: int) -> bytes:
 
 def _as_bytes(value: bytes | int) -> bytes:
     if isinstance(value, int):
-        raise InputError("the file is not a SentencePiece model.")
+        raise ModelFileError(_NO_MODEL)
     return value

@@ -1,7 +1,8 @@
 """SentencePiece tokenizers: BPE or unigram pieces with byte fallback, or bytes alone.
 
-The `sentencepiece` package encodes training data. The op of tensorflow-text encodes texts of
-predictions with the same model file (`GraphTokenizer`). Both give the same ids.
+The `sentencepiece` package encodes training data; `Unigrams` divides texts into unigrams, because
+versions of the package differ. The op of tensorflow-text encodes texts of predictions with the same
+model file (`GraphTokenizer`). Both give the same ids.
 
 Encoding changes text as follows:
 
@@ -14,13 +15,15 @@ Encoding changes text as follows:
   bytes encode the characters outside the vocabulary.
 """
 
+import functools
 import io
 import itertools
 import os
 import pathlib
 import random
+import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sentencepiece
@@ -35,18 +38,18 @@ from tf_transformer.text.normalization import (
     normalize,
     with_rules,
 )
-from tf_transformer.text.sentencepiece_file import vocabulary_size as stored_size
-from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from tf_transformer.text.sentencepiece_file import UNIGRAM, read_options, read_pieces
+from tf_transformer.text.special_ids import BLANK, BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG, split_tag
+from tf_transformer.text.unigrams import Division, Unigrams
+from tf_transformer.text.unknown import LOOKED_UP, joined
 
-# The score of the pieces in `Tokenizer.looked_up`. Scores of byte pairs are integers, and scores of
-# unigrams are higher.
-LOOKED_UP = -1000.5
 BYTES = 261  # size of the vocabulary of bytes: 4 special ids, 256 bytes, the space
 _THREADS = 16  # unigram pieces depend on this number, so it is the same on every machine
 _SEED = 1  # for the sample of lines; SentencePiece would use another seed in each process
 _LONGEST = 4192  # bytes of a line: SentencePiece drops longer lines
 _USER_DEFINED, _CONTROL = b"\x04", b"\x03"  # SentencePiece's kinds of pieces
+_UNKNOWN = "\u2585"  # SentencePiece's character for unknown characters in training
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
 # Differs from the paper: BPE runs on raw text, with bytes for characters outside the vocabulary. In
 # the paper it runs on tokenized text.
@@ -77,6 +80,8 @@ class Tokenizer:
         looked_up: ids of characters that SentencePiece does not know, and that have an id all the
             same. Several unknown characters in a row are one unknown token. For imported models.
         tags: ids of target tags such as >>por<<. A text may start with one of them.
+        before_spaces: an id and its text, if a text keeps the spaces at its start. The op of graphs
+            would drop them, except after this id.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
@@ -92,7 +97,8 @@ class Tokenizer:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         pieces = (self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self.byte_of = {piece: byte for byte, piece in enumerate(pieces) if piece != UNK_ID}
-        size, self.num_pieces = stored_size(self.model), self._processor.get_piece_size()
+        self._options = read_options(self.model)
+        size, self.num_pieces = self._options.vocabulary_size, self._processor.get_piece_size()
         self.vocabulary_size = min(size, self.num_pieces) if size else self.num_pieces
         self.tags = self._tags()
         self.looked_up = frozenset(
@@ -101,6 +107,8 @@ class Tokenizer:
             if self._processor.get_score(token) == LOOKED_UP
         )
         self._ids_of_bytes = {byte: piece for piece, byte in self.byte_of.items()}
+        keeps_spaces = self._options.adds_space and not self._options.removes_spaces
+        self.before_spaces = next(self._printable_pieces(), None) if keeps_spaces else None
 
     @classmethod
     def train(
@@ -129,7 +137,7 @@ class Tokenizer:
 
         Raises:
             InputError: if there is no text, or if `vocabulary_size` is too small for the bytes or
-                the characters of the text.
+                the characters of the text; see `smallest_vocabulary`.
         """
         if normalization == NMT_NFC:
             normalized = map(normalize, lines)
@@ -158,12 +166,7 @@ class Tokenizer:
                 **_TRAINER_OPTIONS,
             )
         except RuntimeError as error:
-            if "required_chars" not in str(error):
-                raise
-            raise InputError(
-                f"data.vocabulary_size={vocabulary_size} is too small for the characters of "
-                f"this text; raise it. SentencePiece says: {error}"
-            ) from error
+            raise InputError(_reason(str(error), vocabulary_size)) from error
         return cls(model.getvalue())
 
     @classmethod
@@ -218,7 +221,32 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Encodes a line as ids, with the end-of-sentence id."""
         tag, text = self._without_tag(_text(text))
-        return [*tag, *self._known(self._processor.encode(text)), EOS_ID]
+        return [*tag, *self._known(self._divide([text])[0]), EOS_ID]
+
+    def _printable_pieces(self) -> Iterator[tuple[int, str]]:
+        """Ids that are decoded as more than space, and their texts."""
+        for token in range(UNK_ID + 1, self.vocabulary_size):
+            text = self._processor.decode([token])
+            if text.isprintable() and text.strip():
+                yield token, text
+
+    @functools.cached_property
+    def _unigrams(self) -> Unigrams | None:
+        """Divides texts into unigrams; None for pieces of another kind."""
+        is_unigram = self._options.segmentation == UNIGRAM
+        return Unigrams(read_pieces(self.model)) if is_unigram else None
+
+    def _divide(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """Ids of the pieces of texts."""
+        if self._unigrams:
+            return [self._division(text).ids for text in texts]
+        return self._processor.encode(texts, num_threads=threads)
+
+    def _division(self, text: str) -> Division:
+        """The pieces of a text."""
+        if self._unigrams:
+            return self._unigrams.divide(self._processor.normalize(text))
+        return Division(*(self._processor.encode(text, out_type=kind) for kind in (int, str)))
 
     def _without_tag(self, text: str) -> tuple[list[int], str]:
         """The id of the tag that a text starts with, if any, and the rest of the text."""
@@ -228,20 +256,10 @@ class Tokenizer:
     def _known(self, ids: list[int]) -> list[int]:
         """Ids with the unknown id for what the vocabulary lacks; see `looked_up`."""
         if self.looked_up:
-            ids = [token for _, token in self._joined(ids)]
+            ids = list(joined(ids, self.looked_up, UNK_ID).values())
         if self.vocabulary_size < self.num_pieces:
             ids = [token if token < self.vocabulary_size else UNK_ID for token in ids]
         return ids
-
-    def _joined(self, ids: list[int]) -> Iterator[tuple[int, int]]:
-        """Places and ids, with one unknown id for several unknown characters in a row."""
-        unknown = {*self.looked_up, UNK_ID}
-        for is_unknown, group in itertools.groupby(enumerate(ids), lambda x: x[1] in unknown):
-            run = list(group)
-            if is_unknown and len(run) > 1:
-                yield run[0][0], UNK_ID
-            else:
-                yield from run
 
     @property
     def word_starts(self) -> tuple[int, ...]:
@@ -270,7 +288,7 @@ class Tokenizer:
         ]
         tag, rest = self._without_tag(text)
         start = len(text) - len(rest)
-        ids, pieces = (self._processor.encode(rest, out_type=kind) for kind in (int, str))
+        ids, pieces = self._division(rest)
         _, places = self._processor.normalize(rest, with_offsets=True)  # of characters in the text
         end, words = 0, []
         for token, piece in zip(ids, pieces, strict=True):
@@ -279,14 +297,14 @@ class Tokenizer:
             end += len(piece) if byte is None else not continues
             words.append(word_at[min(start + places[end - 1], len(text) - 1)])
         return [word_at[text.find(">>")]] * len(tag) + [
-            words[place] for place, _ in self._joined(ids)
+            words[place] for place in joined(ids, self.looked_up, UNK_ID)
         ]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encodes many lines like `encode`, on all cores."""
         parts = [self._without_tag(_text(text)) for text in texts]
         rest = [text for _, text in parts]
-        rows = self._processor.encode(rest, num_threads=available_cores())
+        rows = self._divide(rest, available_cores())
         return [
             [*tag, *self._known(row), EOS_ID] for (tag, _), row in zip(parts, rows, strict=True)
         ]
@@ -300,9 +318,11 @@ class Tokenizer:
         if EOS_ID in ids:
             ids = ids[: ids.index(EOS_ID)]
         parts = itertools.groupby(ids, self.byte_of.__contains__)
-        return self._processor.decode(
-            [i for are_bytes, part in parts for i in (self._whole(part) if are_bytes else part)]
-        )
+        ids = [i for are_bytes, part in parts for i in (self._whole(part) if are_bytes else part)]
+        if self.before_spaces is None:
+            return self._processor.decode(ids)
+        token, text = self.before_spaces
+        return self._processor.decode([token, *ids]).removeprefix(text).removeprefix(" ")
 
     def _whole(self, ids: Iterable[int]) -> list[int]:
         """Drops the ids of bytes that belong to incomplete characters."""
@@ -375,6 +395,38 @@ class Tokenizer:
         return token
 
 
+def smallest_vocabulary(characters: Mapping[str, int]) -> int:
+    """The smallest size of a vocabulary that `Tokenizer.train` can learn from a text.
+
+    It has the special ids, the bytes and the characters, but for the rarest 0.01 % of a text.
+
+    Args:
+        characters: how often the text has each character.
+
+    Example:
+        >>> smallest_vocabulary({"a": 9_000, "b": 1_000, "c": 1})
+        262
+    """
+    counts = sorted(characters.values(), reverse=True)
+    least = _TRAINER_OPTIONS["character_coverage"] * sum(counts)
+    before = itertools.accumulate(counts, initial=0)
+    return UNK_ID + 1 + 256 + sum(covered < least for covered in before)
+
+
+def _reason(error: str, vocabulary_size: int) -> str:
+    """Why SentencePiece learned nothing, from its own error."""
+    if needed := re.search(rf"{vocabulary_size} vs (\d+)", error):
+        return (
+            f"the bytes and characters of this text need a vocabulary of {int(needed[1]):,} ids, "
+            f"got data.vocabulary_size={vocabulary_size}. Give {needed[1]}, and more for longer "
+            "pieces."
+        )
+    return (
+        "SentencePiece cannot learn a vocabulary from this text. Check the files of the training "
+        f"text. SentencePiece says: {error}"
+    )
+
+
 def _with_symbols_apart(model: bytes, processor: sentencepiece.SentencePieceProcessor) -> bytes:
     """Turns user-defined pieces into control pieces, so that the model finds no symbol in text.
 
@@ -416,10 +468,14 @@ def _text(line: str) -> str:
 def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
     """Drops blank lines, and divides long lines.
 
+    SentencePiece would drop each line with U+2585, its character for unknown ones.
+
     Raises:
         InputError: if all lines are blank.
     """
-    with_text = (part for line in lines for part in _parts(line) if not is_blank(part))
+    known = (line.replace(_UNKNOWN, " ") for line in lines)
+    parts = (part for line in known for part in _parts(line))
+    with_text = (part for part in parts if not is_blank(part.replace(BLANK, " ")))
     first = next(with_text, None)
     if first is None:
         raise InputError(

@@ -10,8 +10,10 @@
 | 1,000,000 | 8,000 | base | 0.1 | 8,192 | 12 |
 | from 4,000,000 | 32,000 | base | 0.1 | 8,192 | 9 and fewer |
 
-The vocabulary is one of both languages, and 256 of its pieces are bytes. The warm-up is a twentieth
-of all updates, from 1,000 to 4,000. Validation divides a training into about 30 intervals.
+The vocabulary is one of both languages, and 256 of its pieces are bytes. It is larger if it would
+have fewer than 1,000 pieces beside bytes and characters, as with Chinese. The warm-up is a
+twentieth of all updates, from 1,000 to 4,000. Validation divides a training into about 30
+intervals.
 
 Sources:
 
@@ -38,6 +40,7 @@ VOCABULARY = (
     *((5_000, 2_000), (25_000, 4_000), (170_000, 4_000)),
     *((1_000_000, 8_000), (4_000_000, 32_000)),
 )
+LONGER_PIECES = 1_000  # of several characters, at least
 # The smallest number of pairs of each value.
 MODELS = ((0, "tiny"), (300_000, "small"), (1_000_000, "base"))
 FEWER_LAYERS = ((0, 2), (20_000, 3), (100_000, 0))  # than those of the model; 0: all
@@ -92,7 +95,8 @@ def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
     pairs = max(size.pairs, size.bytes // LONG_PAIR, 1)
     preset = _at(MODELS, pairs)
     options = dict(given)  # with the chosen ones
-    options.setdefault("data.vocabulary_size", _rounded(_interpolated(pairs)))
+    vocabulary_size, why = _vocabulary(size, pairs)
+    options.setdefault("data.vocabulary_size", vocabulary_size)
     batch_tokens = max(_at(BATCH_TOKENS, pairs), given.get("data.max_length", 0))
     options.setdefault("data.batch_tokens", batch_tokens)
     if layers := _at(FEWER_LAYERS, pairs):
@@ -121,12 +125,22 @@ def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
     values = {name: options[name] for name in FITTING if name in options and name not in given}
     passes = round(updates / updates_per_pass)
     counted = f", about {passes:,} passes over {_rounded(tokens):,} tokens"
-    return Choice(values, _reasons(values, size, pairs, preset, counted))
+    return Choice(values, _reasons(values, size, pairs, preset, why, counted))
 
 
 def _at(rows: Sequence[tuple[int, Value]], pairs: int) -> Value:
     """The value of the last row that begins with so many pairs or fewer."""
     return [value for fewest, value in rows if fewest <= pairs][-1]
+
+
+def _vocabulary(size: TextSize, pairs: int) -> tuple[int, str]:
+    """The size of the vocabulary, and the reason."""
+    of_pairs = _rounded(_interpolated(pairs))
+    of_characters = _rounded(size.smallest_vocabulary + LONGER_PIECES)
+    if of_characters <= of_pairs:
+        return of_pairs, _at(WHY_VOCABULARY, pairs)
+    count = size.smallest_vocabulary
+    return of_characters, f"bytes and characters of this text need {count:,} of its ids"
 
 
 def _interpolated(pairs: int) -> float:
@@ -146,7 +160,7 @@ def _rounded(number: float) -> int:
 
 
 def _reasons(
-    values: Mapping[str, Any], size: TextSize, pairs: int, preset: str, passes: str
+    values: Mapping[str, Any], size: TextSize, pairs: int, preset: str, why: str, passes: str
 ) -> list[str]:
     """A line for the vocabulary, one for the model, and one for the updates."""
     sizes = [f"model.{name}" for name in SIZES]
@@ -160,7 +174,7 @@ def _reasons(
         }
     updates = ("data.batch_tokens", "train.warmup_steps", "train.steps", "train.validate_every")
     rows = [
-        (("data.vocabulary_size",), f", because {_at(WHY_VOCABULARY, pairs)}"),
+        (("data.vocabulary_size",), f", because {why}"),
         (("model", *sizes, "model.dropout_rate"), f", because {_at(WHY_MODEL, pairs)}"),
         (updates, passes),
     ]

@@ -1,0 +1,179 @@
+"""Division of texts into unigrams, equal to the op of tensorflow-text.
+
+SentencePiece finds the most probable pieces of a text by Viterbi's algorithm. If several divisions
+are equally probable, such as 0 00 and 00 0, roundings of sums choose one. The op, which exports
+contain, adds in float64 and stores float32, as sentencepiece 0.2.1 does. Since 0.2.2, sentencepiece
+adds in float32, and it gives other scores to symbols of the user. So this module computes as the op
+does, and ids do not depend on the version of sentencepiece.
+
+The op itself is no choice: it starts TensorFlow, which a training may do only after it has read its
+text. The program for CTranslate2 runs this file by its path, so the file imports the standard
+library only.
+"""
+
+import itertools
+import math
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tf_transformer.text.sentencepiece_file import Piece
+
+_SPACE = "\u2581"  # SentencePiece's character for a space
+_NORMAL, _UNKNOWN, _SYMBOL, _BYTE = 1, 2, 4, 6  # `Kind` in sentencepiece_file.py
+_UNKNOWN_PENALTY = 10.0
+_SYMBOL_PENALTY = 0.1
+_ROUNDING = 2.0**-24  # largest relative error of a float32
+_MAX_WORDS, _LONGEST_WORD = 100_000, 20  # of the cache: words, and characters of a word
+_PREFIX = -1  # in place of an id: longer pieces start with this text
+
+
+class Division(NamedTuple):
+    """A text in pieces.
+
+    Attributes:
+        ids: the ids of the pieces.
+        texts: the texts of the pieces; several unknown characters in a row are one piece.
+    """
+
+    ids: list[int]
+    texts: list[str]
+
+
+class _Word(NamedTuple):
+    """A word in pieces.
+
+    Attributes:
+        ids: the ids of the pieces.
+        texts: the texts of the pieces.
+        margin: the difference between the sums of the best and the second best way to a place in
+            the word, where it is smallest; over the number of characters.
+        size: the largest absolute value of a sum.
+    """
+
+    ids: list[int]
+    texts: list[str]
+    margin: float
+    size: float
+
+
+class Unigrams:
+    """A vocabulary of unigrams.
+
+    Args:
+        pieces: the pieces of a SentencePiece model, in the order of their ids; see `Piece` in
+            sentencepiece_file.py.
+
+    Example:
+        >>> from tf_transformer.text.sentencepiece_file import Kind, Piece
+        >>> pieces = Piece("<unk>", 0.0, Kind.UNKNOWN), Piece("0", -2.1), Piece("00", -3.3)
+        >>> Unigrams(pieces).divide("000kg")
+        Division(ids=[2, 1, 0], texts=['00', '0', 'kg'])
+    """
+
+    def __init__(self, pieces: "Sequence[Piece]"):
+        ids = {kind: [i for i, x in enumerate(pieces) if x.kind == kind] for kind in range(1, 7)}
+        scores = [pieces[token].score for token in ids[_NORMAL]]
+        self._unknown_score = _float32(min(scores, default=0.0) - _UNKNOWN_PENALTY)
+        (self._unknown,) = ids[_UNKNOWN]
+        self._of_bytes = {int(pieces[token].text[1:-1], 16): token for token in ids[_BYTE]}
+        known = {pieces[token].text: (token, pieces[token].score) for token in ids[_NORMAL]}
+        for token in ids[_SYMBOL]:
+            text = pieces[token].text
+            gain = _float32(len(text.encode()) * max(0.0, *scores))
+            known[text] = token, gain - _SYMBOL_PENALTY
+        prefixes = {text[:end] for text in known for end in range(1, len(text))}
+        self._known = dict.fromkeys(prefixes, (_PREFIX, 0.0)) | known
+        # Without pieces that reach across the start of a word, words have their own best pieces.
+        self._has_words = not any(_SPACE in text[1:] for text in known)
+        self._words: dict[str, _Word] = {}
+
+    def divide(self, text: str) -> Division:
+        """Divides a text that SentencePiece has normalized."""
+        words = list(map(self._word, self._split(text)))
+        # Sums depend on the text before a word, and their roundings, too. If a rounding could
+        # choose another piece, all sums of the text are computed.
+        error = 4 * _ROUNDING * sum([word.size for word in words])
+        if min([word.margin for word in words], default=math.inf) <= error:
+            words = [self._viterbi(text)]
+        ids = list(itertools.chain.from_iterable([word.ids for word in words]))
+        texts = list(itertools.chain.from_iterable([word.texts for word in words]))
+        return self._joined(ids, texts) if self._unknown in ids else Division(ids, texts)
+
+    def _split(self, text: str) -> list[str]:
+        """Splits a text before each space."""
+        if not self._has_words:
+            return [text]
+        first, *others = text.split(_SPACE)
+        words = [_SPACE + word for word in others]
+        return [first, *words] if first else words
+
+    def _word(self, text: str) -> _Word:
+        """Divides a word, with a cache."""
+        if len(text) > _LONGEST_WORD:
+            return self._viterbi(text)
+        word = self._words.get(text)
+        if word is None:
+            if len(self._words) >= _MAX_WORDS:
+                self._words.clear()
+            word = self._words[text] = self._viterbi(text)
+        return word
+
+    def _viterbi(self, text: str) -> _Word:
+        """Finds the best pieces of a text: the largest sum of scores that ends at each place."""
+        places = len(text) + 1
+        best, stored = array("f", bytes(4 * places)), array("f", [0.0])
+        second, starts, tokens = [-math.inf] * places, [-1] * places, [self._unknown] * places
+        for start in range(len(text)):
+            ways, before = self._ways(text, start), best[start]
+            for end, token, score in ways:
+                total = before + score
+                if token == self._unknown:  # the op rounds this sum before it compares
+                    stored[0] = total
+                    total = stored[0]
+                if starts[end] >= 0 and total <= best[end]:
+                    second[end] = max(second[end], total)
+                    continue
+                if starts[end] >= 0:
+                    second[end] = best[end]
+                best[end], starts[end], tokens[end] = total, start, token
+        ids, texts, margin, end = list[int](), list[str](), math.inf, len(text)
+        while end > 0:
+            token, piece = tokens[end], text[starts[end] : end]
+            of_bytes = self._of_bytes and token == self._unknown
+            content = piece.encode()[::-1] if of_bytes else b""
+            ids += [self._of_bytes[byte] for byte in content] or [token]
+            texts += [f"<0x{byte:02X}>" for byte in content] or [piece]
+            margin = min(margin, best[end] - second[end])
+            end = starts[end]
+        return _Word(ids[::-1], texts[::-1], margin / max(1, len(text)), max(map(abs, best)))
+
+    def _ways(self, text: str, start: int) -> list[tuple[int, int, float]]:
+        """Finds the pieces that start at a place: their ends, ids and scores."""
+        ways, known = [], self._known
+        for end in range(start + 1, len(text) + 1):
+            found = known.get(text[start:end])
+            if found is None:
+                break
+            if found[0] != _PREFIX:
+                ways.append((end, *found))
+        if not ways or ways[0][0] > start + 1:  # the character itself is no piece
+            ways.append((start + 1, self._unknown, self._unknown_score))
+        return ways
+
+    def _joined(self, ids: Sequence[int], texts: Sequence[str]) -> Division:
+        """Joins several unknown characters in a row."""
+        joined = Division([], [])
+        for token, text in zip(ids, texts, strict=True):
+            if token == self._unknown and joined.ids[-1:] == [token]:
+                joined.texts[-1] += text
+            else:
+                joined.ids.append(token)
+                joined.texts.append(text)
+        return joined
+
+
+def _float32(value: float) -> float:
+    """Rounds a number to float32."""
+    return array("f", [value])[0]
