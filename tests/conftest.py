@@ -1,5 +1,6 @@
 """Shared by all tests: two logical CPU devices, and one small trained run."""
 
+import dataclasses
 import fcntl
 import os
 import random
@@ -114,6 +115,12 @@ def small_config(**train_options):
 def scored_config(**train_options):
     """The configuration of `run`, which predicts and scores four examples at each validation."""
     return small_config(valid_score_examples=4, **train_options)
+
+
+def without_trained_length(config):
+    """The configuration of a training as it was given: a training stores its longest source."""
+    decode = dataclasses.replace(config.decode, trained_source_length=0)
+    return dataclasses.replace(config, decode=decode)
 
 
 @pytest.fixture(scope="session")

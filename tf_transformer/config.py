@@ -856,7 +856,7 @@ class DecodeConfig:
     top_p: float = inherited(1.0)
     seed: int = inherited(0)
     max_source_length: int = inherited(1024)
-    trained_source_length: int = free(0)
+    trained_source_length: int = inherited(0)
     batch_size: int = inherited(64)
     batch_tokens: int = inherited(4096)
     parallel_batches: int = inherited(0)

@@ -22,7 +22,7 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings, clean
 from tf_transformer.text.normalization import is_blank
 from tf_transformer.text.special_ids import BLANK, EOS_ID, UNK_ID
-from tf_transformer.text.tokenizer import TAG
+from tf_transformer.text.target_tag import TAG, split_tag
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
 OPUS = ("en-mg", "tc-big-en-pt")
@@ -96,7 +96,7 @@ def test_the_program_for_ctranslate2_reads_the_same_pieces(pair, text):
     tokenizer = pair.tokenizer
     ids = {piece: token for token, piece in enumerate(to_ctranslate2.vocabulary(tokenizer))}
     pieces = run_in_ctranslate2.Pieces(sentencepiece.SentencePieceProcessor, tokenizer.model)
-    (found,) = pieces([text])
+    (found,) = pieces([split_tag(run_in_ctranslate2.clean(text), pieces.tags)])
     assert [ids.get(piece, UNK_ID) for piece in found] == tokenizer.encode(text)[:-1]
 
 

@@ -18,6 +18,7 @@ from tf_transformer.text.sentencepiece_file import (
     with_pieces,
 )
 from tf_transformer.text.special_ids import BLANK, EOS_ID, UNK_ID
+from tf_transformer.text.target_tag import split_tag
 from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.text.unigrams import Division, Unigrams
 
@@ -112,5 +113,5 @@ def test_the_program_for_ctranslate2_reads_the_same_pieces(which, text):
 
     tokenizer = TOKENIZERS[which]
     pieces = run_in_ctranslate2.Pieces(sentencepiece.SentencePieceProcessor, tokenizer.model)
-    (found,) = pieces([text])
+    (found,) = pieces([split_tag(run_in_ctranslate2.clean(text), pieces.tags)])
     assert list(map(tokenizer.piece_to_id_or_unknown, found)) == tokenizer.encode(text)[:-1]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import small_config
+from conftest import small_config, without_trained_length
 
 from tf_transformer import tasks
 from tf_transformer.errors import InputError
@@ -54,7 +54,7 @@ def test_the_second_training_ends_at_once_and_the_first_is_whole(tmp_path):
 
     result = trainer.train(Run.at(tmp_path, small_config(steps=2)), on_best=second)
     assert result.updates == 2
-    assert RunFolder(tmp_path).load_config() == small_config(steps=2)
+    assert without_trained_length(RunFolder(tmp_path).load_config()) == small_config(steps=2)
     assert Run.load(tmp_path).codec
     assert not [name for name in names(tmp_path) if name.startswith(".")]
 

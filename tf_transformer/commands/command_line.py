@@ -302,15 +302,14 @@ def _selected_task(
         raise InputError("--task has no meaning here: the run determines the task. Leave it out.")
     given = _without(words, "--run_dir")[1] if _has_task(main) else []
     runs = [RunFolder(members(local_path(run_dir, "--run_dir"))[0]) for run_dir in given]
-    in_files = list(map(_content, files))
+    in_files, of_origins = list(map(_content, files)), []
     if not _takes_decode_options(main):  # training: the run's file counts once it has started
         runs = [run for run in runs if run.has_checkpoint and not files]
         trains = [file["train"] for file in in_files if isinstance(file.get("train"), Mapping)]
         origins = [train["init_from"] for train in trains if "init_from" in train]
         origins += _without(words, "--train.init_from")[1]
-        origins = [local_path(str(origin), "--train.init_from") for origin in origins if origin]
-        runs = [*map(RunFolder, origins), *runs]
-    stored = [_content(str(run.config)) for run in runs]
+        of_origins = [f"{os.path.expanduser(str(origin))}/config.yaml" for origin in origins]
+    stored = list(map(_content, [*of_origins, *(str(run.config) for run in runs)]))
     tasks = [DEFAULT_TASK, *map(task_named, [*stored, *in_files]), *named]
     return [task for task in tasks if task][-1]
 

@@ -93,11 +93,11 @@ class Model:
 
         path = pathlib.Path(folder)
         self.search = json.loads((path / "search.json").read_text("utf-8"))
+        self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
         self.source, self.target = (
             Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes())
             for file in tokenizer_files(path)
         )
-        self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
         self.process = os.getpid()
 
     def __call__(self, texts: Sequence[str]) -> list[Translation]:

@@ -6,6 +6,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import clean, is_blank
 from tf_transformer.text.punctuation import opus_punctuation
+from tf_transformer.text.target_tag import split_tag
 
 
 class SourceCodec(Codec):
@@ -59,11 +60,9 @@ class SourceCodec(Codec):
         texts = ["" if is_blank(text) else clean(text) for text in texts]
         if self._is_opus:
             texts = list(map(opus_punctuation, texts))
-        rows = super().encode_batch(field, texts)
-        if not self._tag:
-            return rows
-        tags = set(self[field].tags.values())
+        parts = [split_tag(text, self[field].tags) for text in texts]
+        texts = [text if rest else "" for text, (_, rest) in zip(texts, parts, strict=True)]
         return [
-            row if row[0] in tags or not text else [*self._tag, *row]
-            for text, row in zip(texts, rows, strict=True)
+            [*self._tag, *row] if rest and not tag else row
+            for (tag, rest), row in zip(parts, super().encode_batch(field, texts), strict=True)
         ]

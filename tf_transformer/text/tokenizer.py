@@ -38,7 +38,12 @@ from tf_transformer.text.normalization import (
     normalize,
     with_rules,
 )
-from tf_transformer.text.sentencepiece_file import UNIGRAM, read_options, read_pieces
+from tf_transformer.text.sentencepiece_file import (
+    UNIGRAM,
+    ModelFileError,
+    read_options,
+    read_pieces,
+)
 from tf_transformer.text.special_ids import BLANK, BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG, split_tag
 from tf_transformer.text.unigrams import Division, Unigrams
@@ -196,7 +201,7 @@ class Tokenizer:
             raise InputError(f"{path} is not a SentencePiece model: it is empty.")
         try:
             return cls(model)
-        except (RuntimeError, UnicodeDecodeError) as error:
+        except (RuntimeError, UnicodeDecodeError, ModelFileError) as error:
             raise InputError(f"{path} is not a SentencePiece model: {error}") from error
 
     def with_nmt_nfc(self) -> "Tokenizer":
