@@ -179,6 +179,15 @@ def test_runs_need_one_direction(run, tmp_path, data, message, capsys):
     assert bool(re.search(message, error)) if message else not error
 
 
+def test_each_two_of_several_runs_need_one_direction(run, tmp_path):
+    unknown = copy_of(run, tmp_path / "first", data={"source_language": "", "target_language": ""})
+    third = copy_of(run, tmp_path / "third", data=OTHER_WAY)
+    with pytest.raises(
+        InputError, match=r"small_run translates from en to de, and .*third from de"
+    ):
+        Run.load(f"{unknown},{run},{third}")
+
+
 def test_runs_need_one_target_tag_unless_it_is_given(run, tmp_path):
     first = copy_of(run, tmp_path / "first", decode={"target_tag": ">>deu<<"})
     second = copy_of(run, tmp_path / "second", decode={"target_tag": ">>nld<<"}, data=IN_FILES)

@@ -144,6 +144,23 @@ def test_a_tilde_is_the_home_folder_in_every_form(command, option, folders):
         assert value == str(folders / "home" / "in" / "x.png"), form
 
 
+@pytest.mark.parametrize("option", ["run_dir", "train.init_from"])
+def test_an_address_beside_a_file_of_options_is_named(option, folders, capsys):
+    (folders / "options.yaml").write_text("train: {steps: 1}")
+    words = ["--config", str(folders / "options.yaml"), "--run_dir", "r", f"--{option}", "gs://b/m"]
+    with pytest.raises(SystemExit):
+        command_line.read_options(commands.command("train"), words)
+    assert f"--{option} must be a path of this machine, got gs://b/m. " in capsys.readouterr().err
+
+
+def test_a_group_of_options_may_be_a_file(folders):
+    (folders / "train.yaml").write_text("steps: 7")
+    words = ["--run_dir", "r", "--train", str(folders / "train.yaml"), "--train.seed", "2"]
+    values = command_line.read_options(commands.command("train"), words)
+    assert (values["train"].steps, values["train"].seed) == (7, 2)
+    assert values["given"] == {"run_dir", "train.steps", "train.seed"}
+
+
 def test_there_are_paths_in_all_commands():
     assert {each.values[0] for each in PATHS} == set(commands.COMMANDS)
     assert len(PATHS) > 40

@@ -317,6 +317,11 @@ def test_a_row_with_another_number_of_texts_is_an_error():
         ('{"source": "a", "target": null}', "'target' must be text, got None"),
         ('{"translation": {"en": "a", "de": 3}}', "'de' must be text, got 3"),
         ('{"translation": "a"}', "has the keys 'translation'; expected"),
+        (
+            '{"source": "en", "target": "de", "translation": {"en": "a", "de": "b"}}',
+            "has two pairs of texts: in 'source' and 'target', and in 'en' and 'de' of "
+            "'translation'. Give the keys of one pair as columns",
+        ),
         ('{"en": "a", "de": "b", "en": "c"}', "is not JSON .*: the key 'en' has two values"),
     ],
 )
@@ -325,6 +330,32 @@ def test_a_line_of_json_that_is_no_example(tmp_path, line, message):
     path.write_text(f'{{"source": "one", "target": "eins"}}\n{line}\n')
     with pytest.raises(InputError, match=f"^line 2 of {path}:? {message}"):
         trained([Corpus(path=str(path))])
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [(("en", "de"), ["ein Haus"]), (("source", "target"), ["de"])],
+)
+def test_columns_say_which_of_two_pairs_counts(tmp_path, columns, expected):
+    record = {"source": "en", "target": "de", "translation": {"en": "a house", "de": "ein Haus"}}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    corpus = Corpus(path=str(tmp_path / "a.jsonl"), columns=columns)
+    assert list(trained([corpus])["target"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("outer", "nested"),
+    [
+        (("one", "eins"), ("one", "eins")),
+        (("one", "eins"), (None, 3)),
+        ((None, 3), ("one", "eins")),
+    ],
+)
+def test_one_pair_of_texts_in_a_line_of_json_is_no_doubt(tmp_path, outer, nested):
+    record = dict(zip(FIELDS, outer, strict=True))
+    record["translation"] = dict(zip(("en", "de"), nested, strict=True))
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    assert list(trained([Corpus(path=str(tmp_path / "a.jsonl"))])["target"]) == ["eins"]
 
 
 def test_a_key_of_json_may_be_repeated_with_its_value(tmp_path):
@@ -432,6 +463,16 @@ def test_further_segments_in_a_language_are_counted(memory, capsys, segments, us
     assert (f"left out {more} further segments in en or de" in capsys.readouterr().err) == bool(
         more
     )
+
+
+def test_the_first_segment_with_text_counts(memory, capsys):
+    corpus = memory(
+        unit(("en", "one"), ("de", ""), ("de", "eins"), ("de", "ein")),
+        unit(("en-GB", "two"), ("en", " "), ("de", "zwei")),
+        unit(("en", ""), ("en", " "), ("de", "drei")),
+    )
+    assert read_test(corpus, FIELDS, DataConfig()) == [["one", "two", ""], ["eins", "zwei", "drei"]]
+    assert "left out 4 further segments in en or de" in capsys.readouterr().err
 
 
 def test_a_unit_inside_a_unit_is_read_once_and_the_other_counts(memory):

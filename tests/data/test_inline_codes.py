@@ -116,18 +116,109 @@ APART = [
     *("<bpt>&lt;li></bpt>", "<ph>&amp;nbsp;</ph>", "<ph>\\'a0</ph>", '<x id="1"/>'),
 ]
 BETWEEN = st.lists(st.sampled_from(JOINED + APART), max_size=5)
-WORDS = st.text("aäб7文", min_size=1) | st.sampled_from(["<ph>%s</ph>", "<ph>&amp;euro;</ph>"])
+WORDS = st.text("aäб7한", min_size=1) | st.sampled_from(["<ph>%s</ph>", "<ph>&amp;eacute;</ph>"])
+WITHOUT_SPACES = st.text("文々カｶーのไำກ។မ。、「！", min_size=1)
 
 
 @settings(max_examples=80)
 @given(st.lists(st.tuples(BETWEEN, WORDS), min_size=1, max_size=6))
 def test_one_space_stands_between_words_wherever_something_parts_them(memory, parts):
-    shown = {"<ph>%s</ph>": "%s", "<ph>&amp;euro;</ph>": "€"}
+    shown = {"<ph>%s</ph>": "%s", "<ph>&amp;eacute;</ph>": "é"}
     segment, expected = "a", "a"
     for between, word in parts:
         segment += "".join(between) + word
         expected += " " * any(each in APART for each in between) + shown.get(word, word)
     assert read(memory(segment)) == expected
+
+
+CODES = st.sampled_from([*JOINED, "<ph/>", "<ph>&lt;br/></ph>", "<it>&lt;p></it>", '<x id="1"/>'])
+
+
+@settings(max_examples=80)
+@given(st.lists(st.tuples(st.lists(CODES, max_size=3), WITHOUT_SPACES | st.just("a")), min_size=1))
+def test_codes_put_no_space_into_scripts_without_spaces(memory, parts):
+    """Nor between them and a word of another script."""
+    segment, previous, expected = "文", "文", "文"
+    for codes, word in parts:
+        segment += "".join(codes) + word
+        is_parted = any(each in APART for each in codes)
+        expected += " " * (is_parted and previous == word == "a") + word
+        previous = word
+    assert read(memory(segment)) == expected
+
+
+@pytest.mark.parametrize(
+    ("segment", "expected"),
+    [
+        ("点击<ph x='1'/>这里<ph x='2'/>。", "点击这里。"),
+        ("ไทย<ph/>ไทย 中文<ph/> 中文", "ไทยไทย 中文 中文"),
+        ("50<ph/>% of 5<ph/>€ and $<ph/>7", "50% of 5€ and $7"),
+        ("a %<ph/>b 5 €<ph/>c d<ph/>$e", "a % b 5 € c d $e"),
+        ("„<ph/>Haus<ph/>“ “<ph/>x<ph/>” «<ph/>y<ph/>»", "„Haus“ “x” «y»"),
+        ('"<ph/>x<ph/>" „Ja“<ph/>Nein a<ph/>„b“', '"x" „Ja“ Nein a „b“'),
+        ("and<ph/>/or and/<ph/>or l'<ph/>eau it<ph/>’s", "and/or and/or l'eau it’s"),
+        ("well<ph/>-known well-<ph/>known", "well-known well-known"),
+        ("one<ph/>- two -<ph/>three a<ph/>'bin c'", "one - two - three a 'bin c'"),
+        ("word.<ph/>Next? one;<ph/>two x)<ph/>y", "word. Next? one; two x) y"),
+    ],
+)
+def test_codes_beside_punctuation(memory, segment, expected):
+    assert read(memory(segment)) == expected
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        *("option", "section", "para", "article", "blockquote", "pre", "title", "label"),
+        *("entry", "row"),
+    ],
+)
+@pytest.mark.parametrize("element", ["ph", "it"])
+def test_tags_of_blocks_stand_between_words(memory, element, tag):
+    begin, end = (code(element, f"<{slash}{tag}>") for slash in ("", "/"))
+    assert read(memory(f"one{end}{begin}two{end}three")) == "one two three"
+
+
+@pytest.mark.parametrize(
+    ("segment", "expected"),
+    [
+        (code("ut", "{\\tab }"), "a b"),
+        (code("ut", "{\\line}"), "a b"),
+        (code("ut", "\\par\\pard "), "a b"),
+        (code("ut", "{\\b "), "ab"),
+        (code("ph", "<w:softHyphen/>"), "ab"),
+        (code("ph", "<w:noBreakHyphen/>"), "a-b"),
+        ('<it pos="begin" type="lb"/>', "a b"),
+        ('<bpt i="1" type="x-LineBreak">1</bpt>', "a b"),
+        ('<it pos="begin" type="bold"/>', "ab"),
+        ('<it pos="begin" type="bold">\\tab </it>', "a b"),
+    ],
+)
+def test_codes_of_word_processors(memory, segment, expected):
+    assert read(memory(f"a{segment}b")) == expected
+
+
+@pytest.mark.parametrize("element", ["ph", "it", "ut", "bpt", "ept"])
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        *(("%s", "%s"), ("%1$d", "%1$d"), ("${n}", "${n}"), ("{{n}}", "{{n}}")),
+        *(("{1}%s", "{1}%s"), ("<%= n %>", "<%= n %>"), ("<?= $n ?>", "<?= $n ?>")),
+        *(('<g id="x">%s</g>', "%s"), ("\\t%s", " %s"), ("<br/>%s", " %s")),
+        *(('<a href="%s">', ""), ("{\\b ", ""), ("<?mso %s?>", "")),
+    ],
+)
+def test_values_of_programs_are_text_in_every_element(memory, element, content, expected):
+    expected = " " if element == "ph" and content == "{\\b " else expected  # as it stands alone
+    assert read(memory(f"a{code(element, content)}b")) == f"a{expected}b"
+
+
+@pytest.mark.parametrize(
+    ("element", "expected"),
+    [("ph", "{name}"), ("ut", "{name}"), ("it", ""), ("bpt", ""), ("ept", "")],
+)
+def test_a_name_in_braces_is_markup_in_half_of_a_pair(memory, element, expected):
+    assert read(memory(f"a{code(element, '{name}')}b")) == f"a{expected}b"
 
 
 @pytest.mark.parametrize("inline", ["<it/>", "<ph>%d</ph>", "<hi>b</hi>", '<x id="1"/>'])

@@ -75,6 +75,16 @@ def test_what_a_writer_of_csv_means_is_read_or_reported(tmp_path_factory, rows, 
             (),
             "line 1 of .* a value in quotation marks with doubled",
         ),
+        (
+            '"a house"\t"ein Haus"\n"two, dogs"\t"zwei Hunde"\n',
+            (),
+            ".* has quotation marks around each text of its first 2 rows. Here they are text",
+        ),
+        (
+            "id\ten\tde\n" + '7\t"one"\t"a ""b"""\n' * 3 + "x\ty\tz\n",
+            ("en", "de"),
+            ".* has quotation marks around each text of its first 3 rows. Here they are text",
+        ),
     ],
 )
 def test_the_first_doubtful_row_gives_one_warning(table, capsys, content, columns, expected):
@@ -90,6 +100,8 @@ def test_the_first_doubtful_row_gives_one_warning(table, capsys, content, column
     [
         "one\teins\tattribution\ntwo\tzwei\n",  # the last column may be missing
         '"Fire!"\t"Feuer!"\nHe said "hi" and "bye"\t"\nx\t""\n',  # quotation marks of a text
+        '"one"\t"eins"\n"two"\t"zwei"\nthree\tdrei\n"four"\t"vier"\n',
+        '"one"\t"eins"\n',
     ],
 )
 def test_other_rows_give_no_warning(table, capsys, content):

@@ -25,7 +25,7 @@ from tf_transformer.tasks.translation import languages
     ],
 )
 def test_languages_are_those_in_the_names_of_the_data(options, source, target):
-    assert languages(DataConfig(**options)) == {"source": source, "target": target}
+    assert languages(Config(data=DataConfig(**options))) == {"source": source, "target": target}
 
 
 def test_a_run_that_logged_fewer_scores_is_described(monkeypatch, tmp_path):

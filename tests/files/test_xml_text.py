@@ -104,6 +104,29 @@ def test_a_file_in_utf8_that_names_another_encoding_gives_one_warning(path, caps
     )
 
 
+def test_the_warning_comes_too_if_the_start_is_ascii(path, capsys, monkeypatch):
+    monkeypatch.setattr(text_lines, "_WARNINGS", set())
+    for content in ("x" * 20_000 + "ü", "ü" + "x" * 20_000):
+        path.write_bytes(memory(content, "iso-8859-1", "ISO-8859-1", False))
+        assert read(path) == content
+    path.write_bytes(memory("x" * 20_000, "utf-8", "ISO-8859-1", False))
+    assert read(path) == "x" * 20_000
+    assert not capsys.readouterr().err
+    path.write_bytes(memory("x" * 20_000 + "ü", "utf-8", "ISO-8859-1", False))
+    assert read(path).endswith("Ã¼")
+    assert capsys.readouterr().err.count("It seems to be UTF-8; if letters come out wrong") == 1
+
+
+def test_iso_8859_1_holds_the_punctuation_of_windows(path):
+    """As the WHATWG standard "Encoding" says. Five bytes have no character of Windows."""
+    controls = "\x81\x8d\x8f\x90\x9d"
+    for name in ("ISO-8859-1", "latin1", "iso-8859-1"):
+        path.write_bytes(memory("don’t “go” – 5 €", "cp1252", name, False))
+        assert read(path) == "don’t “go” – 5 €"
+        path.write_bytes(memory(controls, "iso-8859-1", name, False))
+        assert read(path) == controls
+
+
 def test_entities_of_a_memory_in_another_encoding_are_errors(path):
     head = '<!DOCTYPE tmx [<!ENTITY a "b">]>'
     path.write_bytes(("\ufeff" + head + "<tmx>&a;</tmx>").encode("utf-16-le"))

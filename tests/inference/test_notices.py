@@ -17,7 +17,8 @@ TEXTS = {
     "one\r\n\r\n": (),
     "one\ntwo": (N.SEVERAL_LINES,),
     "one\r\ntwo": (N.SEVERAL_LINES,),
-    "one\u2028two": (),  # only newlines end lines
+    "one\rtwo": (N.SEVERAL_LINES,),
+    "one\u2028two": (N.SEVERAL_LINES,),
     "One. Two.": (N.SEVERAL_SENTENCES,),
     "One.\nTwo. Six.": (N.SEVERAL_LINES, N.SEVERAL_SENTENCES),
     "%1$s of %2$s": (N.PLACEHOLDERS,),

@@ -233,6 +233,7 @@ NO_MASKS = {
     "a key as in Keras": normal(BATCH, SOURCE, D_MEMORY),
     "a float mask": random_mask(BATCH, 1, TARGET, SOURCE).astype("float32"),
     "no axis of heads": random_mask(BATCH, TARGET, SOURCE),
+    "no axes of rows and heads": random_mask(TARGET, SOURCE),
     "other sizes": random_mask(BATCH, 1, 1, SOURCE + 1),
     "too many axes": random_mask(1, BATCH, HEADS, TARGET, SOURCE),
 }
@@ -256,13 +257,15 @@ def test_what_is_no_mask_is_an_error(call, wrong):
 
 
 @pytest.mark.parametrize("make", [*SELF, layers.EncoderLayer, layers.Encoder])
-@pytest.mark.parametrize("wrong", [normal(2, 3, 8), np.ones((2, 3, 3), bool)])
+@pytest.mark.parametrize(
+    "wrong", [normal(2, 3, 8), np.ones((2, 3, 3), bool), np.ones((3, 3), bool)]
+)
 def test_what_is_no_mask_of_self_attention_is_an_error(make, wrong):
     with pytest.raises(ValueError, match="expected attention_mask as a bool tensor"):
         make(num_heads=2, key_dim=4)(normal(2, 3, 8), attention_mask=wrong)
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (1, 3, 5), (2, 1, 1, 5), (2, 2, 3, 5), (5,)])
+@pytest.mark.parametrize("shape", [(1, 1, 3, 5), (2, 1, 3, 1), (2, 1, 1, 5), (2, 2, 3, 5)])
 @pytest.mark.parametrize("dtype", ["bool", "int32"])
 def test_masks_of_zeros_and_ones_broadcast(shape, dtype):
     layer = MultiHeadAttention(num_heads=2, key_dim=KEY_DIM)

@@ -2,8 +2,10 @@
 
 import dataclasses
 
+import keras
 import numpy as np
 import pytest
+import reference
 
 from tf_transformer import ModelConfig, layers
 from tf_transformer.errors import InputError
@@ -123,6 +125,25 @@ def test_options_of_an_earlier_version_that_had_no_effect_are_ignored(layer):
     sizes = sizes_of(layer)
     found = layer.from_config(sizes | {"max_length": 5, "source_end": False}).config
     assert found == layer(**sizes).config
+
+
+ENCODINGS = [layers.RotaryPosition(), layers.AlibiPosition(), layers.T5Position(num_heads=2)]
+
+
+@pytest.mark.parametrize("stack", [layers.Encoder, layers.Decoder])
+@pytest.mark.parametrize("position", ENCODINGS, ids=lambda x: type(x).__name__)
+def test_a_stack_keeps_its_position_encoding_in_files_and_clones(stack, position, tmp_path):
+    """`position` is an argument of a stack, and a field of the configuration that none reads."""
+    memory = {"has_cross_attention": False} if stack is layers.Decoder else {}
+    position = type(position).from_config(position.get_config())
+    layer = stack(num_layers=1, num_heads=2, key_dim=4, d_ff=8, position=position, **memory)
+    given = keras.Input((None, 8))
+    model = keras.Model(given, layer(given))
+    model.save(tmp_path / "model.keras")
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    for other in (keras.saving.load_model(tmp_path / "model.keras"), clone):
+        np.testing.assert_array_equal(reference.array(other(X)), reference.array(model(X)))
 
 
 def test_gated_feed_forward_has_one_activation():

@@ -135,6 +135,7 @@ print(len(os.listdir("/proc/self/task")))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not pathlib.Path("/proc/self/task").is_dir(), reason="reads Linux' list")
 def test_tensorflow_starts_as_many_threads_as_the_variables_say():
     def threads(count):

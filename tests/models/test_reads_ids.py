@@ -175,7 +175,7 @@ def compiled(model):
 def test_class_weight_of_a_model_of_tokens_is_an_error(name):
     model = compiled(MODELS[name]())
     inputs, weights = inputs_of(model, SOURCE[:, :3]), {2: 0.1}
-    message = "class_weight needs one label for each row, but .* Give sample_weight, an array of"
+    message = "class_weight needs one label for each row, but .* Give sample_weight of the shape"
     with pytest.raises(InputError, match=message):
         model.fit(inputs, LABELS, class_weight=weights)
     with pytest.raises(InputError, match=message):
@@ -192,6 +192,17 @@ def test_sample_weight_has_the_shape_of_the_labels():
     np.testing.assert_allclose(found, (losses * weights).mean(), rtol=1e-5)
     fitted = model.fit((SOURCE, TARGET), LABELS, sample_weight=weights, verbose=0)
     np.testing.assert_allclose(fitted.history["loss"], [found], rtol=1e-5)
+
+
+def test_weights_of_rows_of_labels_are_an_error():
+    """Keras would give them to positions, if there are as many positions as rows."""
+    model = compiled(made("transformer"))
+    inputs, weights = (SOURCE, TARGET[:, :2]), np.array([1.0, 0.0])
+    for method in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
+        with pytest.raises(
+            InputError, match=r"sample_weight \(batch,\) needs one label for each row"
+        ):
+            method(inputs, LABELS[:, :2], sample_weight=weights)
 
 
 def test_class_weight_of_a_classifier_weighs_its_rows():

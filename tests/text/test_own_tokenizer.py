@@ -82,10 +82,10 @@ def is_refused(
     control_symbols: Sequence[str] = (),
     **others: Any,
 ) -> bool:
-    """Whether a word or a character of a text can be a special piece."""
-    if model_type == "word":
-        return treat_whitespace_as_suffix or not add_dummy_prefix
-    return model_type != "unigram" and "^" in control_symbols
+    """Whether a text can have a special piece, or a prefix cannot end inside a word."""
+    if treat_whitespace_as_suffix or (model_type == "word" and not add_dummy_prefix):
+        return True
+    return model_type in ("bpe", "char") and "^" in control_symbols
 
 
 OPTIONS = st.fixed_dictionaries(

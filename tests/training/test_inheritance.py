@@ -287,6 +287,41 @@ def test_text_goes_in_the_direction_of_the_origin_unless_languages_are_given(
     assert message.endswith(f"give {options.replace(unknown, '')}.")
 
 
+def test_a_tuned_run_has_a_direction_also_if_its_text_does_not_say_it(folder, tmp_path, text):
+    """It has inherited its languages, or they were given."""
+    config = base(folder, "translation")
+    tuned = dataclasses.replace(config, data=text["txt"], train=TrainConfig(init_from="runs/first"))
+    new = dataclasses.replace(config, data=text["de en"])
+    with pytest.raises(InputError, match=r"goes from de to en, but .* translates from en to de"):
+        start(folder, tmp_path / "run", tuned, new, set())
+
+
+def test_an_inherited_target_tag_allows_one_target_language(folder, tmp_path, text):
+    tokenizer = Tokenizer.train(["a house"], 300, symbols=(">>deu<<", ">>fra<<"))
+    Codec(tokenizer).save(folder / "origin")
+    config = base(folder, "translation")
+    decode = dataclasses.replace(config.decode, target_tag=">>deu<<")
+    origin = dataclasses.replace(config, data=text["en de"], decode=decode)
+    new = dataclasses.replace(config, data=text["en fr"])
+    with pytest.raises(InputError, match=r"goes from en to fr, but .* translates from en to de"):
+        start(folder, tmp_path / "run", origin, new, set())
+    decode = dataclasses.replace(config.decode, target_tag=">>fra<<")
+    new = dataclasses.replace(new, decode=decode)
+    assert start(folder, tmp_path / "run", origin, new, {"decode.target_tag"}).decode == decode
+
+
+def test_a_training_starts_with_one_run(folder, tmp_path):
+    origin = base(folder, "translation")
+    RunFolder(folder / "origin").save_config(origin)
+    (tmp_path / "other").symlink_to(folder / "origin")
+    both = f"{folder / 'origin'},{tmp_path / 'other'}"
+    run = Run.at(tmp_path / "run", dataclasses.replace(origin, train=TrainConfig(init_from=both)))
+    with pytest.raises(
+        InputError, match=r"train\.init_from must be a run's folder: expected one run"
+    ):
+        _ = run.origin
+
+
 def test_the_test_text_of_a_tuned_run_is_read_in_its_direction(folder, tmp_path, text):
     old, new = (
         dataclasses.replace(base(folder, "translation"), data=x) for x in (DE_EN, text["tmx"])

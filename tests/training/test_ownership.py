@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import small_config, without_trained_length
+from conftest import scored_config, small_config, without_trained_length
 
 from tf_transformer import tasks
 from tf_transformer.errors import InputError
@@ -16,6 +16,7 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.training import ownership, preparation, trainer
 from tf_transformer.training.checkpoint import Checkpoints
+from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.ownership import owned
 
 LINES = [f"the number {n}" for n in range(60)]
@@ -45,6 +46,16 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch):
     with owned(RunFolder(tmp_path / "run")):
         pass
     assert names(tmp_path) == set()
+
+
+def test_a_fine_tuning_that_fails_after_its_start_was_validated_leaves_no_files(
+    run, tmp_path, monkeypatch
+):
+    config = scored_config(init_from=str(run), validate_every=4)
+    monkeypatch.setattr(DivergenceCheck, "start_interval", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        trainer.train(Run.at(tmp_path / "tuned", config))
+    assert not (tmp_path / "tuned").exists()
 
 
 def test_the_second_training_ends_at_once_and_the_first_is_whole(tmp_path):

@@ -93,21 +93,22 @@ def read_options(
     files: list[str] = []
     task = DEFAULT_TASK
     try:
-        words, files = _without(words, "--config")
-        files = [local_path(file, "--config") for file in files]
+        words, given_files = _without(words, "--config")
+        given_files = [local_path(file, "--config") for file in given_files]
         words, named = _without(words, "--task")
         words = _with_preset(words) if _has_model(main) else words
-        selected = _selected_task(main, words, files, named)
+        selected = _selected_task(main, words, given_files, named)
         if selected not in OPTIONS:
             for_commands()  # the task's module imports Keras
-        parser, task = parser_of(main, program, selected), selected
+        parser, task, files = parser_of(main, program, selected), selected, given_files
         words = [word for file in files for word in ("--config", file)] + words
         options = parser.parse_args(words)
-        if not files and (stored := _stored_config(options)):
+        if not files and (stored := _stored_config(options, words)):
             files = [stored]
             words = ["--config", stored, *words]
             options = parser.parse_args(words)
-        given = frozenset(parser.parse_args(words, defaults=False).keys())
+        names = parser.parse_args(words, defaults=False).keys()
+        given = frozenset(name for name in names if not name.endswith("__path__"))  # of a file
         values = _values(main, parser, options)
     except (jsonargparse.ArgumentError, InputError) as error:
         print(
@@ -389,12 +390,16 @@ def _without(words: Sequence[str], option: str) -> tuple[list[str], list[str]]:
     return rest, values
 
 
-def _stored_config(options: jsonargparse.Namespace) -> str:
-    """The configuration file of the run that training resumes; "" for a new run."""
+def _stored_config(options: jsonargparse.Namespace, words: Sequence[str]) -> str:
+    """The configuration file of the run that training resumes; "" for a new run.
+
+    A training that was killed before its first checkpoint begins again, if --run_dir stands alone.
+    """
     if "train" not in options:
         return ""
     run = RunFolder(options.run_dir)
-    return str(run.config) if run.has_checkpoint and run.config.is_file() else ""
+    begins_again = run.start_mark and not _without(words, "--run_dir")[0]
+    return str(run.config) if (run.has_checkpoint or begins_again) and run.config.is_file() else ""
 
 
 def _explain(

@@ -276,10 +276,28 @@ def languages(data: DataConfig) -> Languages:
     return UNKNOWN
 
 
-def directions(data: DataConfig) -> list[Languages]:
+def run_languages(config: Config) -> Languages:
+    """Returns the languages of a run.
+
+    If its text does not say them, those of a fine-tuning are known, too: they were inherited or
+    given.
+
+    Example:
+        >>> from tf_transformer.config import TrainConfig
+        >>> run_languages(Config()), run_languages(Config(train=TrainConfig(init_from="runs/a")))
+        (('en', 'de'), ('en', 'de'))
+    """
+    pair, data = languages(config.data), config.data
+    if not any(pair) and config.train.init_from:
+        return data.source_language or None, data.target_language or None
+    return pair
+
+
+def directions(config: Config) -> list[Languages]:
     """Returns the known languages of all training corpora, also those that are a guess."""
+    data = config.data
     pairs = [languages_of(corpus, data) for corpus in training_corpora(data)]
-    return [pair for pair in dict.fromkeys(pairs) if any(pair)]
+    return [pair for pair in dict.fromkeys(pairs) if any(pair)] or [run_languages(config)]
 
 
 def languages_of(corpus: Corpus, data: DataConfig) -> Languages:

@@ -314,7 +314,11 @@ class Pieces:
 
 
 def clean(text: str) -> str:
-    """The text without NUL; "" for a text of only white space, control and format characters."""
+    """The text without NUL; "" for a text of only white space, control and format characters.
+
+    U+FFFD replaces lone surrogates.
+    """
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     is_blank = all(unicodedata.category(character) in target_tag["BLANK"] for character in text)
     return "" if is_blank else text.replace("\0", "")
 

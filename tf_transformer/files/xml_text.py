@@ -3,18 +3,22 @@
 import codecs
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from tf_transformer.files.text_lines import HEAD, UNICODE_MARKS, TextError, is_utf8, warn
+from tf_transformer.files.text_lines import HEAD, UNICODE_MARKS, TextError, warn
 
 _WITHOUT_MARK = [("UTF-16LE", b"<\0"), ("UTF-16BE", b"\0<")]
 _DECLARATION = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)["']""", re.ASCII)
+# Files that name ISO-8859-1 hold the punctuation of Windows where ISO-8859-1 has controls. So they
+# are read as browsers read them. Bytes without a character of Windows stay controls.
+_WINDOWS = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
 
 
 def as_utf8(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
     """Converts the bytes of an XML file. Bytes in UTF-8 pass unchanged, with their errors.
 
-    A warning on stderr names a file that seems to be UTF-8 although it names another encoding.
+    At the end, a warning on stderr names a file that seems to be UTF-8 although it names another
+    encoding. ISO-8859-1 stands for windows-1252, as in browsers.
 
     Args:
         pieces: the bytes of the file, decompressed.
@@ -33,21 +37,45 @@ def as_utf8(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
     if not encoding:
         yield from pieces
         return
-    if is_utf8(head) and not head.isascii():
-        warn(
-            f"warning: {name} is read as {encoding}, the encoding that its first line names. It "
-            "seems to be UTF-8; if letters come out wrong, correct the name."
-        )
-    decoder = codecs.getincrementaldecoder(encoding)()
+    decode, watch = _decoder(encoding), _Utf8Watch()
     try:
         for piece in pieces:
-            yield decoder.decode(piece).encode()
-        yield decoder.decode(b"", final=True).encode()
+            watch.see(piece)
+            yield decode(piece, False).encode()
+        yield decode(b"", True).encode()
     except UnicodeError as error:
         raise TextError(
             f"{name} is not {encoding}, the encoding that it names: {error}. Correct the name in "
             "its first line, or convert the file to UTF-8."
         ) from error
+    if watch.is_utf8 and not watch.is_ascii:
+        warn(
+            f"warning: {name} is read as {encoding}, the encoding that its first line names. It "
+            "seems to be UTF-8; if letters come out wrong, correct the name."
+        )
+
+
+def _decoder(encoding: str) -> Callable[[bytes, bool], str]:
+    """Makes a function that decodes a piece, and takes whether the piece is the last one."""
+    if codecs.lookup(encoding).name == "iso8859-1":
+        return lambda piece, _: codecs.charmap_decode(piece, "strict", _WINDOWS)[0]
+    return codecs.getincrementaldecoder(encoding)().decode
+
+
+class _Utf8Watch:
+    """Notes whether all pieces of a text so far are UTF-8, and whether they are ASCII."""
+
+    def __init__(self) -> None:
+        self.is_utf8 = self.is_ascii = True
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def see(self, piece: bytes) -> None:
+        self.is_ascii = self.is_ascii and piece.isascii()
+        try:
+            if self.is_utf8:
+                self._decoder.decode(piece)
+        except UnicodeDecodeError:
+            self.is_utf8 = False
 
 
 def _encoding(head: bytes) -> str:

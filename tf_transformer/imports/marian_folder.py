@@ -70,7 +70,7 @@ IGNORED = (
     *("_name_or_path", "_num_labels", "add_bias_logits", "bos_token_id", "classif_dropout"),
     *("classifier_dropout", "decoder_layerdrop", "encoder_layerdrop", "id2label", "label2id"),
     *("init_std", "num_hidden_layers", "torch_dtype", "dtype", "transformers_version"),
-    *("use_cache", "output_past", "gradient_checkpointing", "num_labels", "is_decoder", "prefix"),
+    *("use_cache", "output_past", "gradient_checkpointing", "num_labels", "is_decoder"),
     *("renormalize_logits", "_from_model_config"),
     *(
         "output_attentions",
@@ -80,7 +80,8 @@ IGNORED = (
         "task_specific_params",
     ),
     *("tokenizer_class", "finetuning_task", "sep_token_id", "chunk_size_feed_forward"),
-    "_attn_implementation_autoset",
+    *("_attn_implementation_autoset", "_attn_implementation", "attn_implementation"),
+    *("_commit_hash", "name_or_path", "cache_implementation", "disable_compile"),
 )
 _OPTION_FILES = "config.json or generation_config.json"  # for errors
 

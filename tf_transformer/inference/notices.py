@@ -41,7 +41,7 @@ def of_translation(source: str, translation: str) -> tuple[Notice, ...]:
         >>> [notice.value for notice in of_translation("Status\nTo: %s", "Status an: %")]
         ['several_lines', 'placeholders']
     """
-    lines = [line for line in source.split("\n") if not is_blank(line)]
+    lines = [line for line in source.splitlines() if not is_blank(line)]
     holds = {
         Notice.SEVERAL_LINES: len(lines) > 1,
         Notice.SEVERAL_SENTENCES: any(map(has_several_sentences, lines)),

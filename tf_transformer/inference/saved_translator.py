@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import literal
 from tf_transformer.inference.predictor import (
     PairScore,
@@ -49,7 +50,7 @@ class SavedTranslator:
         import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
 
         require_threads()
-        self._path = pathlib.Path(path)
+        self._path = pathlib.Path(local_path(os.fspath(path), "path"))
         if not (self._path / "saved_model.pb").is_file():
             raise InputError(
                 f"{path} is not a SavedModel: it has no saved_model.pb. Give the folder of a "

@@ -1,5 +1,6 @@
 """The base class of layers that receive the configuration of their stack."""
 
+import inspect
 from collections.abc import Mapping, Set
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, Self
@@ -90,7 +91,8 @@ class ConfiguredLayer(keras.layers.Layer):
                 f"{cls.__name__} was saved with {pattern['class_name']}. Make a LocalAttention, "
                 "StridedAttention or LinearAttention layer instead, and load its weights."
             )
-        unread = FIELDS - cls.reads - cls.short_names.keys()  # earlier versions saved them, too
+        arguments = inspect.signature(cls.__init__).parameters.keys()
+        unread = FIELDS - cls.reads - arguments  # earlier versions saved them, too
         return super().from_config({k: v for k, v in config.items() if k not in unread})
 
 

@@ -69,10 +69,10 @@ def require_mask(
 ) -> None:
     """Checks that a mask is one for the scores of queries (B, T, D) and keys (B, S, D').
 
-    Three axes are no mask, because (B, T, S) would broadcast as (H, T, S).
+    A mask has four axes, because (B, T, S) would broadcast as (H, T, S), and (B, S) as (T, S).
 
     Raises:
-        ValueError: if the mask has a float dtype, three axes, or sizes that do not broadcast to
+        ValueError: if the mask has a float dtype, not four axes, or sizes that do not broadcast to
             (B, H, T, S).
     """
     if mask is None:
@@ -81,14 +81,15 @@ def require_mask(
     dtype, shape = keras.backend.standardize_dtype(mask.dtype), tuple(mask.shape)
     fits = all(
         size in (1, of_scores)
-        for size, of_scores in zip(reversed(shape), reversed(scores), strict=False)
+        for size, of_scores in zip(shape, scores, strict=False)
         if isinstance(size, int) and isinstance(of_scores, int)
     )
-    if "float" in dtype or not fits or len(shape) > 4 or (len(shape) == 3 and shape[0] != 1):
+    if "float" in dtype or not fits or len(shape) != 4:
         raise ValueError(
             f"expected {name} as a bool tensor that broadcasts to (batch, heads, queries, keys), "
             f"here {scores}, got {dtype} of shape {shape}. Keys are no argument: they are made of "
-            "the values. A mask (batch, queries, keys) needs an axis of heads: mask[:, None]."
+            "the values. A mask (batch, queries, keys) needs an axis of heads, mask[:, None]. A "
+            "mask (batch, keys) needs one of queries, too: mask[:, None, None]."
         )
 
 

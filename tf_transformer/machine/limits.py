@@ -67,7 +67,7 @@ def _folders(controller: str) -> Iterator[pathlib.Path]:
     A container may see the names that groups have outside of it. Such folders do not exist; the
     group of the container is then the root.
     """
-    with contextlib.suppress(OSError):  # not Linux
+    with contextlib.suppress(OSError, ValueError):  # not Linux, or another form
         for line in GROUPS.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             group = pathlib.PurePosixPath(path.lstrip("/"))

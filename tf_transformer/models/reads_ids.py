@@ -6,22 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 from tf_transformer.errors import InputError
 
 
-def _of_rows_with_one_label(method: Callable) -> Callable:
-    """Makes a method of Keras refuse `class_weight` where it would weigh the wrong rows."""
+def _with_weights_of_labels(method: Callable) -> Callable:
+    """Makes a method of Keras refuse weights that it would give to the wrong labels."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
     def checked(self: "ReadsIds", *args: Any, **options: Any) -> Any:
         given = signature.bind(self, *args, **options).arguments
-        if given.get("class_weight") is not None and not self.has_one_label:
+        weights = given.get("sample_weight")
+        is_for_rows = weights is not None and len(np.shape(weights)) != 2
+        if not self.has_one_label and (given.get("class_weight") or is_for_rows):
+            name = "sample_weight (batch,)" if is_for_rows else "class_weight"
             raise InputError(
-                f"class_weight needs one label for each row, but {type(self).__name__} has several "
-                "labels in a row. Give sample_weight, an array of the shape of the labels, in "
-                "place of class_weight."
+                f"{name} needs one label for each row, but {type(self).__name__} has several "
+                "labels in a row. Give sample_weight of the shape of the labels, (batch, length)."
             )
         return method(self, *args, **options)
 
@@ -50,8 +53,10 @@ class ReadsIds(keras.Model):
         if self.quantization_mode is not None:
             self._refuse_quantization()
 
-    fit = _of_rows_with_one_label(keras.Model.fit)
-    train_on_batch = _of_rows_with_one_label(keras.Model.train_on_batch)
+    fit = _with_weights_of_labels(keras.Model.fit)
+    evaluate = _with_weights_of_labels(keras.Model.evaluate)
+    train_on_batch = _with_weights_of_labels(keras.Model.train_on_batch)
+    test_on_batch = _with_weights_of_labels(keras.Model.test_on_batch)
 
     def export(
         self,

@@ -1,10 +1,11 @@
 """What a run is for: its task and its direction. The runs of an ensemble have one purpose."""
 
+import itertools
 import sys
 from collections.abc import Sequence
 
 from tf_transformer.config import Config
-from tf_transformer.data.corpora import differ, languages
+from tf_transformer.data.corpora import differ, run_languages
 from tf_transformer.errors import InputError
 
 
@@ -16,7 +17,7 @@ def direction_of(config: Config) -> tuple[str, ...]:
         >>> direction_of(Config(data=DataConfig(train_source="a.de", train_target="a.en")))
         ('de', 'en')
     """
-    source, target = languages(config.data)
+    source, target = run_languages(config)
     if source and target and config.task.name == "translation":
         return source, target
     return ()
@@ -50,7 +51,15 @@ def require_one_purpose(runs: Sequence[tuple[object, Config]], target_tag: str |
                     f"the runs of an ensemble need one {name}, but it is {our_value!r} in {first} "
                     f"and {other_value!r} in {other}."
                 )
-        _require_one_direction((first, config), (other, theirs))
+    for one, another in itertools.combinations(runs, 2):
+        _require_one_direction(one, another)
+    unknown = [str(name) for name, run in runs if not direction_of(run)]
+    if others and unknown and config.task.name == "translation":
+        print(
+            f"warning: the languages of {' and '.join(unknown)} are unknown, so nothing checks "
+            "that the runs of this ensemble translate in one direction",
+            file=sys.stderr,
+        )
 
 
 def _require_one_direction(one: tuple[object, Config], other: tuple[object, Config]) -> None:
@@ -64,12 +73,3 @@ def _require_one_direction(one: tuple[object, Config], other: tuple[object, Conf
                 f"the runs of an ensemble need one direction, but {names[0]} translates from "
                 f"{ours[0]} to {ours[1]}, and {names[1]} from {theirs[0]} to {theirs[1]}."
             )
-    elif config.task.name == "translation":
-        unknown = " and ".join(
-            str(name) for name, pair in zip(names, (ours, theirs), strict=True) if not pair
-        )
-        print(
-            f"warning: the languages of {unknown} are unknown, so nothing checks that the runs of "
-            "this ensemble translate in one direction",
-            file=sys.stderr,
-        )

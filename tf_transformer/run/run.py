@@ -108,6 +108,8 @@ class Run:
             return None
         try:
             run = Run.load(self.config.train.init_from)
+            if run.others:
+                raise InputError(f"expected one run, got {self.config.train.init_from}.")
             run.codec  # noqa: B018  reads the codec now, before the text of the training
         except InputError as error:
             raise InputError(f"train.init_from must be a run's folder: {error}") from error

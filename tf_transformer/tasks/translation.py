@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 import keras
 from keras import KerasTensor
 
-from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, TaskOptions
+from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
 from tf_transformer.data import corpora
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.generated import generated_splits
@@ -171,7 +171,7 @@ class Translation(Task):
         """The languages, and the signature of BLEU."""
         bleu = Bleu(cast(TranslationOptions, config.task))
         signature = bleu.score([], ["."], [["."]])["signature"]
-        return {"languages": languages(config.data), "training": {"bleu_signature": signature}}
+        return {"languages": languages(config), "training": {"bleu_signature": signature}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
         """Exact matches, chrF and BLEU with its signature, as one line of text."""
@@ -184,6 +184,6 @@ class Translation(Task):
 TRANSLATION = Translation()
 
 
-def languages(data: DataConfig) -> dict[str, str | None]:
+def languages(config: Config) -> dict[str, str | None]:
     """The languages of source and target; None if the configuration does not name a language."""
-    return dict(zip(("source", "target"), corpora.languages(data), strict=True))
+    return dict(zip(("source", "target"), corpora.run_languages(config), strict=True))

@@ -15,7 +15,7 @@ from tf_transformer.text.normalization import (
 )
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG
-from tf_transformer.text.tokenizer import BYTES, Tokenizer
+from tf_transformer.text.tokenizer import Tokenizer
 
 # For each first byte of a character: its size in bytes, and the range of its second byte.
 _FIRST = [
@@ -118,7 +118,7 @@ class GraphTokenizer(tf.Module):
         if tokenizer.looked_up:
             unknown = {*tokenizer.looked_up, UNK_ID}
             self._looked_up = [i in unknown for i in range(tokenizer.num_pieces)]
-        self._folds_spaces = tokenizer.vocabulary_size != BYTES
+        self._folds_spaces = tokenizer.folds_spaces
         self._space_id = tokenizer.piece_to_id_or_unknown("▁")
         # A character without a piece is encoded as bytes. No piece reaches across it.
         private_use = map(chr, range(0xE000, 0xF900))

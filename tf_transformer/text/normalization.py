@@ -43,9 +43,12 @@ _KEPT = frozenset(
     )
 )
 # Format characters, and the first words in the names of characters of the scripts that need them.
+# NEW is that of New Tai Lue.
 _OF_SCRIPTS = {
-    "\u200b\u2060": ("KHMER", "LAO", "MYANMAR", "THAI"),
-    "\u061c\u200e\u200f": ("ARABIC", "HEBREW", "NKO", "SYRIAC", "THAANA"),
+    "\u200b\u2060": ("JAVANESE", "KHMER", "LAO", "MYANMAR", "NEW", "TAI", "THAI", "TIBETAN"),
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069": (
+        *("ADLAM", "ARABIC", "HEBREW", "MANDAIC", "NKO", "SAMARITAN", "SYRIAC", "THAANA"),
+    ),
 }
 # In place of them: code points that are no characters, so that no rule changes them.
 _PLACES = {character: 0xFDD0 + n for n, character in enumerate("".join(_OF_SCRIPTS))}

@@ -79,11 +79,15 @@ def _require_equal_graph(path: str, options: Options, pieces: Sequence[Piece]) -
     of_characters = options.segmentation in (BPE, CHAR)
     if not options.escapes_spaces:
         error = "does not escape spaces. Train the SentencePiece model with escape_whitespaces=true"
-    elif options.segmentation == WORD and (options.ends_words_in_spaces or not options.adds_space):
+    elif options.ends_words_in_spaces:
+        error = (
+            "has spaces at the ends of words, so that no prediction could continue a part of a "
+            "word. Train the SentencePiece model with treat_whitespace_as_suffix=false"
+        )
+    elif options.segmentation == WORD and not options.adds_space:
         error = (
             "has words without a space at their start, so that a word such as <s> would be a "
-            "special piece. Train the SentencePiece model with add_dummy_prefix=true and "
-            "treat_whitespace_as_suffix=false"
+            "special piece. Train the SentencePiece model with add_dummy_prefix=true"
         )
     elif found := [x.text for x in special if of_characters and len(x.text) == 1]:
         error = (

@@ -85,6 +85,7 @@ class Tokenizer:
         looked_up: ids of characters that SentencePiece does not know, and that have an id all the
             same. Several unknown characters in a row are one unknown token. For imported models.
         tags: ids of target tags such as >>por<<. A text may start with one of them.
+        folds_spaces: whether several spaces become one, and spaces at the ends of a text none.
         before_spaces: an id and its text, if a text keeps the spaces at its start. The op of graphs
             would drop them, except after this id.
 
@@ -112,6 +113,7 @@ class Tokenizer:
             if self._processor.get_score(token) == LOOKED_UP
         )
         self._ids_of_bytes = {byte: piece for piece, byte in self.byte_of.items()}
+        self.folds_spaces = bool(self._options.removes_spaces) and self.vocabulary_size != BYTES
         keeps_spaces = self._options.adds_space and not self._options.removes_spaces
         self.before_spaces = next(self._printable_pieces(), None) if keeps_spaces else None
 

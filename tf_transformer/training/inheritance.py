@@ -57,8 +57,7 @@ def _languages(origin: Run) -> tuple[str, str]:
 
     A model with target tags has several target languages.
     """
-    known = corpora.directions(origin.config.data)
-    source, target = known[0] if known else corpora.UNKNOWN
+    source, target = corpora.directions(origin.config)[0]
     if origin.config.data.target_language == corpora.SEVERAL:
         return source or "", corpora.SEVERAL
     return source or "", "" if _has_tags(origin) else target or ""
@@ -106,9 +105,10 @@ def require_direction(run: Run, given: Collection[str]) -> None:
     origin, data = run.origin, run.config.data
     if not origin or origin.config.task.name != run.config.task.name:
         return
-    allowed = corpora.directions(origin.config.data) or [corpora.UNKNOWN]
+    allowed = corpora.directions(origin.config)
     targets = data.target_language, origin.config.data.target_language
-    if corpora.SEVERAL in targets or _has_tags(origin):
+    has_new_tag = "decode.target_tag" in given or not run.config.decode.target_tag
+    if corpora.SEVERAL in targets or (_has_tags(origin) and has_new_tag):
         allowed = [(source, None) for source, _ in allowed]
     if set(LANGUAGES) & set(given):
         allowed.append((data.source_language, data.target_language))

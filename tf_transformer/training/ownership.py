@@ -13,7 +13,7 @@ def owned(folder: RunFolder) -> Iterator[None]:
     """Locks a run's folder in a block, and makes the folder if it is missing.
 
     A block that fails before its first result removes the files that it has written. A result is a
-    checkpoint, or the metrics of a validation.
+    checkpoint, or the metrics of a validation after an update.
 
     Raises:
         InputError: when another training owns the folder, or the folder cannot be written.
@@ -24,7 +24,8 @@ def owned(folder: RunFolder) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if folder.start_mark not in ("", before) and not folder.metrics.exists():
+        has_result = any(row["step"] for row in folder.load_metrics())
+        if folder.start_mark not in ("", before) and not has_result:
             folder.clear()
             folder.starting.unlink(missing_ok=True)
         raise

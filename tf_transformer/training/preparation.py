@@ -272,7 +272,7 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
     if run.origin:
         return task.reuse_codec(run.origin.codec, stream, config)
     if config.data.augment:
-        languages = corpora.languages(config.data)
+        languages = corpora.run_languages(config)
         stream = changed_texts(stream, config.data.augment, config.train.seed, languages)
     return task.train_codec(stream, config)
 
@@ -280,7 +280,8 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
 def _reader(config: Config, task: Task, codec: Codec) -> Codec:
     """The codec that reads the text of the training, with the rules of the search for sources."""
     decode = config.decode
-    if not task.source or (decode.punctuation, decode.target_tag) == ("kept", ""):
+    has_rules = (decode.punctuation, decode.target_tag) != ("kept", "")
+    if not task.source or not (has_rules or codec[task.source].tags):
         return codec
     return SourceCodec(codec, task.source, decode.punctuation, decode.target_tag)
 
@@ -297,7 +298,7 @@ def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     """Makes the changes of the training examples: of the texts, then of the pieces."""
     data, text = config.data, None
     if data.augment:
-        languages = corpora.languages(data)
+        languages = corpora.run_languages(config)
         text = TextAugmentation(data.augment, codec, data.max_length, config.train.seed, languages)
     dropout = _bpe_dropout(config, task, codec)
     if text is None or dropout is None:

@@ -20,8 +20,9 @@ def read_json_lines(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
     source and target. For pairs, `data.source_language` and `data.target_language` come next.
     Empty lines do not count. A lone surrogate in a text gives bytes that are not UTF-8.
 
-    A pass raises an `InputError` with file and line if a line is not such an object, or if a key
-    has two values.
+    A pass raises an `InputError` with file and line if a line is not such an object, if a key has
+    two values, or if a line has other texts in "translation" than outside of it, and no `columns`
+    say which ones count.
     """
     choices = [corpus.columns or tuple(fields)]
     if len(fields) == 2 and not corpus.columns:
@@ -63,15 +64,27 @@ def _one_value_each(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def _texts(record: Mapping[str, Any], choices: Sequence[Sequence[str]], place: str) -> list[str]:
     """Returns the texts of an object. The first choice of keys that it has counts."""
     nested = record.get(NESTED)
+    found = []
     for values in (record, nested if isinstance(nested, dict) else {}):
-        for keys in choices:
-            if all(key in values for key in keys):
-                return [_text(values[key], key, place) for key in keys]
-    expected = ", or ".join(" and ".join(map(repr, keys)) for keys in choices)
-    raise InputError(
-        f"{place} has the keys {', '.join(map(repr, record))}; expected {expected}. Give the keys "
-        "as columns of the corpus."
-    )
+        keys = next((keys for keys in choices if all(key in values for key in keys)), ())
+        if keys:
+            found.append({key: values[key] for key in keys})
+    if not found:
+        expected = ", or ".join(" and ".join(map(repr, keys)) for keys in choices)
+        raise InputError(
+            f"{place} has the keys {', '.join(map(repr, record))}; expected {expected}. Give the "
+            "keys as columns of the corpus."
+        )
+    found = [
+        pair for pair in found if all(isinstance(text, str) for text in pair.values())
+    ] or found
+    if len(choices) > 1 and [*found[0].values()] != [*found[-1].values()]:
+        raise InputError(
+            f"{place} has two pairs of texts: in {' and '.join(map(repr, found[0]))}, and in "
+            f"{' and '.join(map(repr, found[-1]))} of {NESTED!r}. Give the keys of one pair as "
+            "columns of the corpus."
+        )
+    return [_text(value, key, place) for key, value in found[0].items()]
 
 
 def _text(value: Any, key: str, place: str) -> str:

@@ -1,5 +1,6 @@
 """Tables: a line of tab-separated values is an example. Quotes have no meaning: tabs end values."""
 
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,9 @@ from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.files.text_lines import warn
+
+_FIRST = 3  # rows that show whether a writer quotes every value
+_QUOTES_ARE_TEXT = "Here they are text. Write the table without such quoting, or write JSON lines"
 
 
 def read_tsv(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
@@ -66,7 +70,8 @@ def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
             is a row.
 
     A warning on stderr names the first row that seems to have other values than its writer meant:
-    values in the quotes of CSV, or more values than the first line.
+    values in the quotes of CSV, or more values than the first line. Another one says that the first
+    rows have every value in quotation marks.
 
     Yields:
         the number of the line, and its values in these columns.
@@ -83,8 +88,11 @@ def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
     else:
         header = []
         places = [int(number) - 1 for number in columns]
+    first = list(itertools.islice(lines, _FIRST))
     number, width, doubt = 0, len(header), ""
-    for number, line in lines:
+    if doubt := _quoting([line.split(b"\t") for _, line in first], places):
+        warn(f"warning: {path} has {doubt}.")
+    for number, line in itertools.chain(first, lines):
         row = line.split(b"\t")
         width = width or len(row)
         if len(row) <= max(places):
@@ -114,6 +122,14 @@ def _place(name: str, header: Sequence[str], path: str) -> int:
     return header.index(name)
 
 
+def _quoting(rows: Sequence[Sequence[bytes]], places: Sequence[int]) -> str:
+    """Says that the first rows have every text in quotation marks; "" means that they do not."""
+    texts = [row[place] for row in rows for place in places if place < len(row)]
+    if len(rows) > 1 and all(len(t) > 1 and t[:1] == t[-1:] == b'"' for t in texts):
+        return f"quotation marks around each text of its first {len(rows)} rows. {_QUOTES_ARE_TEXT}"
+    return ""
+
+
 def _doubt(row: Sequence[bytes], width: int) -> str:
     """Says why a row may have other values than its writer meant; "" means that nothing shows it.
 
@@ -125,8 +141,8 @@ def _doubt(row: Sequence[bytes], width: int) -> str:
         return f"{len(row)} values, but the first line has {width}. A tab inside a text ends it"
     if any(map(_is_quoted, row)):
         return (
-            "a value in quotation marks with doubled marks inside, as CSV has them. Here they are "
-            "text. Write the table without such quoting, or write JSON lines"
+            "a value in quotation marks with doubled marks inside, as CSV has them. "
+            f"{_QUOTES_ARE_TEXT}"
         )
     return ""
 

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from xml.parsers import expat
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.readers.inline_codes import INSIDE, SUBFLOW, in_place_of, without_marks
+from tf_transformer.data.readers.inline_codes import (
+    INSIDE,
+    SUBFLOW,
+    in_place_of,
+    start_of,
+    without_marks,
+)
 from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import lines_of, read_xml
@@ -23,8 +29,8 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
     `columns` names the two languages; by default, the data options do. The language `en` matches
     `en`, otherwise `en-US` or another variety, in upper or lower case (RFC 4647, basic filtering).
     Units without one of the languages are skipped and counted. If a unit has several segments in a
-    language, the first one counts; the others are counted. `inline_codes` says what becomes of
-    inline codes. Only one unit is in memory.
+    language, the first one with text is read; the others are counted. `inline_codes` says what
+    becomes of inline codes. Only one unit is in memory.
 
     A pass raises an `InputError` if the file is not well-formed XML, if it declares entities, or if
     no unit has both languages.
@@ -41,10 +47,10 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
                 skipped[f"without {' or '.join(languages)}"] += 1
                 continue
             is_empty = False
-            used = {places[0] for places in found}
-            if unused := set().union(*found) - used:
+            used = [_with_text(unit, places) for places in found]
+            if unused := set().union(*found).difference(used):
                 skipped[f"further segments in {' or '.join(languages)}"] += len(unused)
-            yield number, tuple(unit[places[0]][1].encode() for places in found)
+            yield number, tuple(unit[place][1].encode() for place in used)
         if is_empty:
             raise InputError(
                 f"{corpus.path} has no translation unit in {' and '.join(languages)}; its "
@@ -75,6 +81,11 @@ def _in_language(unit: Unit, language: str) -> list[int]:
     tags = [_normalized(tag) for tag, _ in unit]
     exact = [place for place, tag in enumerate(tags) if tag == wanted]
     return exact + [place for place, tag in enumerate(tags) if tag.startswith(f"{wanted}-")]
+
+
+def _with_text(unit: Unit, places: Sequence[int]) -> int:
+    """Returns the place of the first segment that is not blank, or the first place."""
+    return next((place for place in places if unit[place][1].strip()), places[0])
 
 
 def _normalized(tag: str) -> str:
@@ -139,7 +150,7 @@ class _Units:
         elif tag == "seg":
             self._texts = [[]]
         elif self._texts and tag in INSIDE:
-            self._texts.append([])
+            self._texts.append([start_of(tag, attributes)])
         elif self._texts:
             self._texts[-1].append(in_place_of(tag, f"<{tag}>"))
 
