@@ -297,6 +297,7 @@ def test_a_tuned_run_has_a_direction_also_if_its_text_does_not_say_it(folder, tm
 
 
 def test_an_inherited_target_tag_allows_one_target_language(folder, tmp_path, text):
+    folder = shutil.copytree(folder, tmp_path / "tagged")
     tokenizer = Tokenizer.train(["a house"], 300, symbols=(">>deu<<", ">>fra<<"))
     Codec(tokenizer).save(folder / "origin")
     config = base(folder, "translation")

@@ -91,7 +91,7 @@ class ConfiguredLayer(keras.layers.Layer):
                 f"{cls.__name__} was saved with {pattern['class_name']}. Make a LocalAttention, "
                 "StridedAttention or LinearAttention layer instead, and load its weights."
             )
-        arguments = inspect.signature(cls.__init__).parameters.keys()
+        arguments = inspect.signature(cls.__init__).parameters.keys() | cls.short_names.keys()
         unread = FIELDS - cls.reads - arguments  # earlier versions saved them, too
         return super().from_config({k: v for k, v in config.items() if k not in unread})
 
