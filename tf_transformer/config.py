@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tf_transformer.errors import InputError
-from tf_transformer.files.local_paths import LocalPath, Place
+from tf_transformer.files.local_paths import LocalPath, PathOrAddress
 from tf_transformer.option import FromOrigin, free, inherited, rule_of, same
 from tf_transformer.registry import options_of
 
@@ -585,7 +585,7 @@ class DataConfig:
     tfds: str = free("")
     tfds_reverse: bool = free(False)
     tfds_valid_split: str = free("")
-    tfds_dir: Place = free("")
+    tfds_dir: PathOrAddress = free("")
     source_language: str = inherited("en")
     target_language: str = inherited("de")
     generated_pairs: int = free(40_000)

@@ -17,7 +17,7 @@ from tf_transformer.commands import main as commands
 from tf_transformer.config import DataConfig
 from tf_transformer.data.folder import VARIABLE, in_folder
 from tf_transformer.errors import InputError
-from tf_transformer.files.local_paths import LocalPath, Place, local_path
+from tf_transformer.files.local_paths import LocalPath, PathOrAddress, local_path
 from tf_transformer.registry import OPTIONS, options_of
 from tf_transformer.run.folder import RunFolder
 
@@ -218,7 +218,7 @@ def test_a_file_with_commas_in_its_name_is_one_path(folders):
 
 
 def test_a_library_with_file_systems_of_its_own_gets_addresses(folders):
-    assert DataConfig.__annotations__["tfds_dir"] == Place
+    assert DataConfig.__annotations__["tfds_dir"] == PathOrAddress
     words = ["--run_dir", "x", "--data.tfds_dir=gs://bucket/corpora"]
     data = command_line.read_options(commands.command("train"), words)["data"]
     assert data.tfds_dir == "gs://bucket/corpora"

@@ -18,7 +18,13 @@ from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
 from tf_transformer.config import DERIVED, FITTING, PRESETS, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.files.local_paths import LocalPath, Place, local_path, with_local_paths
+from tf_transformer.files.local_paths import (
+    LocalPath,
+    PathOrAddress,
+    local_path,
+    with_home,
+    with_local_paths,
+)
 from tf_transformer.machine.gpus import explain_full, share_gpus
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
@@ -189,7 +195,7 @@ def parser_of(
     types = types_of(main, task)
     parser.set_defaults({name: value for name, value in DERIVED.items() if name in types})
     for action in parser._actions:  # argparse has no public list of them
-        if vars(action).get("_typehint") in (LocalPath, Place):
+        if vars(action).get("_typehint") in (LocalPath, PathOrAddress):
             vars(action)["_typehint"] = str  # what the help says
         if types.get(action.dest) is bool:  # --resume alone means --resume true
             action.nargs, action.const = "?", True
@@ -309,7 +315,7 @@ def _selected_task(
         trains = [file["train"] for file in in_files if isinstance(file.get("train"), Mapping)]
         origins = [train["init_from"] for train in trains if "init_from" in train]
         origins += _without(words, "--train.init_from")[1]
-        of_origins = [f"{os.path.expanduser(str(origin))}/config.yaml" for origin in origins]
+        of_origins = [f"{with_home(str(origin))}/config.yaml" for origin in origins]
     stored = list(map(_content, [*of_origins, *(str(run.config) for run in runs)]))
     tasks = [DEFAULT_TASK, *map(task_named, [*stored, *in_files]), *named]
     return [task for task in tasks if task][-1]
@@ -351,7 +357,7 @@ def _with_preset(words: Sequence[str]) -> list[str]:
     """
     words = [re.sub(r"^--model\.preset(?==|$)", "--model", word) for word in words]
     words, values = _without(words, "--model")
-    values = [os.path.expanduser(value) for value in values]
+    values = list(map(with_home, values))
     groups = [  # options, or a file of them
         value
         for value in values

@@ -9,7 +9,7 @@ from tf_transformer.errors import InputError
 
 LocalPath = Annotated[str, "path of this machine"]
 """The type of an option that names a file or a folder, or several with commas between them."""
-Place = Annotated[str, "path of this machine, or an address"]
+PathOrAddress = Annotated[str, "path of this machine, or an address"]
 """The type of an option that is passed on to a library with file systems of its own."""
 
 _ADDRESS = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+):/")  # also gs:/, which has lost a slash
@@ -38,7 +38,7 @@ def local_path(path: str, option: str) -> str:
                 f"with a program of that storage. Write ./{part.strip()} for a local folder of "
                 "this name."
             )
-    return ",".join(map(_with_home, parts))
+    return ",".join(map(with_home, parts))
 
 
 def with_local_paths(value: Any, hint: Any, option: str) -> Any:
@@ -54,8 +54,8 @@ def with_local_paths(value: Any, hint: Any, option: str) -> Any:
     """
     if hint == LocalPath:
         return local_path(value, option)
-    if hint == Place:
-        return _with_home(value)
+    if hint == PathOrAddress:
+        return with_home(value)
     if isinstance(value, tuple) and get_args(hint):
         return tuple(with_local_paths(item, get_args(hint)[0], option) for item in value)
     if not is_dataclass(value):
@@ -66,6 +66,7 @@ def with_local_paths(value: Any, hint: Any, option: str) -> Any:
     return value if new == old else replace(value, **new)  # type: ignore[type-var]
 
 
-def _with_home(path: str) -> str:
+def with_home(path: str) -> str:
+    """The path with the home folder in place of a `~` at its start."""
     blanks, home, rest = re.fullmatch(r"(\s*)(~[^/]*|)(.*)", path, re.DOTALL).groups()  # type: ignore[union-attr]
     return blanks + os.path.expanduser(home) + rest

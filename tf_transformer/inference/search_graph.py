@@ -271,7 +271,9 @@ class SearchGraph(TextGraph):
             `score` and `log_probability`, float32 (B,); `truncated`, bool (B,).
         """
         same = "expected as many targets as sources."
-        tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
+        check = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
+        with tf.control_dependencies([check] if check is not None else []):  # None: checked already
+            source, target = tf.identity(source), tf.identity(target)
         sources, targets, cut = self.read_pairs(source, target)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:

@@ -33,14 +33,16 @@ class Block(ConfiguredLayer):
         config, policy = self.config, self.dtype_policy
         self.has_cross_attention = has_cross_attention
         attention = SELF_ATTENTION[config.attention]
-        self.self_attention = attention(config, self.is_causal, dtype=policy)
+        self.self_attention = attention(config, self.is_causal, dtype=policy, name="self_attention")
         if has_cross_attention:
-            self.cross_attention = MultiHeadAttention(config, dtype=policy)
-        self.feed_forward = FEED_FORWARD[config.activation](config, dtype=policy)
-        self.attention_residual = Residual(config, dtype=policy)
+            self.cross_attention = MultiHeadAttention(config, dtype=policy, name="cross_attention")
+        self.feed_forward = FEED_FORWARD[config.activation](
+            config, dtype=policy, name="feed_forward"
+        )
+        self.attention_residual = Residual(config, dtype=policy, name="attention_residual")
         if has_cross_attention:
-            self.cross_residual = Residual(config, dtype=policy)
-        self.feed_forward_residual = Residual(config, dtype=policy)
+            self.cross_residual = Residual(config, dtype=policy, name="cross_residual")
+        self.feed_forward_residual = Residual(config, dtype=policy, name="feed_forward_residual")
 
     def _build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
         self.self_attention.build(x_shape)

@@ -98,6 +98,6 @@ NORMALIZATIONS: dict[str, type[LayerNorm] | type[RMSNorm]] = {
 }
 
 
-def make_norm(config: ModelConfig, dtype: keras.DTypePolicy) -> LayerNorm | RMSNorm:
-    """Makes the normalization that the configuration of a stack names."""
-    return NORMALIZATIONS[config.normalization](config.norm_epsilon, dtype=dtype)
+def make_norm(config: ModelConfig, **options: Any) -> LayerNorm | RMSNorm:
+    """Makes the normalization that the configuration of a stack names, with options of Keras."""
+    return NORMALIZATIONS[config.normalization](config.norm_epsilon, **options)

@@ -116,10 +116,15 @@ class RecurrentDecoder(keras.layers.Layer):
         self.num_layers = num_layers
         self.d_model = d_model
         policy = self.dtype_policy
-        self.cells = [keras.layers.GRUCell(d_model, dtype=policy) for _ in range(num_layers)]
-        self.attention = self.attention_class(d_model, dtype=policy)
-        self.initial = [Dense(d_model, activation="tanh", dtype=policy) for _ in range(num_layers)]
-        self.projection = Dense(d_model, activation="tanh", dtype=policy)
+        self.cells = [
+            keras.layers.GRUCell(d_model, dtype=policy, name=f"cell_{i}") for i in range(num_layers)
+        ]
+        self.attention = self.attention_class(d_model, dtype=policy, name="attention")
+        self.initial = [
+            Dense(d_model, activation="tanh", dtype=policy, name=f"initial_{i}")
+            for i in range(num_layers)
+        ]
+        self.projection = Dense(d_model, activation="tanh", dtype=policy, name="projection")
 
     def _build(self, memory_shape: Shape, cell_input: int, projection_input: int) -> None:
         sizes = [cell_input] + [self.d_model] * (self.num_layers - 1)

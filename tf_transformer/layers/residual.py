@@ -44,7 +44,7 @@ class Residual(ConfiguredLayer):
 
     def __init__(self, config: Config = None, **options: Any):
         super().__init__(config, **options)
-        self.norm = make_norm(self.config, self.dtype_policy)
+        self.norm = make_norm(self.config, dtype=self.dtype_policy, name="norm")
         self.dropout = Dropout(self.config.dropout_rate, dtype=self.dtype_policy)
 
     def build(self, x_shape: Shape, output_shape: Shape | None = None) -> None:

@@ -43,7 +43,9 @@ class Stack(ConfiguredLayer):
         self.layers = [
             make_layer(config, dtype=policy, name=f"layer_{i}") for i in range(config.num_layers)
         ]
-        self.final_norm = make_norm(config, policy) if config.norm_first else None
+        self.final_norm = None
+        if config.norm_first:
+            self.final_norm = make_norm(config, dtype=policy, name="final_norm")
         self.position = PositionEncoding.restored(position)
 
     def _build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:

@@ -83,10 +83,13 @@ class RecurrentModel(PredictsTokens, ReadsIds):
             )
         self.encoder_layers = [
             keras.layers.Bidirectional(
-                keras.layers.GRU(encoder.d_model // 2, return_sequences=True, dtype=policy),
+                keras.layers.GRU(
+                    encoder.d_model // 2, return_sequences=True, dtype=policy, name="gru"
+                ),
                 dtype=policy,
+                name=f"encoder_{i}",
             )
-            for _ in range(encoder.num_layers)
+            for i in range(encoder.num_layers)
         ]
         self.decoder = DECODERS[config.architecture](
             decoder.num_layers, decoder.d_model, dtype=policy, name="decoder"

@@ -7,7 +7,7 @@ import numpy as np
 from tf_transformer.data.augmentation.pairs import END_MARK, Pair, chosen, happens
 from tf_transformer.data.augmentation.spans import closing_tag, draw, name_like
 
-Place = tuple[slice, slice]
+Span = tuple[slice, slice]
 """the characters that a span replaces, in the source and in the target"""
 
 KINDS = ("emoji", "emoji", "url", "email", "number", "number", "code", "tag", "element")
@@ -100,7 +100,7 @@ def _new_name(text: str, rng: np.random.Generator) -> str:
     return draw(kind, rng)
 
 
-def _shared(pair: Pair, pattern: re.Pattern[str]) -> dict[str, Place]:
+def _shared(pair: Pair, pattern: re.Pattern[str]) -> dict[str, Span]:
     """The first place of each match that both sides have equally often."""
     source, target = ([match[0] for match in pattern.finditer(text)] for text in pair)
     first = [
@@ -114,7 +114,7 @@ def _shared(pair: Pair, pattern: re.Pattern[str]) -> dict[str, Place]:
     }
 
 
-def _shared_names(pair: Pair) -> dict[str, Place]:
+def _shared_names(pair: Pair) -> dict[str, Span]:
     """The first place of each word with a capital that both sides share.
 
     A pair without words in lower case has none: equal words in capitals may have two meanings, such
@@ -126,11 +126,11 @@ def _shared_names(pair: Pair) -> dict[str, Place]:
     return {word: place for word, place in shared if word[0].isupper() and word[1:].islower()}
 
 
-def _whole(pair: Pair) -> Place:
+def _whole(pair: Pair) -> Span:
     return slice(0, len(pair[0])), slice(0, len(pair[1]))
 
 
-def _places(pair: Pair) -> list[Place]:
+def _places(pair: Pair) -> list[Span]:
     """The places of a span: start, end, before the end mark, between sentences, at a name."""
     points = [(0, 0)] + [(len(pair[0]), len(pair[1]))] * 2
     ends = [END_MARK.search(text) for text in pair]
@@ -144,7 +144,7 @@ def _places(pair: Pair) -> list[Place]:
     return [(slice(a, a), slice(b, b)) for a, b in points] + at_names
 
 
-def _with_text(pair: Pair, place: Place, text: str) -> Pair:
+def _with_text(pair: Pair, place: Span, text: str) -> Pair:
     source, target = (_inserted(side, where, text) for side, where in zip(pair, place, strict=True))
     return source, target
 
@@ -159,7 +159,7 @@ def _inserted(text: str, where: slice, span: str) -> str:
     return before + left + span + right + after
 
 
-def _around(pair: Pair, inside: Place, marks: tuple[str, str]) -> Pair:
+def _around(pair: Pair, inside: Span, marks: tuple[str, str]) -> Pair:
     source, target = (
         f"{text[: part.start]}{marks[0]}{text[part]}{marks[1]}{text[part.stop :]}"
         for text, part in zip(pair, inside, strict=True)
