@@ -164,17 +164,17 @@ def browser():
 
 
 def weights_of(run, average=1):
-    """The weights that the commands load, as arrays in the model's order."""
+    """The weights that the commands load, as arrays in the order of their names."""
+    from tf_transformer.models.names import by_name
     from tf_transformer.run.run import Run
     from tf_transformer.tasks.translation import TRANSLATION
 
-    model = Run.load(run, average=average).model(TRANSLATION.build_model)
-    return [np.asarray(weight) for weight in model.weights]
+    weights = by_name(Run.load(run, average=average).model(TRANSLATION.build_model))
+    return [np.asarray(weights[name]) for name in sorted(weights)]
 
 
 def stored_weights(path):
-    """The weights in a checkpoint's files, in the model's order."""
+    """The weights in a checkpoint's files, in the order of their names."""
     reader = tf.train.load_checkpoint(path)
-    key = "weights/{}/.ATTRIBUTES/VARIABLE_VALUE".format
-    count = sum(name.startswith("weights/") for name in reader.get_variable_to_shape_map())
-    return [reader.get_tensor(key(i)) for i in range(count)]
+    keys = [key for key in reader.get_variable_to_shape_map() if key.startswith("weights/")]
+    return [reader.get_tensor(key) for key in sorted(keys)]

@@ -30,6 +30,7 @@ def main(run_dir: str, to: str, preset: str = "base") -> None:
         preset: sizes of the large model.
     """
     from tf_transformer.inference.translator import build_model
+    from tf_transformer.models.names import by_name
     from tf_transformer.run import weights
 
     small, large = Run.load(run_dir), RunFolder(to)
@@ -45,7 +46,7 @@ def main(run_dir: str, to: str, preset: str = "base") -> None:
     large.save_config(config)
     large.save_samples(small.folder.load_samples())
     small.codec.save(to)
-    weights.save_weights(large, wide.weights, "float32", update=1)
+    weights.save_weights(large, by_name(wide), "float32", update=1)
     print(f"{to}: {wide.count_params():,} parameters")
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from conftest import scored_config, small_config, stored_weights, weights_of
 
 from tf_transformer.errors import InputError
+from tf_transformer.models.names import by_name
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import save_weights, updates_of
@@ -139,10 +140,13 @@ def test_a_run_does_not_start_with_nan(run, tmp_path):
 def test_the_checkpoint_of_another_model_is_an_error(run, tmp_path):
     """Of another depth, with weights of other shapes; NumPy would broadcast some of them."""
     copy = shutil.copytree(run, tmp_path / "run")
-    weights = load_predictor(Run.load(run)).model.weights
+    weights = by_name(load_predictor(Run.load(run)).model)
+    *names, last = weights
+    fewer = {name: weights[name] for name in names}
     for others, reason in (
-        (weights[:-1], f"it has {len(weights) - 1} weights, but the model.* has {len(weights)}"),
-        ([*weights[:-1], weights[0]], "the shapes of its weights differ"),
+        (fewer, f"it has {len(names)} weights, but the model.* has {len(weights)}"),
+        (fewer | {"decoder/other": weights[last]}, f"it has no weight {last}, which the model"),
+        (fewer | {last: weights[names[0]]}, f"its weight {last} has the shape"),
     ):
         save_weights(RunFolder(copy), others, "float32", 9)
         with pytest.raises(InputError, match=f"ckpt-9 is broken or of another model: {reason}"):

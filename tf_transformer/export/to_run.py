@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf_transformer import tasks
 from tf_transformer.config import DType
+from tf_transformer.models.names import by_name
 from tf_transformer.run import weights
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
@@ -38,9 +39,8 @@ def write(run: Run, to: str | os.PathLike, dtype: DType) -> str:
     small.save_samples(run.folder.load_samples())
     run.codec.save(small.path)
     update = weights.updates_of(run.folder, config.decode.average)[-1]
-    weights.save_weights(small, model.weights, dtype, update)
-    values = weights.tensors(model.weights)
-    expected = [tf.cast(tf.cast(value, dtype), tf.float32).numpy() for value in values]
+    weights.save_weights(small, by_name(model), dtype, update)
+    expected = [tf.cast(tf.cast(x.value, dtype), tf.float32).numpy() for x in model.weights]
     weights.load_weights(small, model, 1)
     if not all(map(np.array_equal, model.get_weights(), expected)):
         raise RuntimeError(

@@ -8,6 +8,7 @@ import numpy as np
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports.vocabulary import Vocabulary
+from tf_transformer.models.names import by_name
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import save_weights
@@ -128,7 +129,7 @@ def write(imported: Imported, run: RunFolder) -> None:
     run.save_config(imported.config)
     run.save_samples([])
     imported.codec.save(run.path)
-    save_weights(run, imported.model.weights, "float32", update=0)
+    save_weights(run, by_name(imported.model), "float32", update=0)
 
 
 def read_bytes(path: pathlib.Path) -> bytes:

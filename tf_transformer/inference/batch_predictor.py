@@ -27,6 +27,8 @@ from tf_transformer.inference.predictor import (
 from tf_transformer.layers.stack import Stack
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
+from tf_transformer.models.ensemble import members_of
+from tf_transformer.models.names import by_name
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -82,7 +84,7 @@ class BatchPredictor(ABC):
     @property
     def model_configs(self) -> list[ModelConfig]:
         """The configuration of the model, or of each model of an ensemble."""
-        return [model.config for model in getattr(self.model, "members", [self.model])]
+        return [model.config for model in members_of(self.model)]
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -112,8 +114,10 @@ class BatchPredictor(ABC):
             return self
         model = type(self.model).from_config(self.model.get_config() | {"dtype": dtype})
         model.build()
-        for weight, value in zip(model.weights, self.model.weights, strict=True):
-            weight.assign(tf.cast(value.value, weight.dtype))
+        for new, old in zip(members_of(model), members_of(self.model), strict=True):
+            values = by_name(old)
+            for name, weight in by_name(new).items():
+                weight.assign(tf.cast(values[name].value, weight.dtype))
         return self.like(model, self.config)
 
     def like(self, model: keras.Model, config: DecodeConfig) -> Self:

@@ -101,6 +101,11 @@ class Ensemble(ReadsIds):
         return cls([keras.saving.deserialize_keras_object(each) for each in members], **config)
 
 
+def members_of(model: keras.Model) -> list[keras.Model]:
+    """The models of an ensemble; another model alone."""
+    return model.members if isinstance(model, Ensemble) else [model]
+
+
 class EnsembleStep:
     """The step functions of several models as one.
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Literal
 
 import keras
@@ -13,9 +13,12 @@ import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
+from tf_transformer.models.names import by_name
+from tf_transformer.run.earlier_weights import earlier_order
 from tf_transformer.run.folder import RunFolder
 
 Average = int | Literal["best", "ema"]
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # ends TensorFlow's key of a variable
 
 
 def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int:
@@ -44,26 +47,43 @@ def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int
             "no more",
             file=sys.stderr,
         )
-    _assign_means(model.weights, paths, "weights")
+    _assign_means(model, by_name(model), paths, "weights")
     return len(paths)
 
 
 def save_weights(
-    folder: RunFolder, variables: Sequence[keras.Variable], dtype: str, update: int
+    folder: RunFolder, weights: Mapping[str, keras.Variable], dtype: str, update: int
 ) -> None:
     """Writes the only checkpoint of a run's folder.
 
     Args:
         folder: the run's folder.
-        variables: all weights of the model.
+        weights: all weights of the model, by name.
         dtype: dtype of the stored weights.
         update: the number of updates, for the name of the checkpoint.
     """
-    stored = [tf.Variable(tf.cast(value, dtype)) for value in tensors(variables)]
+    stored = {name: tf.Variable(tf.cast(x.value, dtype)) for name, x in weights.items()}
     folder.checkpoints.mkdir(parents=True, exist_ok=True)
-    checkpoint = tf.train.Checkpoint(weights=stored)
+    checkpoint = tf.train.Checkpoint(weights=as_tree(stored))
     manager = tf.train.CheckpointManager(checkpoint, literal(folder.checkpoints), 1)
     manager.save(checkpoint_number=update)
+
+
+def as_tree(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the parts of their names, so that a checkpoint's keys are the names.
+
+    Example:
+        >>> as_tree({"encoder/norm/beta": 1, "encoder/norm/gamma": 2})
+        {'encoder': {'norm': {'beta': 1, 'gamma': 2}}}
+    """
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        *parts, last = name.split("/")
+        branch = tree
+        for part in parts:
+            branch = branch.setdefault(part, {})
+        branch[last] = value
+    return tree
 
 
 def updates_of(folder: RunFolder, average: Average) -> list[int]:
@@ -82,14 +102,6 @@ def updates_of(folder: RunFolder, average: Average) -> list[int]:
 def update_of(checkpoint: str) -> int:
     """The number of updates in the name of a checkpoint."""
     return int(checkpoint.rpartition("-")[2])
-
-
-def tensors(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
-    """The TensorFlow variables of Keras variables, in one list.
-
-    `tf.train.Checkpoint` of a Keras model omits layers in lists.
-    """
-    return [variable.value for variable in variables]
 
 
 def checkpoints_in(folder: str | os.PathLike) -> list[str]:
@@ -149,46 +161,85 @@ def _paths(folder: RunFolder, average: Average) -> list[str]:
 
 def _load_moving_average(folder: RunFolder, latest: str, model: keras.Model) -> int:
     with broken_as_input_error(latest):
-        names = dict(tf.train.list_variables(latest))
-    if not any(name.startswith("averages/") for name in names):
+        keys = {key for key, _ in tf.train.list_variables(latest)}
+    if not any(key.startswith("averages/") for key in keys):
         raise InputError(
             f"{folder.path} holds no moving average of weights. Train with --train.average_decay "
             "0.999, or give another --average: a number of checkpoints, or best."
         )
-    _assign_means(model.trainable_weights, [latest], "averages")
+    _assign_means(model, by_name(model), [latest], "averages")
     return 1
 
 
-def _assign_means(variables: Sequence[keras.Variable], paths: Sequence[str], name: str) -> None:
-    """Gives variables their means over checkpoints, which store them as a list `name`."""
-    readers = {path: _reader(path, variables, name) for path in paths}
-    for i, variable in enumerate(variables):
-        mean = np.zeros(variable.shape, np.float64)
-        for path, reader in readers.items():
-            with broken_as_input_error(path):
-                value = reader.get_tensor(_key(name, i)).astype(np.float64)
-            require_finite(value, path)
-            mean += value / len(paths)
-        variable.assign(mean.astype(np.float32))
+def _assign_means(
+    model: keras.Model, weights: Mapping[str, keras.Variable], paths: Sequence[str], group: str
+) -> None:
+    """Gives weights of a model their means over a group of values in checkpoints."""
+    stored = [_Stored(path, group, weights, model) for path in paths]
+    for name, weight in weights.items():
+        mean = np.zeros(weight.shape, np.float64)
+        for checkpoint in stored:
+            mean += checkpoint.read(name) / len(stored)
+        weight.assign(mean.astype(np.float32))
 
 
-def _reader(path: str, variables: Sequence[keras.Variable], name: str) -> Any:
-    """Opens a checkpoint, and checks that it has the shapes of the variables."""
-    with broken_as_input_error(path):
-        reader = tf.train.load_checkpoint(path)
-        stored = reader.get_variable_to_shape_map()
-        shapes = {key: shape for key, shape in stored.items() if key.startswith(f"{name}/")}
-        expected = {_key(name, i): list(x.shape) for i, x in enumerate(variables)}
-        if shapes != expected:
-            raise ValueError(
-                f"it has {len(shapes)} weights, but the model of the configuration has "
-                f"{len(expected)}"
-                if len(shapes) != len(expected)
-                else "the shapes of its weights differ from the model of the configuration"
-            )
-    return reader
+class _Stored:
+    """A group of values in a checkpoint, by the names of the weights.
+
+    Args:
+        path: the checkpoint.
+        group: weights or averages.
+        weights: the weights that the group holds, by name.
+        model: the model of these weights.
+
+    Raises:
+        InputError: for a broken checkpoint, and for other weights or shapes.
+    """
+
+    def __init__(
+        self, path: str, group: str, weights: Mapping[str, keras.Variable], model: keras.Model
+    ):
+        self.path = path
+        with broken_as_input_error(path):
+            self._reader = tf.train.load_checkpoint(path)
+            shapes = {
+                key.removeprefix(f"{group}/").removesuffix(VALUE): shape
+                for key, shape in self._reader.get_variable_to_shape_map().items()
+                if key.startswith(f"{group}/")
+            }
+            names: Iterable[str] = weights
+            if are_numbered := "0" in shapes:  # of an earlier version
+                learned = model.config.position == "learned"
+                names = earlier_order(weights, learned)
+            stored_names = [str(i) if are_numbered else name for i, name in enumerate(names)]
+            _require_same(shapes.keys(), set(stored_names))
+            self._keys = dict(zip(names, stored_names, strict=True))
+            self._group = group
+            for name, key in self._keys.items():
+                if shapes[key] != list(weights[name].shape):
+                    raise ValueError(
+                        f"its weight {key} has the shape {tuple(shapes[key])}, but {name} of the "
+                        f"configuration's model has {tuple(weights[name].shape)}"
+                    )
+
+    def read(self, name: str) -> np.ndarray:
+        """The value of a weight, float64.
+
+        Raises:
+            InputError: for a broken checkpoint, or a value that is not finite.
+        """
+        with broken_as_input_error(self.path):
+            value = self._reader.get_tensor(f"{self._group}/{self._keys[name]}{VALUE}")
+        value = value.astype(np.float64)
+        require_finite(value, self.path)
+        return value
 
 
-def _key(name: str, i: int) -> str:
-    """The key of item `i` of a list in a checkpoint."""
-    return f"{name}/{i}/.ATTRIBUTES/VARIABLE_VALUE"
+def _require_same(stored: Set[str], expected: Set[str]) -> None:
+    """Raises a `ValueError` that names a weight which only one of both has."""
+    if len(stored) != len(expected):
+        raise ValueError(
+            f"it has {len(stored)} weights, but the model of the configuration has {len(expected)}"
+        )
+    if missing := sorted(expected - stored):
+        raise ValueError(f"it has no weight {missing[0]}, which the model of the configuration has")

@@ -2,9 +2,7 @@
 
 import pathlib
 import shutil
-from collections.abc import Sequence
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -12,13 +10,14 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import (
+    VALUE,
     broken_as_input_error,
     checkpoints_in,
     require_finite,
-    tensors,
     update_of,
 )
 from tf_transformer.training.early_stopping import EarlyStopping
+from tf_transformer.training.state import named_state, numbered_state
 from tf_transformer.training.update import Updater
 
 
@@ -50,14 +49,8 @@ class Checkpoints:
         keep: int,
     ):
         self._updater = updater
-        model, optimizer = updater.model, updater.optimizer
-        random_state = [*_without(model.weights, model.variables), *updater.loss.variables]
-        weights = tf.train.Checkpoint(weights=tensors(model.weights))
         self._parts = {
-            "weights": tensors(model.weights),
-            "random_state": tensors(random_state),
-            "optimizer": tensors(_without(optimizer.averages, optimizer.variables)),
-            "averages": tensors(optimizer.averages),
+            **named_state(updater),
             "standing": {  # this and `rounds_since` are names of earlier versions
                 "best": early_stopping.best,
                 "best_update": early_stopping.best_update,
@@ -71,6 +64,7 @@ class Checkpoints:
         self._starting = folder.starting
         for place in (folder.checkpoints, folder.best, folder.resume):
             checkpoints_in(place)  # checks; a manager would read a broken list as empty
+        weights = tf.train.Checkpoint(weights=self._parts["weights"])
         self._intervals = _manager(weights, folder.checkpoints, keep)
         self._best = _manager(weights, folder.best, 1)
         self._resume = _manager(tf.train.Checkpoint(**self._parts), folder.resume, 1)
@@ -90,13 +84,13 @@ class Checkpoints:
                 require_finite(np.asarray(weight), latest)
 
     def _restore(self, latest: str) -> None:
-        everything = self._resume.checkpoint
-        stored = {name.split("/")[0] for name, _ in tf.train.list_variables(latest)}
-        if "choice" not in stored:
-            everything = tf.train.Checkpoint(
-                **{name: part for name, part in self._parts.items() if name != "choice"}
-            )
-        everything.restore(latest).assert_consumed()
+        stored = {name.removesuffix(VALUE) for name, _ in tf.train.list_variables(latest)}
+        parts = self._parts
+        if "weights/0" in stored:
+            parts = parts | numbered_state(self._updater)
+        groups = {name.partition("/")[0] for name in stored}
+        parts = {name: part for name, part in parts.items() if name in groups}
+        tf.train.Checkpoint(**parts).restore(latest).assert_consumed()
 
     @property
     def latest(self) -> int:
@@ -150,10 +144,3 @@ def _remove_unfinished(manager: tf.train.CheckpointManager) -> None:
     """Removes the temporary files of interrupted saves."""
     for folder in pathlib.Path(manager.directory).glob("step-*_temp"):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _without(
-    some: Sequence[keras.Variable], variables: Sequence[keras.Variable]
-) -> list[keras.Variable]:
-    left_out = {id(variable) for variable in some}
-    return [variable for variable in variables if id(variable) not in left_out]

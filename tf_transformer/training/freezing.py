@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 import keras
 
 from tf_transformer.errors import InputError
+from tf_transformer.models.names import by_name
 
 
 def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
@@ -24,14 +25,14 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
         >>> model = Transformer(vocabulary_size=11)
         >>> model.build()
         >>> freeze(model, ["encoder", "*_embedding"])
-        >>> {name_of(weight).partition("/")[0] for weight in model.trainable_variables}
+        >>> {name.partition("/")[0] for name, weight in by_name(model).items() if weight.trainable}
         {'decoder'}
     """
-    weights = model.trainable_variables
+    weights = {name: weight for name, weight in by_name(model).items() if weight.trainable}
     for pattern in patterns:
-        matching = [weight for weight in weights if _matches(name_of(weight), pattern)]
+        matching = [weight for name, weight in weights.items() if _matches(name, pattern)]
         if not matching:
-            names = dict.fromkeys(name_of(weight).partition("/")[0] for weight in weights)
+            names = dict.fromkeys(name.partition("/")[0] for name in weights)
             raise InputError(
                 f"train.freeze: no weights are named {pattern!r}; the parts of this model are "
                 f"{', '.join(names)}."
@@ -42,11 +43,6 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
         raise InputError(
             f"train.freeze {list(patterns)} leaves no weights to train. Freeze fewer parts."
         )
-
-
-def name_of(weight: keras.Variable) -> str:
-    """The name of a weight in its model, like encoder/layer_0/feed_forward/hidden/kernel."""
-    return weight.path.partition("/")[2]
 
 
 def _matches(name: str, pattern: str) -> bool:

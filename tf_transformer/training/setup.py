@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.losses.consistency import make_loss
+from tf_transformer.models.names import by_name
 from tf_transformer.run.run import Run
-from tf_transformer.run.weights import load_weights
 from tf_transformer.tasks.task import Task
 from tf_transformer.text.codec import Codec
 from tf_transformer.training.execution import Execution
@@ -71,33 +72,39 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
         InputError: when the other run has no layers for this model.
     """
     source, folder = origin.config, origin.folder.path
-    other = tasks.for_run(source).build_model(source, origin.codec, "float32")
+    other = origin.model(tasks.for_run(source).build_model)
+    theirs, ours = by_name(other), by_name(model)
     same_labels = getattr(other, "labels", ()) == getattr(model, "labels", ())
     same_task = source.task.name == config.task.name
-    if same_task and same_labels and _shapes(other) == _shapes(model):
-        load_weights(origin.folder, model, source.decode.average)
-        return True
-    load_weights(origin.folder, other, source.decode.average)
-    theirs, ours = ({layer.name: layer for layer in each.layers} for each in (other, model))
-    fitting = {n for n in theirs.keys() & ours.keys() if _shapes(theirs[n]) == _shapes(ours[n])}
+    is_whole = same_task and same_labels and _shapes(theirs) == _shapes(ours)
+    of_theirs, of_ours = _parts(theirs), _parts(ours)
+    fitting = {name for name, shapes in of_theirs.items() if of_ours.get(name) == shapes}
     if not same_labels:
         fitting -= {"head"}
-    if "encoder" not in fitting:
+    if not is_whole and "encoder" not in fitting:
         raise InputError(
             f"train.init_from={folder} cannot start this run: its model ({type(other).__name__}) "
-            f"has the layers {_listed(theirs)}; the model of this run ({type(model).__name__}) has "
-            f"{_listed(ours)}. Both need an encoder with the same weights."
+            f"has the layers {_listed(other)}; the model of this run ({type(model).__name__}) has "
+            f"{_listed(model)}. Both need an encoder with the same weights."
         )
-    for name in fitting:
-        for weight, value in zip(ours[name].weights, theirs[name].weights, strict=True):
-            weight.assign(value.numpy())
-    return False
+    for name, weight in ours.items():
+        if name.partition("/")[0] in fitting:
+            weight.assign(np.asarray(theirs[name]))
+    return is_whole
 
 
-def _shapes(part: keras.layers.Layer) -> list[tuple[int, ...]]:
-    return [weight.shape for weight in part.weights]
+def _shapes(weights: Mapping[str, keras.Variable]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(weight.shape) for name, weight in weights.items()}
 
 
-def _listed(layers: Mapping[str, keras.layers.Layer]) -> str:
+def _parts(weights: Mapping[str, keras.Variable]) -> dict[str, dict[str, tuple[int, ...]]]:
+    """The shapes of weights by name, for each part of the model, such as the encoder."""
+    parts: dict[str, dict[str, tuple[int, ...]]] = {}
+    for name, shape in _shapes(weights).items():
+        parts.setdefault(name.partition("/")[0], {})[name] = shape
+    return parts
+
+
+def _listed(model: keras.Model) -> str:
     """The names of layers, with the number of parameters of each."""
-    return ", ".join(f"{name} ({layer.count_params():,})" for name, layer in layers.items())
+    return ", ".join(f"{layer.name} ({layer.count_params():,})" for layer in model.layers)
