@@ -11,7 +11,7 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.to_marian_npz import require_supported
 from tf_transformer.imports import marian_npz
-from tf_transformer.imports.marian_names import BIAS, OPTIONS
+from tf_transformer.imports.marian_npz import BIAS, OPTIONS
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.run import Run
 from tf_transformer.text.sentencepiece_file import read_pieces

@@ -17,7 +17,7 @@ from tf_transformer.commands import demo, evaluate, export, import_model, transl
 from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export import run_in_ctranslate2, to_ctranslate2
-from tf_transformer.imports import marian_folder, marian_layout
+from tf_transformer.imports import marian_folder
 from tf_transformer.imports.options import without_effect
 from tf_transformer.inference.search import LengthPenalty, Search, score_pairs
 from tf_transformer.inference.translator import Translator
@@ -118,7 +118,7 @@ def test_a_matrix_of_its_own_counts(name, tmp_path):
 
 def test_equal_copies_of_a_matrix_are_tied(tmp_path):
     folder = folder_of("shared", tmp_path / "model")
-    edit_weights(lambda x: x | dict.fromkeys(marian_layout.EMBEDDINGS, x["model.shared.weight"]))(
+    edit_weights(lambda x: x | dict.fromkeys(marian_folder.EMBEDDINGS, x["model.shared.weight"]))(
         folder
     )
     imported = marian_folder.read(folder)

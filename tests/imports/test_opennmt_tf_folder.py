@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf_transformer.commands import import_model
 from tf_transformer.errors import InputError
 from tf_transformer.imports import opennmt_tf_folder
-from tf_transformer.imports.opennmt_tf_names import BIAS, SOURCE, opennmt_name
+from tf_transformer.imports.opennmt_tf_folder import BIAS, SOURCE
 from tf_transformer.inference.translator import Translator
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
@@ -154,8 +154,3 @@ def test_wrong_weights_are_an_error(change, message, tmp_path):
     write_weights(folder, {name: array for name, array in arrays.items() if array is not None})
     with pytest.raises(InputError, match=message):
         opennmt_tf_folder.read(folder, num_heads=HEADS)
-
-
-def test_a_name_of_no_layer_is_an_error():
-    with pytest.raises(ValueError, match="no layer of a Transformer has the weight"):
-        opennmt_name("lm_head", "input_layer_norm")

@@ -21,7 +21,6 @@ change places. Three values replace defaults of CTranslate2:
 import importlib.util
 import json
 import pathlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -31,17 +30,10 @@ import numpy as np
 from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.export.left_behind import NEUTRAL
+from tf_transformer.imports.ctranslate2_model import table_name
+from tf_transformer.imports.layouts import ctranslate2
 from tf_transformer.inference.search import max_target_lengths
-from tf_transformer.layers import (
-    BiasedEmbedding,
-    GatedFeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-    PositionEncoding,
-    RelativePosition,
-    RMSNorm,
-    T5Position,
-)
+from tf_transformer.layers import BiasedEmbedding, PositionEncoding, RelativePosition, T5Position
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -195,10 +187,52 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
         specs.TransformerEncoderSpec(**stack_options(config.encoder)),
         specs.TransformerDecoderSpec(**stack_options(config.decoder)),
     )
-    writer = SpecWriter(dtype)
-    writer.encoder(spec.encoder, model, count)
-    writer.decoder(spec.decoder, model, count)
+    arrays: dict[str, Any] = {
+        **ctranslate2(config).arrays(model),
+        "encoder/embeddings_0/weight": model.source_embedding.embeddings,
+        "decoder/embeddings/weight": model.target_embedding.embeddings,
+        "decoder/projection/weight": model.output_embedding.embeddings,
+    }
+    if isinstance(model.output_embedding, BiasedEmbedding):
+        arrays["decoder/projection/bias"] = model.output_embedding.bias
+    for side, position in (("encoder", model.source_position), ("decoder", model.target_position)):
+        stack: ModelConfig = getattr(config, side)
+        if hasattr(getattr(spec, side), "position_encodings"):
+            table = position.encodings(keras.ops.arange(count), stack.d_model)
+            table = np.zeros((count, stack.d_model)) if table is None else table
+            arrays[table_name(side)] = table
+        for number in range(stack.num_layers):  # all layers share one table of relative positions
+            layer = f"{side}/layer_{number}/self_attention"
+            arrays |= {f"{layer}/{name}": x for name, x in distance_tables(position).items()}
+    for name, array in arrays.items():
+        value = keras.ops.convert_to_numpy(array)
+        is_number = value.dtype == np.int32
+        _assign(spec, name, value if is_number else np.ascontiguousarray(value.astype(dtype)))
     return spec
+
+
+def distance_tables(position: PositionEncoding) -> dict[str, Any]:
+    """What self-attention has for positions that act on scores, by CTranslate2's names."""
+    if isinstance(position, RelativePosition):
+        return {
+            "relative_position_keys": position.table,
+            "relative_position_values": np.zeros(position.table.shape),
+        }
+    if isinstance(position, T5Position):
+        return {
+            "relative_attention_bias": position.table,
+            "relative_attention_max_distance": np.int32(position.max_distance),
+        }
+    return {}
+
+
+def _assign(spec: Any, name: str, array: np.ndarray) -> None:
+    """Sets a variable of the structure by its name, in which layer_0 is the first of a list."""
+    *parts, last = name.split("/")
+    for part in parts:
+        items, _, number = part.rpartition("_")
+        spec = getattr(spec, part) if hasattr(spec, part) else getattr(spec, items)[int(number)]
+    setattr(spec, last, array)
 
 
 def stack_options(config: ModelConfig) -> dict[str, Any]:
@@ -225,99 +259,3 @@ def stack_options(config: ModelConfig) -> dict[str, Any]:
         "relative_position": config.position == "relative",
         "relative_attention_bias": config.position == "t5",
     }
-
-
-class SpecWriter:
-    """Copies weights into a specification; each method fills the part that it is named after.
-
-    Args:
-        dtype: dtype of the weights.
-    """
-
-    def __init__(self, dtype: np.dtype):
-        self.dtype = dtype
-
-    def array(self, weight: Any) -> np.ndarray:
-        """A weight as a contiguous array of the writer's dtype."""
-        return np.ascontiguousarray(keras.ops.convert_to_numpy(weight).astype(self.dtype))
-
-    def encoder(self, spec: Any, model: Transformer, count: int) -> None:
-        """Fills the encoder, with its embedding and positions."""
-        spec.embeddings[0].weight = self.array(model.source_embedding.embeddings)
-        self.positions(spec, model.source_position, count, model.config.encoder.d_model)
-        for part, layer in zip(spec.layer, model.encoder.layers, strict=True):
-            self.attention(part.self_attention, layer.self_attention, layer.attention_residual.norm)
-            self.feed_forward(part.ffn, layer)
-        if model.encoder.final_norm is not None:
-            self.norm(spec.layer_norm, model.encoder.final_norm)
-
-    def decoder(self, spec: Any, model: Transformer, count: int) -> None:
-        """Fills the decoder, from its embedding to the logits."""
-        spec.embeddings.weight = self.array(model.target_embedding.embeddings)
-        self.positions(spec, model.target_position, count, model.config.decoder.d_model)
-        for part, layer in zip(spec.layer, model.decoder.layers, strict=True):
-            self.attention(part.self_attention, layer.self_attention, layer.attention_residual.norm)
-            self.attention(part.attention, layer.cross_attention, layer.cross_residual.norm)
-            self.feed_forward(part.ffn, layer)
-        if model.decoder.final_norm is not None:  # pre-norm models only
-            self.norm(spec.layer_norm, model.decoder.final_norm)
-        spec.projection.weight = self.array(model.output_embedding.embeddings)
-        if isinstance(model.output_embedding, BiasedEmbedding):
-            spec.projection.bias = self.array(model.output_embedding.bias)
-
-    def positions(self, spec: Any, position: PositionEncoding, count: int, d_model: int) -> None:
-        """Fills the table (count, d_model) that is added to embeddings, and tables of distances."""
-        if hasattr(spec, "position_encodings"):
-            encodings = position.encodings(keras.ops.arange(count), d_model)
-            none = np.zeros((count, d_model))
-            table = none if encodings is None else encodings
-            spec.position_encodings.encodings = self.array(table)
-        for layer in spec.layer:  # all layers share one table of relative positions
-            if isinstance(position, RelativePosition):
-                layer.self_attention.relative_position_keys = self.array(position.table)
-                layer.self_attention.relative_position_values = self.array(
-                    np.zeros(position.table.shape)
-                )
-            elif isinstance(position, T5Position):
-                layer.self_attention.relative_attention_bias = self.array(position.table)
-                layer.self_attention.relative_attention_max_distance = np.int32(
-                    position.max_distance
-                )
-
-    def attention(
-        self, spec: Any, attention: MultiHeadAttention, norm: LayerNorm | RMSNorm
-    ) -> None:
-        """Fills an attention. Both systems concatenate the projections of one input."""
-        inputs: Sequence[keras.layers.Dense]
-        if attention.is_self_attention:
-            inputs = [attention.projection]
-        else:
-            inputs = [attention.query_projection, attention.key_value_projection]
-        projections = [*inputs, attention.output_projection]
-        for linear, dense in zip(spec.linear, projections, strict=True):
-            self.linear(linear, dense)
-        self.norm(spec.layer_norm, norm)
-
-    def feed_forward(self, spec: Any, layer: Any) -> None:
-        """Fills the feed-forward network of an encoder or decoder layer."""
-        hidden = layer.feed_forward.hidden
-        if isinstance(layer.feed_forward, GatedFeedForward):
-            d_ff = layer.feed_forward.config.d_ff
-            self.linear(spec.linear_0, hidden, slice(None, d_ff))
-            self.linear(spec.linear_0_noact, hidden, slice(d_ff, None))
-        else:
-            self.linear(spec.linear_0, hidden)
-        self.linear(spec.linear_1, layer.feed_forward.output_projection)
-        self.norm(spec.layer_norm, layer.feed_forward_residual.norm)
-
-    def linear(self, spec: Any, dense: keras.layers.Dense, outputs: slice = slice(None)) -> None:
-        """Fills a projection. CTranslate2's matrices have the shape (outputs, inputs)."""
-        spec.weight = self.array(keras.ops.transpose(dense.kernel)[outputs])
-        if dense.use_bias:
-            spec.bias = self.array(dense.bias[outputs])
-
-    def norm(self, spec: Any, norm: LayerNorm | RMSNorm) -> None:
-        """Fills γ, and β of a layer norm; ε is set once for the whole model."""
-        spec.gamma = self.array(norm.gamma)
-        if isinstance(norm, LayerNorm):
-            spec.beta = self.array(norm.beta)

@@ -16,7 +16,8 @@ import numpy as np
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.left_behind import left_behind
-from tf_transformer.imports import marian_layout
+from tf_transformer.imports.layouts import TRANSFORMERS
+from tf_transformer.imports.marian_folder import BIAS
 from tf_transformer.imports.weights import SAFETENSORS
 from tf_transformer.layers import BiasedEmbedding
 from tf_transformer.models.transformer import Transformer
@@ -189,17 +190,14 @@ def vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def weights(model: Transformer) -> dict[str, np.ndarray]:
-    """The weights by Marian's names, float32."""
+    """The weights by their names in Transformers, float32."""
     columns = np.arange(model.config.d_model)
     if model.config.position == "sinusoidal":
         columns = np.concatenate([columns[0::2], columns[1::2]])
-    arrays = {}
-    for place in marian_layout.places(model):
-        for name, array in place.arrays().items():
-            arrays[name] = _with_columns(name, array, columns)
-    for name in [name for name in arrays if name.endswith("_proj.weight")]:
-        without_bias = np.zeros(len(arrays[name]), np.float32)
-        arrays.setdefault(name.replace("weight", "bias"), without_bias)
+    arrays = {
+        name: _with_columns(name, array, columns)
+        for name, array in TRANSFORMERS.arrays(model, with_biases=True).items()
+    }
     source, target, output = (
         np.ascontiguousarray(keras.ops.convert_to_numpy(each.embeddings)[:, columns])
         for each in (model.source_embedding, model.target_embedding, model.output_embedding)
@@ -214,7 +212,7 @@ def weights(model: Transformer) -> dict[str, np.ndarray]:
     bias = np.zeros(model.vocabulary_size, np.float32)
     if isinstance(model.output_embedding, BiasedEmbedding):
         bias = keras.ops.convert_to_numpy(model.output_embedding.bias)
-    arrays[marian_layout.BIAS] = bias[None]
+    arrays[BIAS] = bias[None]
     return arrays
 
 

@@ -8,13 +8,16 @@ import json
 import pathlib
 from typing import TYPE_CHECKING, Any
 
+import keras
 import numpy as np
 import yaml
 
 from tf_transformer.errors import InputError
 from tf_transformer.export import to_marian
-from tf_transformer.imports import marian_layout, marian_npz
-from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
+from tf_transformer.imports import marian_npz
+from tf_transformer.imports.layouts import MARIAN
+from tf_transformer.imports.marian_npz import BIAS, EMBEDDING, OPTIONS
+from tf_transformer.layers import BiasedEmbedding
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import (
@@ -114,19 +117,21 @@ def options(model: Transformer) -> dict[str, Any]:
 
 def arrays(model: Transformer) -> dict[str, np.ndarray]:
     """The weights by Marian's names, float32: matrices (inputs, outputs), vectors (1, outputs)."""
-    stored = to_marian.weights(model)
-    bias = stored.pop(marian_layout.BIAS)
-    result = {BIAS: bias[:, EOS_ID:]}
-    for name, key in {
-        "model.shared.weight": "all",
-        "model.encoder.embed_tokens.weight": "source",
-        "model.decoder.embed_tokens.weight": "target",
-        "lm_head.weight": "output_transposed",
-    }.items():
-        if (matrix := stored.pop(name, None)) is not None:
-            result[EMBEDDING[key]] = matrix[EOS_ID:]
-    layers = {marian_name(name): np.atleast_2d(array.T) for name, array in stored.items()}
-    return {name: np.ascontiguousarray(array) for name, array in {**result, **layers}.items()}
+    layers = MARIAN.arrays(model, with_biases=True)
+    bias = np.zeros(model.vocabulary_size, np.float32)
+    if isinstance(model.output_embedding, BiasedEmbedding):
+        bias = keras.ops.convert_to_numpy(model.output_embedding.bias)
+    embeddings = {"all": model.target_embedding}
+    if model.config.tie_embeddings != "all":
+        embeddings = {"source": model.source_embedding, "target": model.target_embedding}
+    if model.config.tie_embeddings == "none":
+        embeddings["output_transposed"] = model.output_embedding
+    matrices = {
+        EMBEDDING[name]: keras.ops.convert_to_numpy(embedding.embeddings)[EOS_ID:]
+        for name, embedding in embeddings.items()
+    }
+    rows = {name: np.atleast_2d(array) for name, array in layers.items()}
+    return {BIAS: bias[None, EOS_ID:], **matrices, **rows}
 
 
 def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:

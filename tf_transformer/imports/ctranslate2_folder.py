@@ -14,7 +14,6 @@ import numpy as np
 
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.imports import ctranslate2_layout
 from tf_transformer.imports.ctranslate2_file import ModelFile, read_model_file
 from tf_transformer.imports.ctranslate2_model import assign_positions, model_options, used_names
 from tf_transformer.imports.imported import (
@@ -25,8 +24,9 @@ from tf_transformer.imports.imported import (
     make_model,
     run_config,
 )
+from tf_transformer.imports.layout import require_all_used
+from tf_transformer.imports.layouts import ctranslate2
 from tf_transformer.imports.options import decimal, read_json, read_lines, without_effect
-from tf_transformer.imports.place import fill, require_all_used
 from tf_transformer.imports.sentencepiece_models import sentencepiece_models
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
 from tf_transformer.task_options import TranslationOptions
@@ -71,7 +71,7 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> Imported:
         source_end=options["add_source_eos"],
     )
     model = make_model(config, codec, vocabularies, embeddings)
-    names = fill(ctranslate2_layout.places(model), file.arrays, path)
+    names = ctranslate2(config).fill(model, file.arrays, path)
     assign_positions(model, file.arrays)
     require_all_used(file.arrays, names | used_names(file.arrays), path)
     decode, task = _search(folder, config)

@@ -13,7 +13,6 @@ import numpy as np
 
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.imports import marian_layout
 from tf_transformer.imports.imported import (
     ACTIVATIONS,
     LONGEST,
@@ -23,8 +22,9 @@ from tf_transformer.imports.imported import (
     make_model,
     run_config,
 )
+from tf_transformer.imports.layout import require_all_used
+from tf_transformer.imports.layouts import FAIRSEQ
 from tf_transformer.imports.options import decimal, number, read_lines
-from tf_transformer.imports.place import fill, require_all_used
 from tf_transformer.imports.sentencepiece_models import sentencepiece_models
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
 from tf_transformer.imports.weights import load_torch, require_finite
@@ -71,11 +71,7 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> Imported:
         output_bias=embeddings.has_bias(vocabularies[1]),
     )
     model = make_model(config, codec, vocabularies, embeddings)
-    places = (
-        place.renamed(lambda name: name.removeprefix("model."))
-        for place in marian_layout.places(model)
-    )
-    names |= fill(places, arrays, path)
+    names |= FAIRSEQ.fill(model, arrays, path)
     require_all_used(arrays, names, path)
     decode = DecodeConfig(  # the defaults of fairseq-generate
         beam_size=5,

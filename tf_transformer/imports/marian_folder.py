@@ -13,7 +13,6 @@ import numpy as np
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.imports import marian_layout
 from tf_transformer.imports.imported import (
     ACTIVATIONS,
     LONGEST,
@@ -23,12 +22,19 @@ from tf_transformer.imports.imported import (
     make_model,
     run_config,
 )
+from tf_transformer.imports.layouts import TRANSFORMERS
 from tf_transformer.imports.options import decimal, number, read_json, without_effect
-from tf_transformer.imports.place import fill
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import read_weights
 from tf_transformer.text.codec import Codec
 
+EMBEDDINGS = (
+    *("model.shared.weight", "lm_head.weight"),
+    *("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"),
+)
+BIAS = "final_logits_bias"
+# Sinusoids, which are computed.
+COMPUTED = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 # Keys of config.json with a meaning that only one value has here.
 FIXED: dict[str, tuple[Any, ...]] = {
     "model_type": ("marian", "bart"),
@@ -102,18 +108,18 @@ def read(folder: pathlib.Path) -> Imported:
     vocabularies = _vocabularies(folder, options, len(source_matrix), len(target_matrix))
     spm = folder / "source.spm", folder / "target.spm"
     codec = make_codec(vocabularies, spm)
-    bias = arrays.get(marian_layout.BIAS)
+    bias = arrays.get(BIAS)
     if bias is None:
-        notes.append(f"{file} has no {marian_layout.BIAS}: the bias of the logits is 0")
+        notes.append(f"{file} has no {BIAS}: the bias of the logits is 0")
         bias = np.zeros((1, len(target_matrix)), np.float32)
-    _require_shape(bias, (1, len(target_matrix)), marian_layout.BIAS, folder / file)
+    _require_shape(bias, (1, len(target_matrix)), BIAS, folder / file)
     embeddings = Embeddings(source_matrix, target_matrix, output_matrix, bias[0])
     if output_matrix is not target_matrix:
         notes.append(f"{file}: lm_head.weight differs from the embeddings, so it is not tied")
     config = _config(folder, options, codec, embeddings.tying(codec))
     model = make_model(config.model, codec, vocabularies, embeddings)
-    used = {*marian_layout.EMBEDDINGS, *marian_layout.COMPUTED, marian_layout.BIAS}
-    used |= fill(marian_layout.places(model), arrays, folder / file)
+    used = {*EMBEDDINGS, *COMPUTED, BIAS}
+    used |= TRANSFORMERS.fill(model, arrays, folder / file)
     if unknown := sorted(set(arrays) - used):
         raise InputError(
             f"{folder / file} has weights that a Marian model does not have: {unknown[0]} and "
@@ -164,16 +170,14 @@ def _matrices(
     A matrix that the file has counts, also if the configuration says that it is tied. A matrix that
     the file lacks is the shared one.
     """
-    shared, output, source, target = (arrays.get(name) for name in marian_layout.EMBEDDINGS)
+    shared, output, source, target = (arrays.get(name) for name in EMBEDDINGS)
     if options.get("share_encoder_decoder_embeddings", True):
         source = _first(source, shared, target, output)
         target = _first(target, shared, source)
     target = _first(target, output)
     output = _first(output, shared, target)
     if source is None or target is None or output is None:
-        raise InputError(
-            f"{path} has no embeddings: expected one of {', '.join(marian_layout.EMBEDDINGS)}."
-        )
+        raise InputError(f"{path} has no embeddings: expected one of {', '.join(EMBEDDINGS)}.")
     for matrix in (source, target, output):
         _require_shape(matrix, (len(matrix), options.get("d_model")), "embeddings", path)
     _require_shape(output, target.shape, "lm_head.weight", path)

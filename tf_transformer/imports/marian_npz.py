@@ -14,7 +14,6 @@ import numpy as np
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.imports import marian_layout
 from tf_transformer.imports.imported import (
     ACTIVATIONS,
     Embeddings,
@@ -24,15 +23,23 @@ from tf_transformer.imports.imported import (
     read_bytes,
     run_config,
 )
-from tf_transformer.imports.marian_names import BIAS, EMBEDDING, OPTIONS, marian_name
+from tf_transformer.imports.layouts import MARIAN
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.imports.options import decimal, number, read_yaml, without_effect
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
-from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import ModelFileError, read_pieces
 
+EMBEDDING = {
+    "all": "Wemb",  # one matrix for source and target
+    "source": "encoder_Wemb",
+    "target": "decoder_Wemb",
+    "output": "decoder_ff_logit_out_W",  # (D, V)
+    "output_transposed": "decoder_ff_logit_out_Wt",  # (V, D)
+}
+BIAS = "decoder_ff_logit_out_b"  # (1, V)
+OPTIONS = "special:model.yml"  # bytes of a text
 EPSILON = 1e-6  # of the layer normalization of Marian's Transformers, since its first version
 # Options of special:model.yml with one value that is supported, and what another value means.
 FIXED: dict[str, tuple[Any, str]] = {
@@ -128,7 +135,8 @@ def read(folder: pathlib.Path) -> Imported:
     embeddings = Embeddings(of_source, of_target, output, bias[0])
     config = _config(options, files, codec, embeddings.tying(codec))
     model = make_model(config.model, codec, (source, target), embeddings)
-    used |= {BIAS, OPTIONS, *_fill(model, arrays, files.weights)}
+    vectors = {name: array[0] for name, array in arrays.items() if len(array) == 1}
+    used |= {BIAS, OPTIONS, *MARIAN.fill(model, arrays | vectors, files.weights)}
     if unknown := sorted(set(arrays) - used):
         raise InputError(
             f"{files.weights} has weights that its options do not explain: {unknown[0]} and "
@@ -281,19 +289,6 @@ def _sentencepiece(
             )
         files.append(spm)
     return files[0], files[1]
-
-
-def _fill(model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> set[str]:
-    """Assigns the arrays of all layers, and returns their names."""
-    used = set()
-    for place in marian_layout.places(model):
-        *rows, columns = place.variable.shape
-        shape = (rows[0] if rows else 1, columns // len(place.names))
-        names = [marian_name(name) for name in place.names]
-        parts = [_array(arrays, name, shape, path) for name in names]
-        place.variable.assign(np.concatenate(parts, axis=-1).reshape(place.variable.shape))
-        used.update(names)
-    return used
 
 
 def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) -> Config:

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.imports import marian_layout
 from tf_transformer.imports.imported import (
     LONGEST,
     Embeddings,
@@ -24,13 +23,17 @@ from tf_transformer.imports.imported import (
     read_bytes,
     run_config,
 )
-from tf_transformer.imports.opennmt_tf_names import BIAS, OUTPUT, SOURCE, TARGET, opennmt_name
+from tf_transformer.imports.layout import require_all_used
+from tf_transformer.imports.layouts import opennmt_tf
 from tf_transformer.imports.options import decimal, read_lines, read_yaml
-from tf_transformer.imports.place import fill, require_all_used
 from tf_transformer.imports.sentencepiece_models import sentencepiece_models
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
 from tf_transformer.imports.weights import require_finite
 
+SOURCE = "model/examples_inputter/features_inputter/embedding"  # (V, D)
+TARGET = "model/examples_inputter/labels_inputter/embedding"  # (V, D), unless it is shared
+OUTPUT = "model/decoder/output_layer/kernel"  # (D, V), unless it is shared
+BIAS = "model/decoder/output_layer/bias"  # (V,)
 EPSILON = 1e-3  # of Keras' layer normalization, which OpenNMT-tf uses
 # Options of the search that the import does not read, with the values that change no translation.
 UNREAD: dict[str, tuple[Any, ...]] = {
@@ -76,12 +79,7 @@ def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> Impor
         source_end=_reads_end(options_file, options["data"]),
     )
     model = make_model(config, codec, vocabularies, embeddings)
-    norm = "input_layer_norm" if config.norm_first else "output_layer_norm"
-    places = (
-        place.renamed(lambda name: opennmt_name(name, norm), is_transposed=False)
-        for place in marian_layout.places(model)
-    )
-    names = fill(places, arrays, path)
+    names = opennmt_tf(config).fill(model, arrays, path)
     require_all_used(arrays, names | {SOURCE, TARGET, OUTPUT, BIAS}, path)
     notes = [f"{path.name}: activation and dropout, which it does not store, are relu and 0.1"]
     params = options["params"]

@@ -16,7 +16,7 @@ def by_name(model: keras.Model) -> dict[str, keras.Variable]:
         >>> from tf_transformer import Transformer
         >>> model = Transformer(vocabulary_size=11)
         >>> model.build()
-        >>> by_name(model)["encoder/layer_0/feed_forward/hidden/kernel"].shape
+        >>> tuple(by_name(model)["encoder/layer_0/feed_forward/hidden/kernel"].shape)
         (128, 256)
     """
     weights = {weight.path.removeprefix(f"{model.path}/"): weight for weight in model.weights}
