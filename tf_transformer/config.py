@@ -716,6 +716,9 @@ class TrainConfig:
             those of that run, and learning_rate is lower. Its weights are the best until an update
             has a better score.
         freeze: parts of the model whose weights stay as they are, like '[encoder, "*_embedding"]'.
+        lora: rank of low-rank adapters (Hu et al. 2022), which train beside the weights of
+            init_from. The run holds the adapters only, so it needs the other run. 0: train the
+            weights themselves.
         max_skipped: stop after this many updates in a row with gradients that are not finite.
         strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.
             multi_worker: the processes in TF_CONFIG. auto: multi_worker with TF_CONFIG, mirrored
@@ -753,6 +756,7 @@ class TrainConfig:
     export_best: bool = free(False)
     init_from: LocalPath = free("")
     freeze: tuple[str, ...] = free(())
+    lora: int = free(0)
     max_skipped: int = free(20)
     strategy: Literal["auto", "one", "mirrored", "multi_worker"] = free("auto")
     threads: int = free(0)
@@ -764,14 +768,18 @@ class TrainConfig:
     def __post_init__(self) -> None:
         require_types(self)
         _require_positive(self, "epochs", "warmup_steps", "learning_rate", "keep_checkpoints")
-        if self.freeze and self.average_decay:
+        if (self.freeze or self.lora) and self.average_decay:
             raise InputError(
-                "train.average_decay averages all weights, and train.freeze trains only some. Set "
-                "one of them to nothing."
+                "train.average_decay averages all weights, and train.freeze or train.lora trains "
+                "only some. Set one of them to nothing."
+            )
+        if self.lora and not self.init_from:
+            raise InputError(
+                "train.lora trains adapters of another run's model. Name that run: train.init_from."
             )
         _require_positive(self, "accumulate", "save_every", "valid_score_every", "max_skipped")
         _require_not_negative(self, "steps", "validate_every", "valid_score_examples")
-        _require_not_negative(self, "clip_norm", "patience", "threads", "micro_batches")
+        _require_not_negative(self, "clip_norm", "patience", "threads", "micro_batches", "lora")
         _require_not_negative(self, "consistency_weight")
         _require_rate(self, "label_smoothing", "average_decay", "cut_rate", "word_dropout")
 

@@ -35,7 +35,8 @@ def write(run: Run, to: str | os.PathLike, dtype: DType) -> str:
     config, small = run.config, RunFolder(to)
     model = run.model(tasks.for_run(config).build_model)
     small.path.mkdir(parents=True, exist_ok=True)
-    small.save_config(replace(config, decode=replace(config.decode, average=1)))
+    whole = replace(config.train, lora=0)  # the model has the products of the adapters
+    small.save_config(replace(config, train=whole, decode=replace(config.decode, average=1)))
     small.save_samples(run.folder.load_samples())
     run.codec.save(small.path)
     update = weights.updates_of(run.folder, config.decode.average)[-1]

@@ -118,7 +118,8 @@ class Run:
     def model(self, build_model: BuildModel) -> "keras.Model":
         """Builds a model in float32 with the weights that `DecodeConfig.average` selects.
 
-        With `others`, the model is an `Ensemble`.
+        With `others`, the model is an `Ensemble`. A run with adapters (`train.lora`) has the
+        weights of its origin, to which the adapters are added.
 
         Args:
             build_model: function that builds the model.
@@ -131,12 +132,21 @@ class Run:
             return self._ensemble(build_model)
         from tf_transformer.machine.keras_settings import own_settings
         from tf_transformer.machine.threads import require_threads
+        from tf_transformer.models.names import by_name
+        from tf_transformer.run.adapters import load_adapters
         from tf_transformer.run.weights import load_weights
 
         require_threads()
+        average = self.config.decode.average
         with own_settings():
             model = build_model(self.config, self.codec, "float32")
-            load_weights(self.folder, model, self.config.decode.average)
+            if not (self.config.train.lora and self.origin):
+                load_weights(self.folder, model, average)
+                return model
+            base = by_name(self.origin.model(build_model))
+            for name, weight in by_name(model).items():
+                weight.assign(base[name].value)
+            load_adapters(self.folder, model, average)
         return model
 
     def _ensemble(self, build_model: BuildModel) -> "keras.Model":

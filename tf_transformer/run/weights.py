@@ -38,17 +38,27 @@ def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int
         InputError: when the run does not have these weights; when a checkpoint is broken, has
             weights that are not finite, or belongs to another model.
     """
-    paths = _paths(folder, average)
+    paths = selected(folder, average)
     if average == "ema":
         return _load_moving_average(folder, paths[0], model)
+    _assign_means(model, by_name(model), paths, "weights")
+    return len(paths)
+
+
+def selected(folder: RunFolder, average: Average) -> list[str]:
+    """The paths of the checkpoints that `average` selects, oldest first.
+
+    Raises:
+        InputError: when there are none.
+    """
+    paths = _paths(folder, average)
     if isinstance(average, int) and len(paths) < average:
         print(
             f"average {average}: averages {len(paths)} checkpoint(s), because {folder.path} has "
             "no more",
             file=sys.stderr,
         )
-    _assign_means(model, by_name(model), paths, "weights")
-    return len(paths)
+    return paths
 
 
 def save_weights(

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
+from tf_transformer.run.adapters import BASE, require_base
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import (
     VALUE,
@@ -17,7 +18,7 @@ from tf_transformer.run.weights import (
     update_of,
 )
 from tf_transformer.training.early_stopping import EarlyStopping
-from tf_transformer.training.state import named_state, numbered_state
+from tf_transformer.training.state import named_state, numbered_state, stored_weights
 from tf_transformer.training.update import Updater
 
 
@@ -64,7 +65,7 @@ class Checkpoints:
         self._starting = folder.starting
         for place in (folder.checkpoints, folder.best, folder.resume):
             checkpoints_in(place)  # checks; a manager would read a broken list as empty
-        weights = tf.train.Checkpoint(weights=self._parts["weights"])
+        weights = tf.train.Checkpoint(**stored_weights(updater.model))
         self._intervals = _manager(weights, folder.checkpoints, keep)
         self._best = _manager(weights, folder.best, 1)
         self._resume = _manager(tf.train.Checkpoint(**self._parts), folder.resume, 1)
@@ -78,6 +79,8 @@ class Checkpoints:
         for manager in (self._intervals, self._best, self._resume):
             _remove_unfinished(manager)
         if latest := self._resume.latest_checkpoint:
+            if BASE in self._parts:
+                require_base(latest, self._updater.model)
             with broken_as_input_error(latest):
                 self._restore(latest)
             for weight in self._updater.model.weights:

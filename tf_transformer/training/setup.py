@@ -10,6 +10,7 @@ from tf_transformer import tasks
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
 from tf_transformer.losses.consistency import make_loss
+from tf_transformer.models.adapters import add_adapters, is_adapter
 from tf_transformer.models.names import by_name
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Task
@@ -32,6 +33,8 @@ def make_updater(config: Config, task: Task, codec: Codec, execution: Execution)
     train = config.train
     precision = _precision(train.precision)
     model = task.build_model(config, codec, precision)
+    if train.lora:
+        add_adapters(model, train.lora)
     freeze(model, train.freeze)
     schedule = TransformerSchedule(config.model.d_model, train.warmup_steps, train.learning_rate)
     optimizer = make_optimizer(
@@ -73,7 +76,8 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     """
     source, folder = origin.config, origin.folder.path
     other = origin.model(tasks.for_run(source).build_model)
-    theirs, ours = by_name(other), by_name(model)
+    theirs = by_name(other)
+    ours = {name: weight for name, weight in by_name(model).items() if not is_adapter(name)}
     same_labels = getattr(other, "labels", ()) == getattr(model, "labels", ())
     same_task = source.task.name == config.task.name
     is_whole = same_task and same_labels and _shapes(theirs) == _shapes(ours)
@@ -81,6 +85,11 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     fitting = {name for name, shapes in of_theirs.items() if of_ours.get(name) == shapes}
     if not same_labels:
         fitting -= {"head"}
+    if config.train.lora and not is_whole:
+        raise InputError(
+            f"train.lora needs a run with the same task and sizes, and {folder} has others. Train "
+            "without train.lora."
+        )
     if not is_whole and "encoder" not in fitting:
         raise InputError(
             f"train.init_from={folder} cannot start this run: its model ({type(other).__name__}) "

@@ -6,7 +6,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_transformer.models.adapters import checksum, is_adapter, own_weights
 from tf_transformer.models.names import by_name
+from tf_transformer.run.adapters import BASE
 from tf_transformer.run.earlier_weights import earlier_order
 from tf_transformer.run.weights import as_tree
 from tf_transformer.training.update import Updater
@@ -21,12 +23,12 @@ def named_state(updater: Updater) -> dict[str, Any]:
     Args:
         updater: the model with its optimizer.
     """
-    weights, optimizer = by_name(updater.model), updater.optimizer
+    optimizer = updater.optimizer
     trained = _trained_names(updater.model)
     slots = [*optimizer.moments, *optimizer.squares, *optimizer.averages]
     noise = _without(updater.model.weights, updater.model.variables)
     return {
-        "weights": as_tree({name: weight.value for name, weight in weights.items()}),
+        **stored_weights(updater.model),
         "optimizer": {
             "moments": as_tree(_named(trained, optimizer.moments)),
             "squares": as_tree(_named(trained, optimizer.squares)),
@@ -35,6 +37,18 @@ def named_state(updater: Updater) -> dict[str, Any]:
         "averages": as_tree(_named(trained, optimizer.averages)),
         "random_state": [x.value for x in (*noise, *updater.loss.variables)],
     }
+
+
+def stored_weights(model: keras.Model) -> dict[str, Any]:
+    """The parts of a checkpoint that predictions depend on.
+
+    A model with adapters stores these alone, with a checksum of the weights that they belong to.
+    """
+    own = own_weights(model)
+    parts: dict[str, Any] = {"weights": as_tree({name: x.value for name, x in own.items()})}
+    if any(map(is_adapter, own)):
+        parts[BASE] = tf.Variable(checksum(model), dtype=tf.int64)
+    return parts
 
 
 def numbered_state(updater: Updater) -> dict[str, list[tf.Variable]]:

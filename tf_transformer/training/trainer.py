@@ -132,7 +132,9 @@ def _train(
     with strategy.scope():
         updater = make_updater(config, task, data.codec, execution)
     resumes = folder.has_checkpoint
-    is_trained = bool(not resumes and run.origin and initialize(updater.model, config, run.origin))
+    is_trained = False
+    if run.origin and (config.train.lora or not resumes):
+        is_trained = initialize(updater.model, config, run.origin) and not resumes
     early_stopping = EarlyStopping(
         choose_metric(config.train, task, data.scored.references, resumes)
     )
