@@ -16,7 +16,7 @@ DOCUMENTS = [page for pattern in PATTERNS for page in ROOT.glob(pattern)]
 
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
-    {"errors", "option", "registration", "text.special_ids"},
+    {"errors", "option", "text.special_ids"},
     {"files", "machine", "registry"},
     {"kernels"},
     {"text", "config"},
@@ -121,7 +121,6 @@ def test_inference_imports_no_training_code(path):
     "name", ["decoding", "kernels", "layers", "models", "inference.search", "export.check"]
 )
 def test_a_part_can_be_imported_first(name):
-    """The import of Keras registers the models, which need a part that is half imported then."""
     subprocess.run([sys.executable, "-c", f"import tf_transformer.{name}"], cwd=ROOT, check=True)
 
 

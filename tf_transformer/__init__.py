@@ -1,7 +1,8 @@
 """The Transformer of *Attention Is All You Need* for TensorFlow and Keras 3.
 
-An import of this package and of Keras registers all layers and models with Keras.
-`keras.saving.load_model` then opens a saved Transformer.
+`import tf_transformer.models` registers all layers and models with Keras, so that
+`keras.saving.load_model` opens a saved Transformer. This package alone does not import Keras, which
+takes seconds, because the commands check their options first.
 """
 
 import os
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 # Hides most of TensorFlow's notices; must come before its import. Set the variable to see them.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from tf_transformer import registration
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ __all__ = [
     "Transformer",
     "__version__",
 ]
-
-registration.register_with_keras()
 
 
 def __getattr__(name: str) -> Any:

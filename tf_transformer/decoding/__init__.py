@@ -1,7 +1,5 @@
 """Search over a step function. It uses `keras.ops` only, and does not depend on a model."""
 
-import keras  # noqa: F401  first: see tf_transformer/registration.py
-
 from tf_transformer.decoding.beam import beam_search
 from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import (

@@ -17,8 +17,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import keras  # noqa: F401  first: see tf_transformer/registration.py
-
 from tf_transformer.errors import InputError
 from tf_transformer.kernels import attention as _attention
 from tf_transformer.kernels import consistency as _consistency
