@@ -145,7 +145,7 @@ def _update(model: Any, length: int) -> Any:
     import numpy as np
     import tensorflow as tf
 
-    from tf_transformer.losses.consistency import CrossEntropy
+    from tf_transformer.losses.cross_entropy import CrossEntropy
     from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 
     ids = np.random.default_rng(1).integers(4, _VOCABULARY, (1, length), np.int32)

@@ -40,7 +40,7 @@ def measured(preset: str, sentences: int, tokens: int, remat: bool) -> dict[str,
     import keras
 
     from tf_transformer.config import ModelConfig
-    from tf_transformer.losses.consistency import CrossEntropy
+    from tf_transformer.losses.cross_entropy import CrossEntropy
     from tf_transformer.models.transformer import Transformer
     from tf_transformer.tasks.translation import TRANSLATION
     from tf_transformer.training.update import Updater, make_optimizer

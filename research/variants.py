@@ -169,7 +169,7 @@ def _updates(task, model, ids, count: int) -> list:
     import numpy as np
     import tensorflow as tf
 
-    from tf_transformer.losses.consistency import CrossEntropy
+    from tf_transformer.losses.cross_entropy import CrossEntropy
     from tf_transformer.training.update import Updater, make_optimizer
 
     updater = Updater(task, model, make_optimizer(model, 1e-4), CrossEntropy(0.1))

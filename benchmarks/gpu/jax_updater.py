@@ -22,7 +22,7 @@ from benchmarks.train.workload import (
 )
 from tf_transformer import kernels
 from tf_transformer.config import ModelConfig
-from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.sequences import shift_right
 

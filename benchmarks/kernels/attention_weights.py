@@ -15,7 +15,7 @@ from benchmarks.kernels.probe import MakeLoop, forced
 from benchmarks.kernels.search_probes import make_model, searches_of
 from benchmarks.kernels.timing import looped, measured
 from tf_transformer.kernels.attention import HeadOutput
-from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.translation import TRANSLATION
 

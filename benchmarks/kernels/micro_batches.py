@@ -55,7 +55,7 @@ def _updater(micro_batches: int, threads: int) -> Callable[[], None]:
 
     from benchmarks.train.keras_fit import repeated
     from tf_transformer.config import ModelConfig
-    from tf_transformer.losses.consistency import CrossEntropy
+    from tf_transformer.losses.cross_entropy import CrossEntropy
     from tf_transformer.models.transformer import Transformer
     from tf_transformer.tasks.translation import TRANSLATION
     from tf_transformer.training.update import Updater, make_optimizer

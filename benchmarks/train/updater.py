@@ -16,7 +16,7 @@ from benchmarks.train.workload import (
     tokens_of,
 )
 from tf_transformer.config import ModelConfig, TrainConfig
-from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.training.execution import possible_executions

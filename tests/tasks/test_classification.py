@@ -19,7 +19,7 @@ from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig,
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import pad
 from tf_transformer.inference.predictor import Prediction
-from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.task_options import ClassificationOptions

@@ -12,7 +12,7 @@ from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.text_generator import TextGenerator, TextScore
-from tf_transformer.losses.consistency import CrossEntropy
+from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run

@@ -1,8 +1,6 @@
-"""The losses that training minimizes for models that predict the next token.
+"""Losses that run the model twice in training, and add the divergence of the two predictions.
 
-`CrossEntropy` is the loss of the paper. `WordDropout` adds noise to its inputs. `RDrop` and
-`SimCut` run the model twice in training with different noise, and add the divergence of the two
-predictions. Outside training, all of them are the cross-entropy.
+The noise of the two runs differs. Outside training, these losses are the cross-entropy.
 """
 
 from typing import Any
@@ -15,83 +13,9 @@ from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.layers.flatten import flatten_positions
-from tf_transformer.losses.cross_entropy import TokenLosses, sums_over_real, token_losses
-from tf_transformer.text.special_ids import PAD_ID, UNK_ID
-
-HIDDEN_ID = UNK_ID  # no text has this id: bytes spell what the vocabulary lacks
-
-
-class WordDropout:
-    """Replaces random input tokens by an id that no text has (Gal and Ghahramani 2016).
-
-    Args:
-        rate: probability that a token of source or target is hidden. Padding is never hidden.
-        seed: seed of the choice; None: drawn from Keras' global seed.
-
-    Attributes:
-        variables: random state, which a checkpoint must hold.
-    """
-
-    def __init__(self, rate: float, seed: int | None = None):
-        self.rate = rate
-        self._seed = keras.random.SeedGenerator(seed)
-        self.variables = [self._seed.state]
-
-    def __call__(self, inputs: Any) -> Any:
-        """Hides tokens of the inputs, one or several int tensors (B, T) of ids."""
-        return keras.tree.map_structure(self._hide, inputs)
-
-    def _hide(self, ids: KerasTensor) -> KerasTensor:
-        chosen = keras.random.uniform(ops.shape(ids), seed=self._seed) < self.rate
-        return ops.where(ops.logical_and(chosen, ids != PAD_ID), HIDDEN_ID, ids)
-
-
-class CrossEntropy:
-    """Label-smoothed cross-entropy (paper section 5.4).
-
-    Args:
-        label_smoothing: ε, the weight of the uniform distribution in the target distribution.
-        word_dropout: hides input tokens in training; None: hides nothing.
-
-    Attributes:
-        variables: random states, which a checkpoint must hold.
-
-    Example:
-        >>> from tf_transformer.models.transformer import Transformer
-        >>> model = Transformer(vocabulary_size=11)
-        >>> model.build()
-        >>> inputs = np.array([[5, 6, 2]]), np.array([[1, 7]])
-        >>> float(CrossEntropy(0.1).losses(model, inputs, np.array([[7, 2]]), True).tokens)
-        2.0
-    """
-
-    def __init__(self, label_smoothing: float = 0.0, word_dropout: WordDropout | None = None):
-        self.label_smoothing = label_smoothing
-        self.word_dropout = word_dropout
-        self.variables = list(word_dropout.variables) if word_dropout else []
-
-    def losses(
-        self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
-    ) -> TokenLosses:
-        """Sums the losses of a batch.
-
-        Args:
-            model: has `run(inputs, training).states`, float (B, T, D), and `factors`.
-            inputs: the ids that the model reads: int tensors (B, S) and (B, T), or one of them.
-            labels: int tensor (B, T), the ids to predict; 0 = padding, which does not count.
-            training: whether dropout is on.
-
-        Returns:
-            `TokenLosses`, float32 sums over the tokens, in nats.
-        """
-        inputs = self.noisy(inputs) if training else inputs
-        states = model.run(inputs, training=training).states
-        rows, matrix = model.factors(states)
-        return token_losses(labels, rows, matrix, self.label_smoothing)
-
-    def noisy(self, inputs: Any) -> Any:
-        """Applies word dropout to the inputs of training."""
-        return self.word_dropout(inputs) if self.word_dropout else inputs
+from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, sums_over_real
+from tf_transformer.losses.word_dropout import WordDropout
+from tf_transformer.text.special_ids import PAD_ID
 
 
 class Consistency(CrossEntropy):

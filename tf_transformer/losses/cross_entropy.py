@@ -1,12 +1,13 @@
 """Label-smoothed cross-entropy (paper section 5.4), summed over tokens or over texts."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.layers.flatten import flatten_positions
+from tf_transformer.losses.word_dropout import WordDropout
 from tf_transformer.text.special_ids import PAD_ID
 
 
@@ -55,6 +56,54 @@ def token_losses(
     cross_entropy = kernels.current().cross_entropy
     losses, nll, correct = cross_entropy(labels, states, embeddings, label_smoothing)
     return sums_over_real(losses, nll, correct, real)
+
+
+class CrossEntropy:
+    """Label-smoothed cross-entropy (paper section 5.4).
+
+    Args:
+        label_smoothing: ε, the weight of the uniform distribution in the target distribution.
+        word_dropout: hides input tokens in training; None: hides nothing.
+
+    Attributes:
+        variables: random states, which a checkpoint must hold.
+
+    Example:
+        >>> from tf_transformer.models.transformer import Transformer
+        >>> model = Transformer(vocabulary_size=11)
+        >>> model.build()
+        >>> inputs = np.array([[5, 6, 2]]), np.array([[1, 7]])
+        >>> float(CrossEntropy(0.1).losses(model, inputs, np.array([[7, 2]]), True).tokens)
+        2.0
+    """
+
+    def __init__(self, label_smoothing: float = 0.0, word_dropout: WordDropout | None = None):
+        self.label_smoothing = label_smoothing
+        self.word_dropout = word_dropout
+        self.variables = list(word_dropout.variables) if word_dropout else []
+
+    def losses(
+        self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
+    ) -> TokenLosses:
+        """Sums the losses of a batch.
+
+        Args:
+            model: has `run(inputs, training).states`, float (B, T, D), and `factors`.
+            inputs: the ids that the model reads: int tensors (B, S) and (B, T), or one of them.
+            labels: int tensor (B, T), the ids to predict; 0 = padding, which does not count.
+            training: whether dropout is on.
+
+        Returns:
+            `TokenLosses`, float32 sums over the tokens, in nats.
+        """
+        inputs = self.noisy(inputs) if training else inputs
+        states = model.run(inputs, training=training).states
+        rows, matrix = model.factors(states)
+        return token_losses(labels, rows, matrix, self.label_smoothing)
+
+    def noisy(self, inputs: Any) -> Any:
+        """Applies word dropout to the inputs of training."""
+        return self.word_dropout(inputs) if self.word_dropout else inputs
 
 
 def label_losses(

@@ -16,8 +16,13 @@ from tf_transformer.data.readers.tables import stream_table
 from tf_transformer.errors import InputError
 from tf_transformer.inference.label_predictor import LabelPredictor, names_in, targets_of
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
-from tf_transformer.losses.consistency import CrossEntropy, require_cross_entropy
-from tf_transformer.losses.cross_entropy import TokenLosses, decision_losses, label_losses
+from tf_transformer.losses.consistency import require_cross_entropy
+from tf_transformer.losses.cross_entropy import (
+    CrossEntropy,
+    TokenLosses,
+    decision_losses,
+    label_losses,
+)
 from tf_transformer.models.encoder_only import Classifier
 from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.metrics import Metric, References

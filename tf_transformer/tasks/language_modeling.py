@@ -16,8 +16,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.inference.text_generator import TextGenerator, TextScore, build_language_model
-from tf_transformer.losses.consistency import CrossEntropy
-from tf_transformer.losses.cross_entropy import TokenLosses
+from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.task_options import LanguageModelingOptions
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec

@@ -14,8 +14,8 @@ from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.masked_predictor import MaskedPredictor
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.inference.word_numbers import WordNumbers
-from tf_transformer.losses.consistency import CrossEntropy, require_cross_entropy
-from tf_transformer.losses.cross_entropy import TokenLosses, token_losses
+from tf_transformer.losses.consistency import require_cross_entropy
+from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, token_losses
 from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.models.word_masking import at_masks
 from tf_transformer.task_options import MaskedLanguageModelingOptions

@@ -22,8 +22,7 @@ from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.predictor import Prediction, Predictor, Progress, no_progress
-from tf_transformer.losses.consistency import CrossEntropy
-from tf_transformer.losses.cross_entropy import TokenLosses
+from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.tasks.metrics import LOSS, OF_VALIDATION, Metric, References, find, score_all
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.own_tokenizer import load_own

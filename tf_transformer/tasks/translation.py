@@ -15,8 +15,7 @@ from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator, build_model
-from tf_transformer.losses.consistency import CrossEntropy
-from tf_transformer.losses.cross_entropy import TokenLosses
+from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet

@@ -8,8 +8,7 @@ import keras
 import tensorflow as tf
 
 from tf_transformer import kernels
-from tf_transformer.losses.consistency import CrossEntropy
-from tf_transformer.losses.cross_entropy import TokenLosses
+from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.tasks.task import Task
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.training.metrics import TokenMean
