@@ -14,6 +14,7 @@ COMMANDS = {
     "export": "export a model for TensorFlow Serving or CTranslate2",
     "import": "make a run from the model of another program",
     "plot": "draw the curves of trainings",
+    "words": "write the words of parallel text with their translations",
     "demo": "open a page that translates while you type",
 }
 MODULES = {"import": "import_model"}  # `import` is a word of Python

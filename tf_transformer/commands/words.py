@@ -1,7 +1,6 @@
-r"""Writes the words of parallel text with their translations, as a corpus of single words.
+"""Writes the words of parallel text with their translations, as a corpus of single words.
 
-    python -m benchmarks.translations.word_pairs --source train.en --target train.de \
-        --to words.tsv
+    tf-transformer words --source train.en --target train.de --to words.tsv
 
 Sentences teach a model little about a word that stands alone. NLTK aligns the words of both
 languages by IBM model 1 (Brown et al. 1993). A pair is written if each word is the likeliest
@@ -13,12 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from benchmarks.translations.split_text import Pair
 from tf_transformer.commands import command_line
 from tf_transformer.data.readers.text import stream_files
+from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 from tf_transformer.text import capitals
 
+Pair = tuple[str, str]
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _ITERATIONS = 5
 MOST_WORDS = 12  # of a sentence; model 1 aligns long sentences badly
@@ -43,7 +43,9 @@ def main(source: str, target: str, to: str, occurrences: int = 3, probability: f
     print(f"{len(pairs):,} pairs of words")
 
 
-def translations(sentences: Iterable[Pair], occurrences: int, probability: float) -> list[Pair]:
+def translations(
+    sentences: Iterable[tuple[str, ...]], occurrences: int, probability: float
+) -> list[Pair]:
     """The words of parallel sentences that are translations of each other, in order of the text.
 
     Args:
@@ -51,8 +53,13 @@ def translations(sentences: Iterable[Pair], occurrences: int, probability: float
         occurrences: least number of sentence pairs that have both words.
         probability: least product of the probabilities of both directions.
     """
-    from nltk.translate import AlignedSent, IBMModel1
-
+    try:
+        from nltk.translate import AlignedSent, IBMModel1
+    except ImportError as error:
+        raise InputError(
+            "words are aligned by NLTK, which is not installed: pip install "
+            "'tf_transformer[parsing]'."
+        ) from error
     sides = [in_usual_case(texts) for texts in zip(*sentences, strict=True)]
     pairs = [
         pair

@@ -1,10 +1,10 @@
-"""benchmarks/translations/word_pairs: the words of parallel text with their translations."""
+"""tf-transformer words: the words of parallel text with their translations."""
 
 import itertools
 
 import pytest
 
-from benchmarks.translations import word_pairs
+from tf_transformer.commands import words
 from tf_transformer.errors import InputError
 
 DICTIONARY = {"dog": "Hund", "house": "Haus", "big": "groß", "old": "alt", "runs": "rennt"}
@@ -25,7 +25,7 @@ def text(tmp_path):
 
 
 def test_each_word_has_its_translation_in_its_usual_case(text):
-    word_pairs.main(*text)
+    words.main(*text)
     with open(text[-1]) as file:
         lines = file.read().split("\n")[:-1]
     usual = [f"{one}\t{other}" for one, other in DICTIONARY.items()]
@@ -42,7 +42,7 @@ def test_a_rare_word_does_not_displace_a_frequent_one(text, lines, rare):
     for path, line in zip(text, lines, strict=False):
         with open(path, "a") as file:
             file.write(f"{line}\n" * 8)
-    word_pairs.main(*text)
+    words.main(*text)
     with open(text[-1]) as file:
         written = file.read()
     assert "dog\tHund\n" in written
@@ -52,13 +52,13 @@ def test_a_rare_word_does_not_displace_a_frequent_one(text, lines, rare):
 def test_the_first_word_is_in_the_case_that_it_has_elsewhere():
     texts = ["My house!", "Is Tom in my house?", "Tom is here.", "HOUSE", "...", "Not"]
     expected = [["my", "house"], ["is", "Tom", "in", "my", "house"], ["Tom", "is", "here"]]
-    assert word_pairs.in_usual_case(texts) == [*expected, ["house"], [], ["Not"]]
+    assert words.in_usual_case(texts) == [*expected, ["house"], [], ["Not"]]
 
 
 @pytest.mark.parametrize("limits", [{"occurrences": 37}, {"probability": 1.01}])
 def test_rare_and_unlikely_pairs_are_left_out(limits, text, capsys):
     """Each word is in 36 of the 60 sentences."""
-    word_pairs.main(*text, **limits)
+    words.main(*text, **limits)
     assert capsys.readouterr().out == "0 pairs of words\n"
 
 
@@ -66,7 +66,7 @@ def test_a_text_without_pairs_of_words_gives_an_empty_file(tmp_path, capsys):
     files = [tmp_path / "a.en", tmp_path / "a.de", tmp_path / "words.tsv"]
     files[0].write_text("17\nHello\n")
     files[1].write_text("17\n...\n")
-    word_pairs.main(*map(str, files))
+    words.main(*map(str, files))
     assert (files[2].read_text(), capsys.readouterr().out) == ("", "0 pairs of words\n")
 
 
@@ -74,4 +74,4 @@ def test_files_of_different_lengths_are_an_error(text):
     with open(text[0], "a") as file:
         file.write("One more.\n")
     with pytest.raises(InputError, match="ends after line 60"):
-        word_pairs.main(*text)
+        words.main(*text)
