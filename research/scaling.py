@@ -11,7 +11,8 @@ errors of predictions, each for a measurement that the fit did not have.
   to by each row, S + W·L / 2.
 - reduction: seconds until the gradients of all replicas are summed, by replicas R and bytes. The
   replicas are logical devices of this processor: copies in its memory, not a network.
-- corpus: seconds until all pairs are tokenised and stored, by pairs, of results/data_memory.json.
+- corpus: seconds until all pairs are tokenised and stored, by pairs, of
+  benchmarks/results/data_memory.json.
 
 The table of GPUs is computed, not measured: the operations of the paper's trainings over the peak
 of a GPU and the share of the peak that the paper's own GPUs reached.

@@ -38,7 +38,7 @@ def main(pairs: list[int] | None = None, output: str = "") -> None:
 
     Args:
         pairs: numbers of pairs; null: 100,000, 1 million and 10 million.
-        output: result file to write, like results/data_memory.json.
+        output: result file to write, like benchmarks/results/data_memory.json.
     """
     counts = tqdm(pairs or [100_000, 1_000_000, 10_000_000], unit="stream")
     rows = [call("benchmarks.data.memory:measured", pairs=count) for count in counts]

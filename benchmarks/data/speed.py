@@ -39,7 +39,7 @@ def main(
         source: file of source sentences; empty: the generated corpus.
         target: file of translations; line n translates line n of source.
         epochs: number of times that all batches are read.
-        output: result file to write, like results/data_speed.json.
+        output: result file to write, like benchmarks/results/data_speed.json.
     """
     text = text_of(data, source, target)
     lines = itertools.chain.from_iterable(text)

@@ -59,7 +59,7 @@ def main(
             take turns.
         repeats: smallest number of timed calls of a cell in a round.
         min_seconds: smallest total time of these calls.
-        output: result file to write, like results/decode.json.
+        output: result file to write, like benchmarks/results/decode.json.
     """
     at_least_one(rounds=rounds, repeats=repeats)
     names, chosen_shapes = chosen(systems, SYSTEMS), chosen(shapes, SHAPES)

@@ -1,1 +1,1 @@
-"""Writes measured numbers from results/ into the pages of the documentation."""
+"""Writes measured numbers from benchmarks/results/ into the pages of the documentation."""

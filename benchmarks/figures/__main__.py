@@ -1,4 +1,4 @@
-"""Writes numbers and tables from results/ into the documentation.
+"""Writes numbers and tables from benchmarks/results/ into the documentation.
 
     python -m benchmarks.figures            # rewrites the pages
     python -m benchmarks.figures --check    # changes nothing; fails where a page is out of date
@@ -12,10 +12,10 @@ from tf_transformer.commands import command_line
 
 
 def main(check: bool = False) -> None:
-    """Renders all marked places of README.md, docs/ and other pages, from results/.
+    """Renders all marked places of README.md, docs/ and other pages, from benchmarks/results/.
 
     Args:
-        check: change no page; exit with status 1 when a page differs from results/.
+        check: change no page; exit with status 1 when a page differs from benchmarks/results/.
     """
     update(front(), "python -m benchmarks.figures", check)
 

@@ -1,6 +1,6 @@
 """Compares the speed of training on a GPU with Flax and torch.
 
-    python -m benchmarks.gpu --output results/gpu.json
+    python -m benchmarks.gpu --output benchmarks/results/gpu.json
 
 Our Transformer runs on Keras' JAX backend. Without a GPU, the same programs run on the CPU; give
 small sizes: `--shapes tiny --sentences 4 --tokens 8 --dtype float32`.
@@ -45,7 +45,7 @@ def main(
         dtype: dtype of the computation; weights are float32.
         updates: timed updates per round, rounded up to whole runs over the four batches.
         rounds: number of measurements of each system, in a fresh process each time.
-        output: result file to write, like results/gpu.json.
+        output: result file to write, like benchmarks/results/gpu.json.
     """
     at_least_one(sentences=sentences, tokens=tokens, updates=updates, rounds=rounds)
     cell, runs = Cell(sentences, tokens, dtype), -(-updates // BATCHES)

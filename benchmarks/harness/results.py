@@ -19,7 +19,8 @@ from benchmarks.harness.environment import circumstances
 from tf_transformer.files.writing import write_whole
 
 ROOT = pathlib.Path(__file__).parents[2]
-FOLDERS = (ROOT / "results", ROOT / "research" / "results")  # a name stands in one of them
+# A name stands in one of them.
+FOLDERS = (ROOT / "benchmarks" / "results", ROOT / "research" / "results")
 
 Row = dict[str, Any]
 

@@ -1,6 +1,7 @@
-"""Times the two forms of each kernel, and both sides of each threshold, on this machine.
+r"""Times the two forms of each kernel, and both sides of each threshold, on this machine.
 
-    python -m benchmarks.kernels --parts pairs,kernels --output results/kernels_avx512.json
+    python -m benchmarks.kernels --parts pairs,kernels \
+        --output benchmarks/results/kernels_avx512.json
 
 The thresholds of `tf_transformer.machine.thresholds` were measured on one machine.
 `chosen_over_fastest` shows the cost of the code's choice on this machine: 1.00 is the best choice,
@@ -29,7 +30,7 @@ def main(parts: str = ",".join(PARTS), output: str = "") -> None:
     Args:
         parts: pairs: plain and tuned kernels. weights: attention with weights in its result, and
             without. kernels, search and training: thresholds.
-        output: result file to write, like results/kernels_avx512.json.
+        output: result file to write, like benchmarks/results/kernels_avx512.json.
     """
     names = chosen(parts, PARTS)
     found = {name: list(tqdm(rows_of(name), desc=name, unit="row")) for name in names}

@@ -76,7 +76,7 @@ def main(
         clients: numbers of clients; null: 1, 8 and 32.
         seconds: time in which each number of clients sends requests.
         batching: the batching parameters of the queue.
-        output: result file to write, like results/serving_load.json.
+        output: result file to write, like benchmarks/results/serving_load.json.
     """
     lines = [line for line in itertools.islice(read_lines(source), 10_000) if line.strip()]
     if not lines:

@@ -60,7 +60,7 @@ def main(
             systems take turns, run by run.
         malloc: allocator of all processes. kept: keeps freed memory, like train.py. huge_pages:
             also takes memory in huge pages.
-        output: result file to write, like results/train_tiny.json.
+        output: result file to write, like benchmarks/results/train_tiny.json.
     """
     at_least_one(rounds=rounds, updates=updates)
     known = TEXT_SYSTEMS if source else SYSTEMS

@@ -1,6 +1,6 @@
 """Runs `make demo`, and stores its output, scores and translations.
 
-python -m benchmarks.translations.demo --output results/demo.json
+python -m benchmarks.translations.demo --output benchmarks/results/demo.json
 """
 
 import json
@@ -24,8 +24,8 @@ def main(seed: int | None = None, output: str = "") -> None:
 
     Args:
         seed: seed of the training; null: the configured seed.
-        output: result file to write, like results/demo.json; for another seed,
-            results/demo_seed_2.json.
+        output: result file to write, like benchmarks/results/demo.json; for another seed,
+            benchmarks/results/demo_seed_2.json.
     """
     # The environment first, so that pip's output is not part of the record.
     subprocess.run(["make", ".venv/installed"], cwd=ROOT, capture_output=True, check=True)

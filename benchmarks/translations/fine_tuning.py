@@ -1,7 +1,8 @@
 """Scores several runs on several test sets, such as a model before and after its fine-tuning.
 
 python -m benchmarks.translations.fine_tuning --runs '{before: runs/general, after: runs/mine}' \
-        --sets '{general: [g.en, g.de], captions: [c.en, c.de]}' --output results/fine_tuning.json
+        --sets '{general: [g.en, g.de], captions: [c.en, c.de]}' \
+        --output benchmarks/results/fine_tuning.json
 """
 
 import os
@@ -22,7 +23,7 @@ def main(
         runs: folders of runs by name.
         sets: files of sources and references by the name of the test set.
         beam_size: beam size of all searches.
-        output: result file to write, like results/fine_tuning.json.
+        output: result file to write, like benchmarks/results/fine_tuning.json.
     """
     import sacrebleu
 

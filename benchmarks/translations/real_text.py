@@ -1,7 +1,7 @@
 """Compares the speed of translation of a text with CTranslate2 and Hugging Face.
 
     python -m benchmarks.translations.real_text --run_dir runs/multi30k --source test.en \
-        --reference test.de --output results/real_text.json
+        --reference test.de --output benchmarks/results/real_text.json
 
 The model is a trained run. The sentences have natural lengths, so batches, padding and the ends of
 searches matter. Each system has its own process with two cores, in its best setting. This project
@@ -62,7 +62,7 @@ def main(
         copies: number of copies of the text.
         beam_size: beam size of all searches.
         rounds: timed passes of each system after its first pass.
-        output: result file to write, like results/real_text.json.
+        output: result file to write, like benchmarks/results/real_text.json.
     """
     at_least_one(lines=lines, copies=copies, beam_size=beam_size, rounds=rounds)
     selected = chosen(systems, SYSTEMS) if systems else list(SYSTEMS)

@@ -41,8 +41,8 @@ def main(
         training_seconds: the time that train.py printed, for the result file.
         train_config: the configuration that the run was trained with, for the result file.
         tokenize: of BLEU, as in sacreBLEU; none for text that is tokenised.
-        output: result file to write, like results/multi30k.json; for a training of the same
-            configuration with another seed, results/multi30k_seed_2.json.
+        output: result file to write, like benchmarks/results/multi30k.json; for training of the
+            same configuration with another seed, benchmarks/results/multi30k_seed_2.json.
     """
     import sacrebleu
 

@@ -29,7 +29,7 @@ def main(run_dir: str, lines: str, beam_size: int = 4, output: str = "", texts: 
         run_dir: a trained run's folder.
         lines: the set, a file that `stranger` has written.
         beam_size: beam size of the search.
-        output: result file to write, like results/stranger.json.
+        output: result file to write, like benchmarks/results/stranger.json.
         texts: file for the translations, one per line; empty: none.
     """
     from tf_transformer.files.writing import write_whole

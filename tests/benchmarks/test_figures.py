@@ -1,4 +1,4 @@
-"""Tables on the pages are those of results/, and markers that cannot be filled are errors."""
+"""Tables on the pages are those of the result files, and unknown markers are errors."""
 
 import pytest
 

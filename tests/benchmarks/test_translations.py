@@ -87,7 +87,8 @@ def test_scores_of_a_run_and_of_other_seeds_are_a_row_of_the_page(run, tmp_path,
     read |= {f"tatoeba_seed_{n}": other for n, other in enumerate(other_seeds, 2)}
     monkeypatch.setattr(tables, "read", read.__getitem__)
     monkeypatch.setattr(tables, "result_names", lambda: [*read])
-    monkeypatch.setattr(tables, "path_of", lambda name: tables.ROOT / f"results/{name}.json")
+    folder = tables.ROOT / "benchmarks" / "results"
+    monkeypatch.setattr(tables, "path_of", lambda name: folder / f"{name}.json")
     table = tables.score_table(blocks.SCORED)
     (row,) = (line for line in table.splitlines() if "configs/c.yaml" in line)
     assert "| BLEU **40.00** |" in row
@@ -99,5 +100,6 @@ def test_scores_of_a_run_and_of_other_seeds_are_a_row_of_the_page(run, tmp_path,
     }
     assert "| 90.0% |" in tables.score_table(blocks.SCORED)
     rows = tables.trainings(["tatoeba"]).splitlines()[2:]
-    names = [re.match(r"\| `results/(\w+)\.json` \| ([\d.]+) ", row).groups() for row in rows]
+    pattern = r"\| `benchmarks/results/(\w+)\.json` \| ([\d.]+) "
+    names = [re.match(pattern, row).groups() for row in rows]
     assert names == [("tatoeba", "40.00"), ("tatoeba_seed_2", "41.25"), ("tatoeba_seed_3", "39.75")]
