@@ -24,7 +24,7 @@ BUDGET = "--train.steps 2 --train.validate_every 2 --train.valid_score_examples 
 FEW_PAIRS = "--data.held_out 20"  # of the generated corpus, which are the test set
 SENTENCES = 300  # in each file of the reader
 FILES = (  # of the reader
-    *("a.en", "b.de", "a.de", "test.en", "test.de", "valid.en", "valid.de", "general.en"),
+    *("a.en", "b.de", "a.de", "a.fr", "test.en", "test.de", "valid.en", "valid.de", "general.en"),
     *("general.de", "in.txt", "lines.txt", "multi30k/train.en", "multi30k/train.de"),
     *("multi30k/val.en", "multi30k/val.de"),
 )

@@ -1,8 +1,9 @@
 """The tables and texts that are rendered from result files, by name."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.figures.rendering import Renderer, fields_of, rows_of, with_sources
@@ -49,10 +50,28 @@ def stranger() -> str:
 
 def fine_tuning() -> str:
     """BLEU of each run, with a column for each test set."""
-    scores = {(row["run"], row["set"]): row["bleu"] for row in rows_of("fine_tuning")}
+    return _bleu_by_set("fine_tuning")
+
+
+def adapters() -> str:
+    """BLEU of each run, with a column for each test set, and the size of a checkpoint."""
+    sizes = {row["run"]: row["checkpoint_megabytes"] for row in rows_of("adapters")}
+    return _bleu_by_set("adapters", {"checkpoint, MB": {x: f"{n:.2f}" for x, n in sizes.items()}})
+
+
+def _bleu_by_set(name: str, more: Mapping[str, Mapping[str, str]] = MappingProxyType({})) -> str:
+    """A table of a result file with a row for each run; `more` has further columns."""
+    scores = {(row["run"], row["set"]): row["bleu"] for row in rows_of(name)}
     runs, sets = (list(dict.fromkeys(key[place] for key in scores)) for place in (0, 1))
-    rows = [[run, *(f"{scores[run, name]:.2f}" for name in sets)] for run in runs]
-    return markdown(["model", *sets], rows)
+    rows = [
+        [
+            run,
+            *(f"{scores[run, each]:.2f}" for each in sets),
+            *(by_run[run] for by_run in more.values()),
+        ]
+        for run in runs
+    ]
+    return markdown(["model", *sets, *more], rows)
 
 
 STRANGER = {  # columns by field
@@ -270,6 +289,7 @@ OWN: dict[str, Renderer] = {
     "demo.output": demo_output,
     "demo.response": demo_response,
     "fine_tuning": fine_tuning,
+    "adapters": adapters,
     "kernels.pairs": kernel_pairs,
     "kernels.thresholds": kernel_thresholds,
     "kernels.weights": attention_weights,
