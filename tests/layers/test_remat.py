@@ -16,7 +16,7 @@ from tf_transformer.layers import (
     causal_mask,
     padding_mask,
 )
-from tf_transformer.layers.remat import recompute
+from tf_transformer.layers.later.remat import recompute
 
 MEMORY = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
 X = np.random.default_rng(2).normal(size=(2, 3, 8)).astype("float32")

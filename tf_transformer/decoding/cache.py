@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.linear_attention import SumsOfKeys
+from tf_transformer.layers.later.linear_attention import SumsOfKeys
 from tf_transformer.layers.stored import KeyValue, Stored
 from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 

@@ -7,8 +7,8 @@ from keras import KerasTensor
 
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.normalization import make_norm
 from tf_transformer.layers.shape import Shape
+from tf_transformer.layers.variants import make_norm
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")

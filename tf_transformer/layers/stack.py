@@ -9,13 +9,13 @@ from keras import KerasTensor
 
 from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
 from tf_transformer.layers.configured import Config, ConfiguredLayer
-from tf_transformer.layers.layer_drop import LayerDrop
-from tf_transformer.layers.normalization import make_norm
+from tf_transformer.layers.later.layer_drop import LayerDrop
+from tf_transformer.layers.later.remat import recompute
 from tf_transformer.layers.outputs import BlockOutput, StackOutput
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
-from tf_transformer.layers.remat import recompute
 from tf_transformer.layers.shape import Shape
 from tf_transformer.layers.sides import DecoderSide, EncoderSide
+from tf_transformer.layers.variants import make_norm
 
 
 class Stack(ConfiguredLayer):

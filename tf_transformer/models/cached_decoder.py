@@ -16,7 +16,7 @@ from tf_transformer.decoding.static_cache import (
 )
 from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.linear_attention import LinearAttention
+from tf_transformer.layers.later.linear_attention import LinearAttention
 from tf_transformer.layers.masks import combine_masks, padding_mask
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
 from tf_transformer.layers.stack import Decoder

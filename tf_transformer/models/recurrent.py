@@ -13,7 +13,7 @@ from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.errors import InputError
 from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.recurrent import (
+from tf_transformer.layers.later.recurrent import (
     BahdanauDecoder,
     DecoderState,
     LuongDecoder,
