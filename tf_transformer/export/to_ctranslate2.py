@@ -28,18 +28,19 @@ import keras
 import ml_dtypes
 import numpy as np
 
-from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
+from tf_transformer.config import DecodeConfig, LayerConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.export.left_behind import NEUTRAL
 from tf_transformer.inference.search import max_target_lengths
 from tf_transformer.layers import (
     BiasedEmbedding,
+    CrossAttention,
     GatedFeedForward,
     LayerNorm,
-    MultiHeadAttention,
     PositionEncoding,
     RelativePosition,
     RMSNorm,
+    SelfAttention,
     T5Position,
 )
 from tf_transformer.models.transformer import Transformer
@@ -126,11 +127,12 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
             f"CTranslate2 runs only Transformers, got model.architecture={model.architecture}. "
             "Use --format saved_model."
         )
-    if model.attention != "full":
-        raise InputError(
-            f"CTranslate2 has only full attention, got model.attention={model.attention}. "
-            "Use --format saved_model."
-        )
+    for name in ("attention", "decoder_attention"):
+        if (kind := getattr(model, name)) not in ("full", "same"):
+            raise InputError(
+                f"CTranslate2 has only full attention, got model.{name}={kind}. Use --format "
+                "saved_model."
+            )
     if any(stack.key_dim != stack.value_dim for stack in (model.encoder, model.decoder)):
         raise InputError(
             "CTranslate2 needs equal sizes of a head's keys and values, but this model has "
@@ -201,7 +203,7 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
     return spec
 
 
-def stack_options(config: ModelConfig) -> dict[str, Any]:
+def stack_options(config: LayerConfig) -> dict[str, Any]:
     """The arguments of CTranslate2's structure for an encoder or decoder."""
     from ctranslate2.specs import common_spec
 
@@ -285,11 +287,11 @@ class SpecWriter:
                 )
 
     def attention(
-        self, spec: Any, attention: MultiHeadAttention, norm: LayerNorm | RMSNorm
+        self, spec: Any, attention: SelfAttention | CrossAttention, norm: LayerNorm | RMSNorm
     ) -> None:
         """Fills an attention. Both systems concatenate the projections of one input."""
         inputs: Sequence[keras.layers.Dense]
-        if attention.is_self_attention:
+        if isinstance(attention, SelfAttention):
             inputs = [attention.projection]
         else:
             inputs = [attention.query_projection, attention.key_value_projection]

@@ -2,9 +2,11 @@
 
 import keras  # noqa: F401  first: see tf_transformer/registration.py
 
-from tf_transformer.layers.attention import MultiHeadAttention
-from tf_transformer.layers.block import DecoderLayer, EncoderLayer
+from tf_transformer.config import LayerConfig
+from tf_transformer.layers.attention import Attended, Attention, CrossAttention, SelfAttention
+from tf_transformer.layers.block import BlockOutput, DecoderLayer, EncoderLayer, Residual
 from tf_transformer.layers.dropout import Dropout
+from tf_transformer.layers.earlier_attention import MultiHeadAttention  # noqa: F401  registers it
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.later.biased_embedding import BiasedEmbedding
@@ -29,19 +31,18 @@ from tf_transformer.layers.later.sparse_attention import LocalAttention, Strided
 from tf_transformer.layers.later.zero_start_embedding import ZeroStartEmbedding
 from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
 from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.outputs import Attended, BlockOutput, StackOutput
 from tf_transformer.layers.position import SinusoidalPosition, sinusoids
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
-from tf_transformer.layers.residual import Residual
-from tf_transformer.layers.self_attention import SelfAttention
-from tf_transformer.layers.stack import Decoder, Encoder
+from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
 from tf_transformer.layers.stored import KeyValue
 
 __all__ = [
     "AlibiPosition",
     "Attended",
+    "Attention",
     "BiasedEmbedding",
     "BlockOutput",
+    "CrossAttention",
     "Decoder",
     "DecoderLayer",
     "Dropout",
@@ -52,13 +53,13 @@ __all__ = [
     "GatedFeedForward",
     "HalfSinusoids",
     "KeyValue",
+    "LayerConfig",
     "LayerDrop",
     "LayerNorm",
     "LearnedPosition",
     "LinearAttention",
     "LocalAttention",
     "MarianPosition",
-    "MultiHeadAttention",
     "OpenNMTPosition",
     "PositionEncoding",
     "Positions",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tf_transformer.config import ModelConfig
+from tf_transformer.config import LayerConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers.later.half_sinusoids import (
     FairseqPosition,
@@ -40,7 +40,7 @@ ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
 }
 
 
-def make_position(config: ModelConfig, is_causal: bool, **options: Any) -> PositionEncoding:
+def make_position(config: LayerConfig, is_causal: bool, **options: Any) -> PositionEncoding:
     """Makes the encoding that `config.position` names.
 
     Args:

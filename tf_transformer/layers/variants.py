@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from tf_transformer.config import ModelConfig
+from tf_transformer.config import LayerConfig
+from tf_transformer.layers.attention import SelfAttention
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.later.gated_feed_forward import GatedFeedForward
 from tf_transformer.layers.later.linear_attention import LinearAttention
 from tf_transformer.layers.later.rms_norm import RMSNorm
 from tf_transformer.layers.later.sparse_attention import LocalAttention, StridedAttention
 from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.self_attention import SelfAttention
 
 # The values of `model.attention`.
 SELF_ATTENTION: dict[str, type[SelfAttention]] = {
@@ -32,6 +32,6 @@ NORMALIZATIONS: dict[str, type[LayerNorm] | type[RMSNorm]] = {
 }
 
 
-def make_norm(config: ModelConfig, **options: Any) -> LayerNorm | RMSNorm:
+def make_norm(config: LayerConfig, **options: Any) -> LayerNorm | RMSNorm:
     """Makes the normalization that the configuration of a stack names, with options of Keras."""
     return NORMALIZATIONS[config.normalization](config.norm_epsilon, **options)
