@@ -77,30 +77,25 @@ class Attention(ConfiguredLayer):
 
     def _built_projection(self, name: str, input_shape: Shape, letters: str) -> HeadProjection:
         """The projection of one input by the matrices W^Q, W^K and W^V of these letters."""
-        config = self.config
-        heads, groups = config.num_heads, config.num_key_value_heads
-        sizes = {"q": (heads, config.key_dim), "k": (groups, config.key_dim)}
-        sizes["v"] = (groups, config.value_dim)
-        fill = dict(zip("qkv", self._initializers, strict=True))
+        config, use_bias, policy = self.config, self.config.attention_bias, self.dtype_policy
+        groups = config.num_key_value_heads
+        sizes = [(config.num_heads, config.key_dim), (groups, config.key_dim)]
+        sizes += [(groups, config.value_dim)]
+        chosen = ["qkv".index(letter) for letter in letters]
+        fill = [self._initializers[i] for i in chosen]
         projection = HeadProjection(
-            [sizes[letter] for letter in letters],
-            [fill[letter] for letter in letters],
-            use_bias=config.attention_bias,
-            dtype=self.dtype_policy,
-            name=name,
+            [sizes[i] for i in chosen], fill, use_bias=use_bias, dtype=policy, name=name
         )
         projection.build(input_shape)
         return projection
 
     def _build_output(self, query_shape: Shape) -> None:
         """Makes Wᴼ, which maps concatenated heads to the size of the queries' sequence."""
-        self.output_projection = Dense(
-            query_shape[-1],
-            use_bias=self.config.attention_bias,
-            dtype=self.dtype_policy,
-            name="output",
-        )
+        use_bias, policy = self.config.attention_bias, self.dtype_policy
         size = self.config.num_heads * self.config.value_dim
+        self.output_projection = Dense(
+            query_shape[-1], use_bias=use_bias, dtype=policy, name="output"
+        )
         self.output_projection.build((*query_shape[:-1], size))
 
     def attend(
@@ -131,9 +126,8 @@ class Attention(ConfiguredLayer):
 class SelfAttention(Attention):
     """Multi-head attention of a sequence to itself (paper section 3.2.3).
 
-    W^Q, W^K and W^V are one variable and one product. This class attends to every position that the
-    mask shows, as in the paper. Subclasses attend to fewer positions or in another way, and build
-    nothing of size T · T.
+    W^Q, W^K and W^V are one variable and one product. Subclasses attend to fewer positions or in
+    another way, and build nothing of size T · T.
 
     Args:
         config: see `Attention`, also for the options.
@@ -214,15 +208,7 @@ class SelfAttention(Attention):
     def visible(
         self, query_positions: KerasTensor, key_positions: KerasTensor
     ) -> KerasTensor | None:
-        """Returns which earlier positions a query attends to.
-
-        Args:
-            query_positions: int tensor (T,).
-            key_positions: int tensor (1 or B, S).
-
-        Returns:
-            bool tensor (1 or B, 1, T, S); None: all positions.
-        """
+        """Which keys at (1 or B, S) queries at (T,) see: bool (1 or B, 1, T, S); None: all."""
         return None
 
     def by_position(self, weights: KerasTensor) -> KerasTensor:
@@ -255,9 +241,6 @@ class CrossAttention(Attention):
 
     Returns:
         `Attended`: the output (B, T, D), the attention weights, and keys and values.
-
-    Raises:
-        ValueError: if `attention_mask` is not a mask.
 
     Example:
         >>> layer, x = CrossAttention(num_heads=2, key_dim=4), np.ones((3, 5, 8), "float32")

@@ -29,7 +29,7 @@ class Residual(ConfiguredLayer):
     """LayerNorm(x + Dropout(Sublayer(x))), or with pre-norm x + Dropout(Sublayer(LayerNorm(x))).
 
     The first form is the paper's (sections 3.1 and 5.4). Pre-norm makes deep models easier to
-    train, and needs one more normalization after the last layer of a stack. Use it in two steps:
+    train; its stacks end with one more normalization. Use it in two steps:
 
         output = sublayer(residual.before(x))
         x = residual(x, output)
@@ -49,11 +49,6 @@ class Residual(ConfiguredLayer):
 
     Returns:
         float tensor (B, T, D).
-
-    Example:
-        >>> residual, x = Residual(), np.ones((3, 5, 8), "float32")
-        >>> residual(x, 2 * x).shape
-        TensorShape([3, 5, 8])
     """
 
     reads: ClassVar = frozenset({"dropout_rate", "norm_first", "normalization", "norm_epsilon"})
@@ -97,25 +92,20 @@ class Block(ConfiguredLayer):
     """The parts of an encoder layer or a decoder layer; a subclass runs them in `call`."""
 
     is_causal: ClassVar[bool]  # whether later positions are hidden
+    has_cross_attention = False
     reads: ClassVar = fields_in(LayerOptions)
 
-    def __init__(
-        self,
-        config: Config = None,
-        has_cross_attention: bool = False,
-        **options: Unpack[LayerOptions],
-    ):
+    def __init__(self, config: Config = None, **options: Unpack[LayerOptions]):
         super().__init__(config, autocast=False, **options)  # as in `Attention`
         config, policy = self.config, self.dtype_policy
-        self.has_cross_attention = has_cross_attention
         attention = SELF_ATTENTION[config.attention]
         self.self_attention = attention(config, self.is_causal, dtype=policy, name="self_attention")
-        if has_cross_attention:
+        if self.has_cross_attention:
             self.cross_attention = CrossAttention(config, dtype=policy, name="cross_attention")
         feed_forward = FEED_FORWARD[config.activation]
         self.feed_forward = feed_forward(config, dtype=policy, name="feed_forward")
         self.attention_residual = Residual(config, dtype=policy, name="attention_residual")
-        if has_cross_attention:
+        if self.has_cross_attention:
             self.cross_residual = Residual(config, dtype=policy, name="cross_residual")
         self.feed_forward_residual = Residual(config, dtype=policy, name="feed_forward_residual")
 
@@ -153,9 +143,6 @@ class EncoderLayer(Block):
     """
 
     is_causal: ClassVar = False
-
-    def __init__(self, config: Config = None, **options: Unpack[LayerOptions]):
-        super().__init__(config, **options)
 
     def build(self, x_shape: Shape) -> None:
         self._build(x_shape)
@@ -220,7 +207,8 @@ class DecoderLayer(Block):
         has_cross_attention: bool = True,
         **options: Unpack[LayerOptions],
     ):
-        super().__init__(config, has_cross_attention, **options)
+        self.has_cross_attention = has_cross_attention
+        super().__init__(config, **options)
 
     def build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
         self._build(x_shape, memory_shape)

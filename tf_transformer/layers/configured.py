@@ -27,7 +27,7 @@ class AttentionOptions(TypedDict, total=False):
     dropout_rate: float
     attention_bias: bool  # use_bias
     attention_dropout_rate: float  # dropout_rate
-    attention_window: int  # of `LocalAttention` and `StridedAttention` only
+    attention_window: int | None  # of `LocalAttention` and `StridedAttention` only
     # of Keras
     name: str | None
     dtype: Any

@@ -17,14 +17,11 @@ from tf_transformer.layers.shape import Shape
 class FeedForward(ConfiguredLayer):
     """FFN(x) = max(0, x W₁ + b₁) W₂ + b₂ at every position (paper equation 2).
 
-    The activation `relu` is the paper's max(0, h). The activation `gelu` is h Φ(h), where Φ is the
-    distribution function of the normal distribution (Hendrycks & Gimpel 2016). The activation
-    `swish` is h σ(h) (Ramachandran et al. 2017).
-
     Args:
         config: the configuration of the stack; see `ConfiguredLayer`.
         d_ff: size of the hidden layer, F.
-        activation: relu, gelu or swish.
+        activation: relu is max(0, h); gelu is h Φ(h) (Hendrycks & Gimpel 2016); swish is h σ(h)
+            (Ramachandran et al. 2017).
         dropout_rate: dropout on the hidden layer (`feed_forward_dropout_rate` of the
             configuration).
         **options: arguments of Keras' layers, such as `name` and `dtype`.

@@ -27,10 +27,7 @@ def padding_mask(ids: KerasTensor, pad_id: int = PAD_ID) -> KerasTensor:
 
 
 def causal_mask(length: int) -> KerasTensor:
-    """Lets each position attend to itself and to earlier positions (paper section 3.2.3).
-
-    Args:
-        length: number of positions, T.
+    """Lets each of T positions attend to itself and to earlier ones (paper section 3.2.3).
 
     Returns:
         bool tensor (1, 1, T, T); row t is True up to column t.
@@ -44,17 +41,10 @@ def causal_mask(length: int) -> KerasTensor:
 
 
 def combine_masks(*masks: KerasTensor | None) -> KerasTensor | None:
-    """Combines masks by logical and; skips None.
-
-    Args:
-        *masks: bool tensors that broadcast to one shape, or None.
+    """Combines masks that broadcast to one shape by logical and; skips None.
 
     Returns:
         bool tensor; None if all masks are None.
-
-    Example:
-        >>> combine_masks(causal_mask(3), padding_mask(np.array([[7, 8, 0]])), None).shape
-        TensorShape([1, 1, 3, 3])
     """
     combined = None
     for mask in masks:

@@ -13,12 +13,11 @@ from tf_transformer.layers.shape import Shape
 class LayerNorm(keras.layers.Layer):
     """(x - mean) / √(variance + ε) · γ + β over the last axis.
 
-    Layer normalization (Ba et al. 2016; paper section 3.1). It has half as many operations as
-    `keras.layers.LayerNormalization`, which saves time when a search normalizes one position at a
-    time. It always computes in float32.
+    It always computes in float32, and has half as many operations as Keras' layer, which saves
+    time when a search normalizes one position at a time.
 
     Args:
-        epsilon: ε. The default 1e-6 is common for Transformers; Keras' default is 1e-3.
+        epsilon: ε. The default is common for Transformers; Keras' default is 1e-3.
 
     Call arguments:
         x: float tensor (..., D).

@@ -1,6 +1,6 @@
 """The encoder and the decoder: stacks of equal layers (paper section 3.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import keras
@@ -30,6 +30,7 @@ class Stack(ConfiguredLayer):
     """`num_layers` equal layers (paper: N), and with pre-norm a last normalization."""
 
     reads: ClassVar = fields_in(StackOptions)
+    _layer: Callable[..., Block]  # makes a layer from the configuration
 
     def __init__(
         self,
@@ -48,10 +49,6 @@ class Stack(ConfiguredLayer):
         if config.norm_first:
             self.final_norm = make_norm(config, dtype=policy, name="final_norm")
         self.position = PositionEncoding.restored(position)
-
-    def _layer(self, config: LayerConfig, **options: Any) -> Block:
-        """Makes a layer of the stack."""
-        raise NotImplementedError
 
     def _build(self, x_shape: Shape, *memory_shape: Shape | None) -> None:
         for layer in self.layers:
@@ -107,11 +104,6 @@ class Encoder(Stack):
 
     Returns:
         `StackOutput`: the output (B, S, D), and the attention weights of all layers.
-
-    Example:
-        >>> encoder = Encoder(num_layers=2, num_heads=2, key_dim=4, d_ff=16)
-        >>> encoder(np.ones((3, 5, 8), "float32")).output.shape
-        TensorShape([3, 5, 8])
     """
 
     def _layer(self, config: LayerConfig, **options: Any) -> EncoderLayer:
