@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from keras import ops
 
-from tf_transformer.layers.attention import MultiHeadAttention
+from tf_transformer.layers.attention import Attention
 from tf_transformer.models.transformer import Transformer
 
 
@@ -21,7 +21,7 @@ class Head(NamedTuple):
     number: int
 
 
-def attentions(model: Transformer) -> dict[tuple[str, int], MultiHeadAttention]:
+def attentions(model: Transformer) -> dict[tuple[str, int], Attention]:
     """The attention layers of a model, by kind and number of the layer."""
     return {
         **{("encoder", i): layer.self_attention for i, layer in enumerate(model.encoder.layers)},

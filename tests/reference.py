@@ -91,7 +91,7 @@ def projections(layer) -> list[tuple[np.ndarray, np.ndarray]]:
     queries, keys = (
         heads * config.key_dim for heads in (config.num_heads, config.num_key_value_heads)
     )
-    if layer.is_self_attention:
+    if hasattr(layer, "projection"):
         parts = [(layer.projection, [queries, queries + keys])]
     else:
         parts = [(layer.query_projection, []), (layer.key_value_projection, [keys])]
@@ -111,7 +111,7 @@ def multi_head_attention(
     A head of queries whose number is h has the keys and values of head h · G // H.
 
     Args:
-        layer: a `MultiHeadAttention`.
+        layer: an `Attention`.
         query: array (T, D).
         value: array (S, D).
         mask: bool array that broadcasts to (T, S).

@@ -70,10 +70,10 @@ def test_two_files_become_a_served_model(tmp_path):
 
 def test_the_code_gives_the_numbers_of_the_paper():
     lines, pictures = executed("the_paper_in_code")
-    assert "    weights = softmax(_masked(scores, mask, bias), scores.dtype)" in lines(
+    assert "    weights = softmax(masked(scores, mask, bias), scores.dtype)" in lines(
         "inspect.getsource"
     )
-    names = ("form.__name__", "MultiHeadAttention", "FeedForward", "token_losses")
+    names = ("form.__name__", "SelfAttention", "FeedForward", "token_losses")
     compared = [line for name in names for line in lines(name) if "difference" in line]
     assert len(compared) == 5
     assert all(float(line.rpartition(" ")[2]) < 1e-5 for line in compared)

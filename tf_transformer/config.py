@@ -4,7 +4,6 @@ A run's `config.yaml` is a complete `Config`; no option changes by itself. `--he
 descriptions of the attributes.
 """
 
-import copy
 import math
 import numbers
 import re
@@ -25,6 +24,8 @@ LARGEST_INT = 2**31 - 1  # searches count with int32
 
 DType = Literal["float32", "bfloat16"]
 Attention = Literal["full", "local", "strided", "linear"]
+Activation = Literal["relu", "gelu", "swish", "swiglu"]
+Normalization = Literal["layer_norm", "rms_norm"]
 Position = Literal[
     "sinusoidal",
     "learned",
@@ -146,6 +147,8 @@ def _path(config: Any, name: str) -> str:
         return f"task.{name}"
     if isinstance(config, AugmentConfig):
         return f"data.augment.{name}"
+    if isinstance(config, LayerConfig):
+        return name  # the layer that is made says that it is its own
     return f"{type(config).__name__.removesuffix('Config').lower()}.{name}".removeprefix(".")
 
 
@@ -170,6 +173,69 @@ def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
 
 
 @dataclass(frozen=True)
+class LayerConfig:
+    """Sizes and variants of the layers of one stack, an encoder or a decoder.
+
+    `ModelConfig` describes the fields; its properties `encoder` and `decoder` are records of this
+    class. Zeros get their values: `key_dim` 0 becomes d_model / num_heads, `value_dim` 0 becomes
+    `key_dim`, and `num_key_value_heads` 0 becomes `num_heads`.
+
+    Raises:
+        InputError: for a value of another type or out of range.
+
+    Example:
+        >>> config = LayerConfig(d_model=12, num_heads=3)
+        >>> config.key_dim, config.value_dim, config.num_key_value_heads
+        (4, 4, 3)
+    """
+
+    num_layers: int = 4
+    d_model: int = 128
+    d_ff: int = 256
+    num_heads: int = 4
+    key_dim: int = 0
+    value_dim: int = 0
+    num_key_value_heads: int = 0
+    dropout_rate: float = 0.0
+    attention_dropout_rate: float = 0.0
+    feed_forward_dropout_rate: float = 0.0
+    layer_drop_rate: float = 0.0
+    position: Position = "sinusoidal"
+    max_length: int = 1024
+    max_relative_distance: int = 16
+    attention: Attention = "full"
+    attention_window: int = 256
+    activation: Activation = "relu"
+    normalization: Normalization = "layer_norm"
+    norm_epsilon: float = 1e-6
+    norm_first: bool = False
+    attention_bias: bool = False
+    remat: bool = False
+
+    def __post_init__(self) -> None:
+        require_types(self, open_to="position")
+        _require_positive(self, "num_layers", "d_model", "d_ff", "num_heads", "max_length")
+        _require_positive(self, "max_relative_distance", "attention_window", "norm_epsilon")
+        _require_not_negative(self, "key_dim", "value_dim", "num_key_value_heads")
+        _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
+        _require_rate(self, "layer_drop_rate")
+        if not self.key_dim and self.d_model % self.num_heads:
+            raise InputError(
+                f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads}), or "
+                "key_dim must be given."
+            )
+        object.__setattr__(self, "key_dim", self.key_dim or self.d_model // self.num_heads)
+        object.__setattr__(self, "value_dim", self.value_dim or self.key_dim)
+        groups = self.num_key_value_heads or self.num_heads
+        object.__setattr__(self, "num_key_value_heads", groups)
+        if self.num_heads % groups:
+            raise InputError(
+                f"num_heads ({self.num_heads}) must be a multiple of num_key_value_heads "
+                f"({groups})."
+            )
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
 
@@ -177,7 +243,7 @@ class ModelConfig:
     as model: base or model: {preset: base, norm_first: true} in a YAML file. A single option
     overrides the preset, in any order.
 
-    The properties `encoder` and `decoder` give the configuration of one stack, with zeros replaced.
+    The properties `encoder` and `decoder` give the `LayerConfig` of one stack, with zeros replaced.
 
     Attributes:
         architecture: transformer, or a GRU encoder and decoder with the attention of Bahdanau
@@ -212,6 +278,8 @@ class ModelConfig:
             local (section 4 of the paper): the neighbourhood. strided: the neighbourhood and every
             attention_window-th position. linear: all positions, by sums in place of the softmax.
             All but full are for long sequences. Attention to the source is always full.
+        decoder_attention: attention of the decoder; same: attention. With linear, the cache of a
+            decoder has a constant size.
         attention_window: positions in the neighbourhood, for attention local and strided. In a
             decoder it ends at the current position. In an encoder, half of it lies on either side.
         activation: activation of the feed-forward network: relu (the paper), gelu, swish or swiglu.
@@ -253,9 +321,10 @@ class ModelConfig:
     max_length: int = same(1024)
     max_relative_distance: int = same(16)
     attention: Attention = same("full")
+    decoder_attention: Literal["same", "full", "local", "strided", "linear"] = same("same")
     attention_window: int = same(256)
-    activation: Literal["relu", "gelu", "swish", "swiglu"] = same("relu")
-    normalization: Literal["layer_norm", "rms_norm"] = same("layer_norm")
+    activation: Activation = same("relu")
+    normalization: Normalization = same("layer_norm")
     norm_epsilon: float = same(1e-6)
     tie_embeddings: Literal["all", "target", "none"] = same("all")
     norm_first: bool = same(False)
@@ -274,31 +343,11 @@ class ModelConfig:
         _require_not_negative(self, "num_key_value_heads")
         _require_rate(self, "dropout_rate", "attention_dropout_rate", "feed_forward_dropout_rate")
         _require_rate(self, "layer_drop_rate")
-        for prefix, stack in (("", self.decoder), ("encoder_", self.encoder)):
-            if stack.d_model % stack.num_heads and not (self.key_dim and self.value_dim):
-                raise InputError(
-                    f"model.{prefix}d_model ({stack.d_model}) must be a multiple of "
-                    f"model.{prefix}num_heads ({stack.num_heads}), or model.key_dim and "
-                    "model.value_dim must both be given."
-                )
-            if self.position in SINUSOIDS and stack.d_model % 2:
-                raise InputError(
-                    f"model.{prefix}d_model must be even for {self.position} positions, "
-                    f"got {stack.d_model}."
-                )
-            if self.position == "rotary" and stack.key_dim % 2:
-                raise InputError(
-                    "rotary positions rotate pairs, so the size of a head must be even, but it is "
-                    f"{stack.key_dim}. Set model.key_dim and model.value_dim, or another "
-                    f"model.{prefix}num_heads ({stack.num_heads})."
-                )
-            if stack.num_heads % stack.num_key_value_heads:
-                raise InputError(
-                    f"model.{prefix}num_heads ({stack.num_heads}) must be a multiple of "
-                    f"model.num_key_value_heads ({stack.num_key_value_heads})."
-                )
+        self._check_heads("", self.d_model, self.num_heads)
+        size, heads = self.encoder_d_model or self.d_model, self.encoder_num_heads or self.num_heads
+        self._check_heads("encoder_", size, heads)
         self._check_attention()
-        if self.tie_embeddings == "all" and self.encoder.d_model != self.d_model:
+        if self.tie_embeddings == "all" and size != self.d_model:
             raise InputError(
                 f"model.encoder_d_model ({self.encoder_d_model}) and model.d_model "
                 f"({self.d_model}) must be equal for model.tie_embeddings=all. Use target or none."
@@ -309,32 +358,57 @@ class ModelConfig:
                 f"target, got {str(self.output_bias).lower()} and {self.tie_embeddings}."
             )
 
+    def _check_heads(self, prefix: str, d_model: int, num_heads: int) -> None:
+        """Checks the sizes of one stack, whose options have this prefix."""
+        if d_model % num_heads and not (self.key_dim and self.value_dim):
+            raise InputError(
+                f"model.{prefix}d_model ({d_model}) must be a multiple of "
+                f"model.{prefix}num_heads ({num_heads}), or model.key_dim and model.value_dim "
+                "must both be given."
+            )
+        if self.position in SINUSOIDS and d_model % 2:
+            raise InputError(
+                f"model.{prefix}d_model must be even for {self.position} positions, got {d_model}."
+            )
+        key_dim = self.key_dim or d_model // num_heads
+        if self.position == "rotary" and key_dim % 2:
+            raise InputError(
+                "rotary positions rotate pairs, so the size of a head must be even, but it is "
+                f"{key_dim}. Set model.key_dim and model.value_dim, or another "
+                f"model.{prefix}num_heads ({num_heads})."
+            )
+        if num_heads % (self.num_key_value_heads or num_heads):
+            raise InputError(
+                f"model.{prefix}num_heads ({num_heads}) must be a multiple of "
+                f"model.num_key_value_heads ({self.num_key_value_heads})."
+            )
+
     def _check_attention(self) -> None:
         if not self.source_end and self.architecture != "transformer":
             raise InputError(
                 "model.source_end=false needs model.architecture=transformer, got "
                 f"{self.architecture}."
             )
-        if self.attention != "full" and self.architecture != "transformer":
-            raise InputError(
-                f"model.attention={self.attention} is a pattern of self-attention, which "
-                f"model.architecture={self.architecture} does not have. Use full."
-            )
-        if self.attention != "linear":
-            return
-        if self.position in ("relative", "t5", "alibi"):
-            raise InputError(
-                f"model.attention=linear has no scores that model.position={self.position} could "
-                "change. Use sinusoidal, learned, rotary or none."
-            )
-        if self.attention_dropout_rate:
-            raise InputError(
-                "model.attention=linear has no attention weights, so model.attention_dropout_rate "
-                f"must be 0, got {self.attention_dropout_rate}."
-            )
+        for name, default in (("attention", "full"), ("decoder_attention", "same")):
+            kind, option = getattr(self, name), f"model.{name}={getattr(self, name)}"
+            if kind != default and self.architecture != "transformer":
+                raise InputError(
+                    f"{option} is a pattern of self-attention, which "
+                    f"model.architecture={self.architecture} does not have. Use {default}."
+                )
+            if kind == "linear" and self.position in ("relative", "t5", "alibi"):
+                raise InputError(
+                    f"{option} has no scores that model.position={self.position} could change. Use "
+                    "sinusoidal, learned, rotary or none."
+                )
+            if kind == "linear" and self.attention_dropout_rate:
+                raise InputError(
+                    f"{option} has no attention weights, so model.attention_dropout_rate must be "
+                    f"0, got {self.attention_dropout_rate}."
+                )
 
     @property
-    def encoder(self) -> "ModelConfig":
+    def encoder(self) -> LayerConfig:
         """The configuration of the encoder's layers."""
         return self._stack(
             num_layers=self.num_encoder_layers or self.num_layers,
@@ -344,20 +418,26 @@ class ModelConfig:
         )
 
     @property
-    def decoder(self) -> "ModelConfig":
+    def decoder(self) -> LayerConfig:
         """The configuration of the decoder's layers."""
-        return self._stack(num_layers=self.num_decoder_layers or self.num_layers)
+        is_same = self.decoder_attention == "same"
+        return self._stack(
+            num_layers=self.num_decoder_layers or self.num_layers,
+            attention=self.attention if is_same else self.decoder_attention,
+        )
 
-    def _stack(self, **sizes: int) -> "ModelConfig":
-        """This configuration with the sizes of one stack, without a second check."""
-        num_heads = sizes.get("num_heads", self.num_heads)
-        size = sizes.get("d_model", self.d_model) // num_heads
-        sizes |= {"key_dim": self.key_dim or size, "value_dim": self.value_dim or size}
-        sizes["num_key_value_heads"] = self.num_key_value_heads or num_heads
-        stack = copy.copy(self)
-        for name, value in (dict.fromkeys(_OF_ONE_STACK, 0) | sizes).items():
-            object.__setattr__(stack, name, value)
-        return stack
+    def _stack(self, **changes: Any) -> LayerConfig:
+        """The fields of one stack, with those that differ from this configuration's."""
+        stack: dict[str, Any] = {name: getattr(self, name) for name in LayerConfig.__match_args__}
+        stack |= changes
+        size = stack["d_model"] // stack["num_heads"]
+        stack |= {"key_dim": self.key_dim or size, "value_dim": self.value_dim or size}
+        return LayerConfig(**stack)
+
+    @classmethod
+    def of(cls, config: "ModelConfig | Mapping[str, Any] | None") -> "ModelConfig":
+        """A configuration as it is, or one with the fields of a dict; None: the defaults."""
+        return config if isinstance(config, ModelConfig) else cls(**(config or {}))
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":
@@ -393,10 +473,6 @@ class ModelConfig:
         return {option: getattr(preset, option) for option in OF_PRESET}
 
 
-_OF_ONE_STACK = (
-    *("num_encoder_layers", "num_decoder_layers"),
-    *("encoder_d_model", "encoder_d_ff", "encoder_num_heads"),
-)
 SIZES = ("num_layers", "d_model", "d_ff", "num_heads")
 OF_PRESET = (*SIZES, "dropout_rate")  # options that differ between presets
 # Options of a training that fit the size of its text if they are not given: training/defaults.py.

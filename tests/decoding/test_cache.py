@@ -9,7 +9,7 @@ from keras import ops, tree
 from tf_transformer.decoding import cache
 from tf_transformer.decoding.cache import GrowingCache
 from tf_transformer.decoding.static_cache import StaticArrays, StaticCache, StaticKeyValue
-from tf_transformer.layers import KeyValue, MultiHeadAttention
+from tf_transformer.layers import CrossAttention, KeyValue
 
 BATCH, BEAM, SOURCE, HEADS, KEY_DIM, VALUE_DIM, D_MODEL, D_MEMORY = 2, 3, 5, 7, 11, 13, 17, 19
 STEPS = 8
@@ -49,7 +49,7 @@ LAYOUTS = {"plain": lambda key_value: key_value, "static": static}
 @pytest.mark.parametrize("queries", [1, BEAM])
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_cross_attention_to_a_memory_in_any_layout_equals_numpy(name, queries):
-    layer = MultiHeadAttention(num_heads=HEADS, key_dim=KEY_DIM, value_dim=VALUE_DIM)
+    layer = CrossAttention(num_heads=HEADS, key_dim=KEY_DIM, value_dim=VALUE_DIM)
     layer.build((None, None, D_MODEL), (None, None, D_MEMORY))
     reference.randomize(layer)
     x, states = normal(BATCH, queries, D_MODEL), normal(BATCH, SOURCE, D_MEMORY, seed=2)

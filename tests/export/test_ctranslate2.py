@@ -240,6 +240,7 @@ def test_the_position_table_covers_the_longest_source_and_translation(tokenizer)
         ({"key_dim": 8, "value_dim": 6}, {}, "model.key_dim 8 and model.value_dim 6"),
         ({"position": "alibi"}, {}, "do not support model.position=alibi"),
         ({"attention": "local"}, {}, "only full attention, got model.attention=local"),
+        ({"decoder_attention": "linear"}, {}, "got model.decoder_attention=linear"),
         ({}, {"sampling": True}, "decode.sampling=True.*--sampling false"),
         ({}, {"coverage_penalty": 0.2}, "decode.coverage_penalty=0.2.*--coverage_penalty 0.0"),
         ({}, {"repetition_penalty": 1.2}, "decode.repetition_penalty=1.2.*--format saved_model"),

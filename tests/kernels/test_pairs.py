@@ -16,13 +16,11 @@ from keras import ops
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.kernels import PLAIN, TUNED, XLA, Kernels
-from tf_transformer.kernels.attention import (
-    plain_attention,
-    plain_static_attention,
-)
+from tf_transformer.kernels.attention import plain_attention
 from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.kernels.linear_attention import CHUNK
 from tf_transformer.kernels.local_attention import Window
+from tf_transformer.kernels.static_attention import plain_static_attention
 from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
 
 ON_JAX = keras.backend.backend() == "jax"

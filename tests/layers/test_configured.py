@@ -1,6 +1,9 @@
 """Layers take the options that they read, by name, and refuse all other options."""
 
 import dataclasses
+import inspect
+import re
+import typing
 
 import keras
 import numpy as np
@@ -8,14 +11,18 @@ import pytest
 import reference
 
 from tf_transformer import ModelConfig, layers
+from tf_transformer.config import LayerConfig
 from tf_transformer.errors import InputError
-from tf_transformer.layers import configured
 from tf_transformer.layers.configured import FIELDS, ConfiguredLayer
 from tf_transformer.layers.variants import FEED_FORWARD, SELF_ATTENTION
 
 X = np.random.default_rng(1).normal(size=(2, 3, 8)).astype("float32")
 PARTS = [getattr(layers, name) for name in layers.__all__]
-LAYERS = [x for x in PARTS if isinstance(x, type) and issubclass(x, ConfiguredLayer)]
+LAYERS = [
+    x
+    for x in PARTS
+    if isinstance(x, type) and issubclass(x, ConfiguredLayer) and x is not layers.Attention
+]
 SIZES = {"num_heads": 2, "key_dim": 4, "value_dim": 4, "d_ff": 5, "num_layers": 1}
 # A valid value of each field that differs from its default.
 OTHER = {
@@ -23,47 +30,51 @@ OTHER = {
     for field in dataclasses.fields(ModelConfig)
 } | {
     **{"architecture": "luong", "position": "rotary", "attention": "local", "activation": "gelu"},
+    "decoder_attention": "local",
     **{"normalization": "rms_norm", "tie_embeddings": "none"},
 }
 
 each_layer = pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.__name__)
 
 
-class Recorded:
+WITH_MEMORY = (layers.Residual, layers.CrossAttention, layers.DecoderLayer, layers.Decoder)
+SHORT = {  # arguments of single layers that have shorter names than the fields
+    **dict.fromkeys(("attention_bias",), "use_bias"),
+    **dict.fromkeys(("attention_dropout_rate", "feed_forward_dropout_rate"), "dropout_rate"),
+}
+
+
+class Recorded(LayerConfig):
     """A configuration that records the fields which are read from it."""
 
-    def __init__(self, config, read):
-        self._config, self._read = config, read
-
-    @property
-    def decoder(self):
-        return self
-
-    def __getattr__(self, name):
-        self._read.add(name)
-        return getattr(self._config, name)
+    def __getattribute__(self, name):
+        if name in LayerConfig.__match_args__:
+            READ.add(name)
+        return super().__getattribute__(name)
 
 
-def fields_read(layer, monkeypatch, **options):
+READ: set[str] = set()
+
+
+def fields_read(layer, **options):
     """The fields that a layer and its parts read from their configuration."""
-    config = dataclasses.replace(ModelConfig(dropout_rate=0.0), **SIZES, **options).decoder
-    with monkeypatch.context() as patch:
-        patch.setattr(configured, "as_config", lambda config, **fields: config)
-        recorded = Recorded(config, set())
-        made = layer(recorded)
-        made(X, X) if layer in (layers.Residual, layers.DecoderLayer, layers.Decoder) else made(X)
-        if layer in (layers.Encoder, layers.Decoder):
-            made.run(X, *([X] if layer is layers.Decoder else []), training=True)
-    return recorded._read
+    config = Recorded(**SIZES, **options)
+    READ.clear()  # the checks of the configuration have read them all
+    made = layer(config)
+    inputs = [X, X] if layer in WITH_MEMORY else [X]
+    made(*inputs)
+    if layer in (layers.Encoder, layers.Decoder):
+        made(*inputs, training=True)
+    return set(READ)
 
 
 @each_layer
-def test_a_layer_reads_the_fields_that_it_names(layer, monkeypatch):
+def test_a_layer_reads_the_fields_that_it_names(layer):
     variants = [{"norm_first": True}, *({"attention": name} for name in SELF_ATTENTION)]
     variants += [{"activation": name} for name in FEED_FORWARD]
     if layer in FEED_FORWARD.values():
         variants = [{}]
-    found = set().union(*(fields_read(layer, monkeypatch, **options) for options in variants))
+    found = set().union(*(fields_read(layer, **options) for options in variants))
     if "key_dim" in found:
         found.add("d_model")  # the defaults of the sizes of heads
     if layer is layers.GatedFeedForward:
@@ -71,16 +82,33 @@ def test_a_layer_reads_the_fields_that_it_names(layer, monkeypatch):
     assert found == layer.reads
 
 
+@each_layer
+def test_a_constructor_tells_its_arguments(layer):
+    """By name, or by the keys of the record of its options."""
+    hint = typing.get_type_hints(layer.__init__).get("options")
+    keys = set(typing.get_args(hint)[0].__annotations__) if typing.get_args(hint) else set()
+    told = arguments(layer) | keys
+    assert {
+        name for name in layer.reads - {"d_model"} if not {name, SHORT.get(name)} & told
+    } == set()
+
+
+def arguments(layer) -> set[str]:
+    """The named arguments of the constructors of a layer and of its base classes."""
+    makers = [cls.__init__ for cls in layer.__mro__ if issubclass(cls, ConfiguredLayer)]
+    return {name for maker in makers for name in inspect.signature(maker).parameters}
+
+
 @pytest.mark.parametrize("field", sorted(FIELDS))
 @each_layer
 def test_a_layer_refuses_the_fields_that_it_does_not_read(layer, field):
-    short = [name for name, full in layer.short_names.items() if full == field or name == field]
-    if field in layer.reads or short:
+    if field in layer.reads:
         if layer is not layers.GatedFeedForward or field != "activation":
-            name, value = (short or [field])[0], OTHER[field]
-            made = layer(**sizes_of(layer) | {name: value})
-            assert getattr(made.config, layer.short_names.get(name, name)) == value
+            made = layer(**sizes_of(layer) | {field: OTHER[field]})
+            assert getattr(made.config, field) == OTHER[field]
         return
+    if field in arguments(layer) and field != "position":
+        return  # the short name of another field
     message = rf"^{layer.__name__} does not read {field}\. .* reads "
     if field == "position" and layer in (layers.Encoder, layers.Decoder):
         message = r"^expected position as .* such as RotaryPosition\(\), got 'rotary'"
@@ -96,16 +124,16 @@ def sizes_of(layer):
 def test_the_error_lists_what_the_layer_reads():
     expected = (
         "FeedForward does not read num_layers, position. Leave it out; the layer reads activation, "
-        "d_ff, feed_forward_dropout_rate (short: dropout_rate)."
+        "d_ff, feed_forward_dropout_rate."
     )
     with pytest.raises(InputError) as error:
         layers.FeedForward(num_layers=7, position="rotary")
     assert str(error.value) == expected
 
 
-@pytest.mark.parametrize("layer", [layers.MultiHeadAttention, layers.Encoder])
+@pytest.mark.parametrize("layer", [layers.SelfAttention, layers.CrossAttention, layers.Encoder])
 def test_checks_concern_what_was_given(layer):
-    with pytest.raises(InputError, match=r"with num_heads=3 needs key_dim, the size of a head: "):
+    with pytest.raises(InputError, match=r"num_heads=3 needs key_dim, the size of a head: "):
         layer(num_heads=3)
     assert layer(num_heads=3, key_dim=5).config.value_dim == 5
     assert layer(num_heads=3, d_model=9).config.key_dim == 3  # odd: no check of sinusoids
@@ -138,7 +166,7 @@ def test_a_stack_keeps_its_position_encoding_in_files_and_clones(stack, position
     position = type(position).from_config(position.get_config())
     layer = stack(num_layers=1, num_heads=2, key_dim=4, d_ff=8, position=position, **memory)
     given = keras.Input((None, 8))
-    model = keras.Model(given, layer(given))
+    model = keras.Model(given, layer(given).output)
     model.save(tmp_path / "model.keras")
     clone = keras.models.clone_model(model)
     clone.set_weights(model.get_weights())
@@ -148,5 +176,27 @@ def test_a_stack_keeps_its_position_encoding_in_files_and_clones(stack, position
 
 def test_gated_feed_forward_has_one_activation():
     assert layers.GatedFeedForward(activation="swiglu", d_ff=5).config.d_ff == 5
-    with pytest.raises(InputError, match="has the activation swiglu, got 'gelu'"):
+    with pytest.raises(InputError, match="activation must be one of swiglu, got 'gelu'"):
         layers.GatedFeedForward(activation="gelu")
+
+
+WRONG = {
+    "FeedForward: activation must be one of relu, gelu, swish, got 'tanh'": {"activation": "tanh"},
+    "FeedForward: d_ff must be positive, got 0": {"d_ff": 0},
+    "FeedForward: feed_forward_dropout_rate must be at least 0 and below 1, got 1.0": {
+        "dropout_rate": 1.0
+    },
+    "FeedForward: d_ff must be an integer, got 'many'": {"d_ff": "many"},
+}
+
+
+@pytest.mark.parametrize(("message", "options"), WRONG.items(), ids=WRONG)
+def test_a_wrong_value_is_an_error_that_says_what_is_allowed(message, options):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+        layers.FeedForward(**options)
+
+
+def test_a_wrong_value_of_a_layer_of_parts_is_an_error_that_names_the_layer():
+    message = "EncoderLayer: activation must be one of relu, gelu, swish, swiglu, got 'tanh'"
+    with pytest.raises(InputError, match=message):
+        layers.EncoderLayer(activation="tanh")

@@ -11,7 +11,6 @@ from tf_transformer.layers import (
     DecoderLayer,
     Encoder,
     EncoderLayer,
-    causal_mask,
     padding_mask,
 )
 
@@ -43,11 +42,10 @@ def test_an_encoder_layer_equals_numpy(norm_first, attention_bias):
     options = {"norm_first": norm_first, "attention_bias": attention_bias}
     layer = built(EncoderLayer(**SIZES, **options), x)
     expected, weights, _ = zip(*(reference.block(layer, row) for row in x), strict=True)
-    found = layer.run(x)
+    found = layer(x)
     assert_near(found.output, expected)
     assert_near(found.attention, weights)
     assert found.cross_attention == ()
-    assert_near(layer(x), expected)
 
 
 @each_norm
@@ -59,10 +57,9 @@ def test_a_decoder_layer_equals_numpy(norm_first, attention_bias):
     mask = reference.causal_mask(TARGET)
     rows = zip(x, memory, strict=True)
     expected = list(zip(*(reference.block(layer, *row, mask=mask) for row in rows), strict=True))
-    found = layer.run(x, memory, causal_mask(TARGET))
+    found = layer(x, memory)
     for one, other in zip(found[:3], expected, strict=True):
         assert_near(one, other)
-    assert_near(layer(x, memory, causal_mask(TARGET)), expected[0])
 
 
 @each_norm
@@ -77,7 +74,7 @@ def test_a_decoder_without_cross_attention_equals_numpy(cls, norm_first):
     else:
         layer = built(Decoder(num_layers=3, **options), x)
         expected = [reference.stack(layer, row, mask=mask)[0] for row in x]
-    assert_near(layer(x, attention_mask=causal_mask(TARGET)), expected)
+    assert_near(layer(x).output, expected)
     assert not any("cross" in weight.path for weight in layer.weights)
 
 
@@ -87,12 +84,12 @@ def test_a_stack_equals_numpy_with_the_weights_of_every_layer(cls, norm_first):
     x, memory = normal(BATCH, TARGET, D_MODEL), normal(BATCH, SOURCE, D_MEMORY)
     layer = cls(num_layers=3, norm_first=norm_first, **SIZES)
     if cls is Encoder:
-        found = built(layer, x).run(x)
+        found = built(layer, x)(x)
         expected = [reference.stack(layer, row) for row in x]
         assert found.cross_attention == [(), (), ()]
     else:
         built(layer, x, memory)
-        found = layer.run(x, memory, causal_mask(TARGET))
+        found = layer(x, memory)
         mask = reference.causal_mask(TARGET)
         expected = [reference.stack(layer, *row, mask) for row in zip(x, memory, strict=True)]
     outputs, attention, cross_attention = zip(*expected, strict=True)
@@ -126,8 +123,8 @@ def test_every_layer_of_a_stack_gets_the_masks():
     changed = np.where(ids[:, :, None] == 0, -x, x)
 
     def run(x):
-        memory = encoder(x, attention_mask=mask)
-        output = decoder(x, memory, causal_mask(SOURCE), mask)
+        memory = encoder(x, attention_mask=mask).output
+        output = decoder(x, memory, cross_attention_mask=mask).output
         return ops.convert_to_numpy(memory), ops.convert_to_numpy(output)
 
     for before, after in zip(run(x), run(changed), strict=True):
@@ -143,7 +140,7 @@ def test_the_gradient_of_a_decoder_is_zero_from_every_future_position(norm_first
     decoder = built(Decoder(num_layers=2, **SIZES, norm_first=norm_first, **options), x, *memory)
 
     def sums(x):  # (T,)
-        output = decoder(x, *memory, attention_mask=causal_mask(SOURCE))
+        output = decoder(x, *memory).output
         return ops.sum(output, axis=(0, 2))
 
     gradients = np.abs(jacobian(sums, x)).max(axis=(1, 3))  # (T, T): output, input

@@ -35,8 +35,8 @@ CASES = [
     Case("Dropout", {"rate": 0.3, "seed": 5}, [X], {"training": True}),
     Case("LayerDrop", {"rate": 0.5, "seed": 5}, [X, X[::-1]]),
     Case("LayerNorm", {"epsilon": 0.1}, [X]),
-    Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X]),
-    Case("MultiHeadAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),
+    Case("SelfAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X]),
+    Case("CrossAttention", attention | {"use_bias": True, "dropout_rate": 0.2}, [X, MEMORY]),
     Case("RMSNorm", {"epsilon": 0.1}, [X]),
     Case("FeedForward", {"d_ff": 11, "dropout_rate": 0.2, "activation": "gelu"}, [X]),
     Case("GatedFeedForward", {"d_ff": 11, "dropout_rate": 0.2}, [X]),
@@ -84,22 +84,35 @@ def make(case, **more):
 
 
 def run(case, layer):
-    return layer(*case.inputs, **case.call_options)
+    return output_of(layer(*case.inputs, **case.call_options))
+
+
+def output_of(result):
+    """The output in the record that a layer with attention returns, or the tensor of others."""
+    return getattr(result, "output", result)
+
+
+attention_names = {"attention_bias": "use_bias", "attention_dropout_rate": "dropout_rate"}
+feed_forward_names = {"feed_forward_dropout_rate": "dropout_rate"}
+LONGER = {  # arguments of single layers have shorter names than fields of the configuration
+    **dict.fromkeys((layers.SelfAttention, layers.CrossAttention), attention_names),
+    **dict.fromkeys((layers.FeedForward, layers.GatedFeedForward), feed_forward_names),
+}
 
 
 def options_in(layer, names) -> dict:
     """These options in the configuration of a layer, where some have longer names."""
     config = layer.get_config()
     config |= config.get("config", {})
-    longer = getattr(layer, "short_names", {})
-    return {name: config[longer.get(name, name)] for name in names}
+    config = {LONGER.get(type(layer), {}).get(name, name): config[name] for name in config}
+    return {name: config[name] for name in names}
 
 
 def test_no_layer_is_missing_here():
     exported = {getattr(layers, name) for name in layers.__all__}
     classes = {x for x in exported if isinstance(x, type) and issubclass(x, keras.layers.Layer)}
-    # The base class of encodings encodes nothing, and no config contains it.
-    assert classes - {layers.PositionEncoding} == {getattr(layers, case.layer) for case in CASES}
+    classes -= {layers.PositionEncoding, layers.Attention}  # base classes: no config has them
+    assert classes == {getattr(layers, case.layer) for case in CASES}
 
 
 @each_layer
@@ -115,7 +128,7 @@ def test_a_layer_made_from_its_config_computes_the_same(case):
 
 
 EARLIER = {
-    "MultiHeadAttention": {
+    "SelfAttention": {
         **{"num_heads": 2, "key_dim": 3, "value_dim": 7, "use_bias": True, "dropout_rate": 0.2},
         **{"num_key_value_heads": 1, "pattern": {"class_name": "Pattern", "config": {}}},
     },
@@ -146,8 +159,8 @@ def test_a_policy_object_as_dtype_is_part_of_the_config(case):
 @each_layer
 def test_the_symbolic_shape_is_the_real_one(case):
     layer = make(case)
-    shapes = [x.shape for x in case.inputs]
-    assert layer.compute_output_shape(*shapes) == tuple(run(case, layer).shape)
+    inputs = [keras.KerasTensor(x.shape, x.dtype) for x in case.inputs]
+    assert output_of(layer(*inputs)).shape == tuple(run(case, layer).shape)
 
 
 @each_layer
@@ -214,8 +227,8 @@ def test_a_functional_model_of_a_layer_computes_the_same(case, policy, tmp_path)
     name, options, tensors, call_options = case
     inputs = [keras.Input((None, *x.shape[2:]), dtype=x.dtype) for x in tensors]
     layer = getattr(layers, name)(**options)
-    model = keras.Model(inputs, layer(*inputs, **call_options))
-    assert model.output_shape == layer.compute_output_shape(*(x.shape for x in inputs))
+    model = keras.Model(inputs, output_of(layer(*inputs, **call_options)))
+    assert model.output_shape[1:] == (None, 14)
     assert model.output.dtype == keras.config.dtype_policy().compute_dtype
     loaded = save_and_load(reference.randomize(model), tmp_path)
     # Dropout draws new noise in every call; the first call of each model has the same noise.
@@ -227,7 +240,7 @@ def test_a_functional_model_of_a_layer_computes_the_same(case, policy, tmp_path)
 
 @pytest.mark.slow
 @whole_models
-def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
+def test_a_functional_model_of_all_layers_trains_and_is_saved(policy, tmp_path):
     parts = [
         layers.TokenEmbedding(7, 14),
         layers.SinusoidalPosition(),
@@ -240,7 +253,6 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
         layers.AlibiPosition(),
         layers.Dropout(0.1),
         layers.EncoderLayer(num_heads=2, key_dim=3, d_ff=11, dropout_rate=0.1),
-        layers.MultiHeadAttention(num_heads=2, key_dim=3),
         layers.FeedForward(d_ff=11),
         layers.LayerNorm(),
         layers.RMSNorm(),
@@ -259,11 +271,11 @@ def test_a_sequential_model_of_layers_trains_and_is_saved(policy, tmp_path):
     of_one_input -= {"BiasedEmbedding", "ZeroStartEmbedding"}
     assert {type(part).__name__ for part in parts} == of_one_input
     head = [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(3)]
-    model = keras.Sequential([keras.Input((None,), dtype="int32"), *parts, *head])
-    assert [part.output.shape for part in parts] == [(None, None, 14)] * len(parts)
-    table = summary(model)
-    assert table.count("(None, None, 14)") == len(parts)
-    assert "?" not in table
+    ids = x = keras.Input((None,), dtype="int32")
+    for part in [*parts, *head]:
+        x = output_of(part(x))
+    model = keras.Model(ids, x)
+    assert "?" not in summary(model)
     trained(model, IDS, np.array([1, 2]))
     np.testing.assert_array_equal(
         reference.array(save_and_load(model, tmp_path)(IDS)), reference.array(model(IDS))
@@ -278,8 +290,8 @@ def encoder_and_decoder():
     mask = layers.padding_mask(source)
     memory = layers.Encoder(**sizes)(position(embedding(source)), attention_mask=mask)
     x = position(embedding(target))
-    x = layers.Decoder(**sizes)(x, memory, layers.causal_mask(3), mask)
-    return keras.Model([source, target], keras.layers.Dense(7)(x))
+    x = layers.Decoder(**sizes)(x, memory.output, cross_attention_mask=mask)
+    return keras.Model([source, target], keras.layers.Dense(7)(x.output))
 
 
 @whole_models
@@ -310,38 +322,21 @@ def test_a_functional_model_of_layers_is_drawn():
         assert part in graph
 
 
-@keras.saving.register_keras_serializable(package="tests")
-class WithAttention(keras.layers.Layer):
-    """A decoder in a functional model: its output and the attention weights of the last layer."""
-
-    def __init__(self, **options):
-        super().__init__(name=options.pop("name", None), dtype=options.pop("dtype", None))
-        self.options = options
-        self.decoder = layers.Decoder(**options, dtype=self.dtype_policy)
-
-    def build(self, x_shape, memory_shape):
-        self.decoder.build(x_shape, memory_shape)
-
-    def call(self, x, memory):
-        found = self.decoder.run(x, memory)
-        return found.output, found.attention[-1], found.cross_attention[-1]
-
-    def get_config(self):
-        return {"name": self.name, "dtype": self.dtype_policy.name} | self.options
-
-
 def test_a_functional_model_returns_attention_weights(policy, tmp_path):
     sizes = {"num_layers": 2, "num_heads": 2, "key_dim": 3, "d_ff": 11}
     inputs = [keras.Input((None, x.shape[2])) for x in (X, MEMORY)]
-    model = reference.randomize(keras.Model(inputs, WithAttention(**sizes)(*inputs)))
+    decoder = layers.Decoder(**sizes)
+    result = decoder(*inputs)
+    outputs = [result.output, result.attention[-1], result.cross_attention[-1]]
+    model = reference.randomize(keras.Model(inputs, outputs))
     assert model.output_shape == [(None, None, 14), (None, 2, None, None), (None, 2, None, None)]
     found = model([X, MEMORY])
     loaded = save_and_load(model, tmp_path)([X, MEMORY])
     for one, other in zip(found, loaded, strict=True):
         np.testing.assert_array_equal(reference.array(one), reference.array(other))
     if policy == "float32":
-        decoder = model.layers[-1].decoder
-        expected = [reference.stack(decoder, *pair) for pair in zip(X, MEMORY, strict=True)]
+        mask = reference.causal_mask(X.shape[1])
+        expected = [reference.stack(decoder, *pair, mask) for pair in zip(X, MEMORY, strict=True)]
         for number, weights in enumerate(found[1:], start=1):
             of_last_layer = [of_sentence[number][-1] for of_sentence in expected]
             np.testing.assert_allclose(reference.array(weights), of_last_layer, atol=1e-5)

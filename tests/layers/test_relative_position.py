@@ -7,7 +7,7 @@ import reference
 from keras import ops
 
 from tf_transformer.layers import AlibiPosition, RelativePosition, RotaryPosition, T5Position
-from tf_transformer.layers.relative_position import alibi_slopes
+from tf_transformer.layers.later.relative_position import alibi_slopes
 
 BATCH, HEADS, LENGTH, SIZE = 2, 3, 40, 6
 QUERY = np.random.default_rng(1).normal(size=(BATCH, HEADS, LENGTH, SIZE)).astype("float32")

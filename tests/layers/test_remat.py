@@ -16,13 +16,13 @@ from tf_transformer.layers import (
     causal_mask,
     padding_mask,
 )
-from tf_transformer.layers.remat import recompute
+from tf_transformer.layers.later.remat import recompute
 
 MEMORY = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
 X = np.random.default_rng(2).normal(size=(2, 3, 8)).astype("float32")
 MASK = padding_mask(np.array([[4, 5, 6, 2, 0], [4, 2, 0, 0, 0]]))
 LAYERS = {
-    "encoder layer": (EncoderLayer, lambda x: (x, None, None)),
+    "encoder layer": (EncoderLayer, lambda x: (x, None)),
     "decoder layer": (DecoderLayer, lambda x: (x, MEMORY, causal_mask(3), MASK)),
 }
 
@@ -38,8 +38,8 @@ def seeded(cls):
 
 def run(layer, inputs, is_recomputed, **options):
     if is_recomputed:
-        return recompute([layer], layer.run, *inputs, **options)
-    return layer.run(*inputs, **options)
+        return recompute([layer], layer, *inputs, **options)
+    return layer(*inputs, **options)
 
 
 @each_layer
@@ -108,7 +108,7 @@ def test_gradients_of_a_position_encoding_are_the_same():
         layer.build(X.shape)
         layer = reference.randomize(layer)
         found.append(
-            gradients_of_weights(layer, lambda: ops.sum(layer(X, training=True)[:, 0] ** 3))  # noqa: B023
+            gradients_of_weights(layer, lambda: ops.sum(layer(X, training=True).output[:, 0] ** 3))  # noqa: B023
         )
     assert len(found[1]) == len(layer.trainable_weights)
     for one, other in zip(*found, strict=True):
@@ -118,19 +118,21 @@ def test_gradients_of_a_position_encoding_are_the_same():
 
 def test_two_calls_draw_different_noise():
     layer = seeded(EncoderLayer)
-    first, second = (reference.array(recompute([layer], layer, X, training=True)) for _ in range(2))
+    first, second = (
+        reference.array(recompute([layer], layer, X, training=True).output) for _ in range(2)
+    )
     assert np.abs(first - second).max() > 0.1
 
 
 def test_a_stack_recomputes_its_layers_only_in_training(monkeypatch):
-    stack = importlib.import_module("tf_transformer.layers.stack")
+    remat_module = importlib.import_module("tf_transformer.layers.later.remat")
     recomputed = []
 
     def recording(layers, function, *inputs, **options):
         recomputed.extend(layers)
         return function(*inputs, **options)
 
-    monkeypatch.setattr(stack, "recompute", recording)
+    monkeypatch.setattr(remat_module, "recompute", recording)
     x = np.ones((2, 3, 6), "float32")
     for remat in (False, True):
         encoder = Encoder(num_layers=2, remat=remat, num_heads=2, key_dim=3, d_ff=5)

@@ -12,6 +12,7 @@ from tf_transformer.layers import AlibiPosition, RotaryPosition
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.variants import SELF_ATTENTION
 from tf_transformer.models.language_model import LanguageModel
+from tf_transformer.models.transformer import Transformer
 
 BATCH, LENGTH, D_MODEL, HEADS, GROUPS, SIZE = 2, 11, 13, 4, 2, 6
 X = np.random.default_rng(1).normal(size=(BATCH, LENGTH, D_MODEL)).astype("float32")
@@ -42,7 +43,7 @@ def attend(layer, x, encoding=None, real=REAL):
     mask = np.arange(length) < np.array(real)[:, None]
     arange = np.arange(length)
     positions = encoding and Positions(encoding, arange, arange[None])
-    return layer.self_attend(x, mask[:, None, None], positions)
+    return layer(x, mask[:, None, None], positions=positions)
 
 
 @pytest.mark.parametrize("is_causal", [True, False], ids="is_causal={}".format)
@@ -151,17 +152,23 @@ def test_linear_attention_refuses_biases():
         ModelConfig(attention="linear", position="t5")
     with pytest.raises(InputError, match=r"attention_dropout_rate must be 0, got 0\.1"):
         ModelConfig(attention="linear", attention_dropout_rate=0.1)
+    with pytest.raises(InputError, match=r"model\.decoder_attention=linear has no scores that"):
+        ModelConfig(decoder_attention="linear", position="t5")
 
 
 def test_models_without_self_attention_have_no_pattern():
     with pytest.raises(InputError, match=r"model\.architecture=luong does not have"):
         ModelConfig(attention="local", architecture="luong")
+    with pytest.raises(InputError, match=r"model\.decoder_attention=full is a pattern"):
+        ModelConfig(decoder_attention="full", architecture="luong")
     with pytest.raises(InputError, match=r"model\.attention_window must be positive, got 0"):
         ModelConfig(attention_window=0)
 
 
-@pytest.mark.parametrize("name", ["local", "strided", "linear"])
-def test_a_call_attends_as_a_stack_does(name):
-    layer = make_layer(name, 3, is_causal=True)
-    attended = layer.self_attend(X)
-    np.testing.assert_array_equal(reference.array(layer(X)), reference.array(attended.output))
+def test_the_decoder_may_have_its_own_kind():
+    config = ModelConfig(attention="local", decoder_attention="linear")
+    assert (config.encoder.attention, config.decoder.attention) == ("local", "linear")
+    assert ModelConfig(attention="local").decoder.attention == "local"
+    model = Transformer(7, ModelConfig(num_layers=1, d_model=8, decoder_attention="linear"))
+    kinds = [type(side.layers[0].self_attention) for side in (model.encoder, model.decoder)]
+    assert kinds == [SELF_ATTENTION["full"], SELF_ATTENTION["linear"]]

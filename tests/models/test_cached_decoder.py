@@ -41,6 +41,7 @@ VARIANTS = {
 PATTERNS = {
     "local, alibi": {"attention": "local", "attention_window": 2, "position": "alibi"},
     "strided, relative": {"attention": "strided", "attention_window": 2, "position": "relative"},
+    "full encoder, linear decoder": {"decoder_attention": "linear"},
     "linear, rotary": {
         **{"attention": "linear", "position": "rotary", "key_dim": 4, "value_dim": 5},
         **{"num_heads": 4, "num_key_value_heads": 2},
@@ -248,7 +249,7 @@ def test_steps_with_a_pattern_of_attention_equal_decoding_the_whole(pattern, bea
     model = make_model(**pattern)
     seen = random_search(decoder(model, SOURCE, beam, CAPACITY, static_shapes), beam, CAPACITY - 1)
     np.testing.assert_allclose(seen.logits, seen.decoded_whole(model), rtol=0, atol=1e-5)
-    if pattern["attention"] == "local" and (static_shapes or beam == 1):
+    if pattern.get("attention") == "local" and (static_shapes or beam == 1):
         rows = {cache[0].shape[-1 if static_shapes else -2] for cache in seen.caches[1:]}
         assert rows == {2 * beam}
 

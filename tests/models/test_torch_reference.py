@@ -25,7 +25,7 @@ def copy_dense(dense, kernel, bias):
 
 def copy_attention(layer, weights, prefix):
     inputs = (weights[f"{prefix}.in_proj_weight"], weights[f"{prefix}.in_proj_bias"])
-    if layer.is_self_attention:
+    if hasattr(layer, "projection"):
         copy_dense(layer.projection, *inputs)
     else:
         d_model = inputs[0].shape[1]

@@ -350,6 +350,7 @@ SAVED = VARIANTS | {
     | {"output_bias": True, "zero_start": True},
     "opennmt": {"position": "opennmt", "source_end": False},
     "local": {"attention": "local", "attention_window": 3},
+    "full, then local": {"decoder_attention": "local", "attention_window": 2},
     "mixed_bfloat16": {"dtype": "mixed_bfloat16"},
     "mixed_float16": {"dtype": "mixed_float16"},
     "bfloat16": {"dtype": "bfloat16"},

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, Protocol
 
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.linear_attention import SumsOfKeys
 from tf_transformer.layers.stored import KeyValue, Stored
 from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 
@@ -27,7 +26,7 @@ from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 class Kept(NamedTuple):
     """The tensors of a cache between two steps."""
 
-    per_hypothesis: Any  # reordered with the beam: ancestor mask, bool (B, W, R), or sums over keys
+    per_hypothesis: Any  # reordered with the beam: ancestor mask, bool (B, W, R), or states
     per_sentence: Any  # shared by the hypotheses of a sentence
 
 
@@ -48,7 +47,7 @@ class Cache(Protocol):
 
         Args:
             stored: for each layer, the keys and values of the prompt's P columns, `KeyValue`
-                (B, G, P, K), or sums over keys. P may be 0.
+                (B, G, P, K), or its state (B, 1, ...). P may be 0.
             visible: bool tensor (B, 1, P), False for padding; None if P is 0.
         """
 
@@ -172,10 +171,10 @@ def _append_zeros(x: KerasTensor, count: KerasTensor, axis: int) -> KerasTensor:
     return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)
 
 
-class SumsCache:
-    """The cache of linear attention: sums over keys, whose size is constant.
+class StateCache:
+    """A cache of one state of constant size for each hypothesis, such as sums over keys.
 
-    Each hypothesis has its own sums. They are reordered with the beam, in place of ancestor masks.
+    The states are reordered with the beam, in place of ancestor masks.
 
     Args:
         beam_size: number of hypotheses of each sentence, W.
@@ -184,20 +183,17 @@ class SumsCache:
     def __init__(self, beam_size: int):
         self.beam_size = beam_size
 
-    def start(self, stored: list[SumsOfKeys], visible: KerasTensor | None) -> Kept:
-        """Repeats the sums (B, 1, ...) over a prompt for each hypothesis: (B, W, ...)."""
-        return Kept(
-            [
-                SumsOfKeys(*(ops.repeat(x, self.beam_size, axis=1) for x in layer))
-                for layer in stored
-            ],
-            (),
-        )
+    def start(self, stored: list[Any], visible: KerasTensor | None) -> Kept:
+        """Repeats the state (B, 1, ...) after a prompt for each hypothesis: (B, W, ...)."""
+        repeated = [
+            type(layer)(*(ops.repeat(x, self.beam_size, axis=1) for x in layer)) for layer in stored
+        ]
+        return Kept(repeated, ())
 
     def begin(self, kept: Kept, index: KerasTensor) -> Step:
         return Step(kept, kept.per_hypothesis, None, ops.zeros((1, 0), "int32"))
 
-    def commit(self, step: Step, stored: list[SumsOfKeys]) -> Kept:
+    def commit(self, step: Step, stored: list[Any]) -> Kept:
         return Kept(stored, ())
 
     def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:

@@ -27,7 +27,7 @@ import keras
 import ml_dtypes
 import numpy as np
 
-from tf_transformer.config import DecodeConfig, ModelConfig, Quantization
+from tf_transformer.config import DecodeConfig, LayerConfig, ModelConfig, Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.export.left_behind import NEUTRAL
 from tf_transformer.imports.ctranslate2_model import table_name
@@ -118,11 +118,12 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
             f"CTranslate2 runs only Transformers, got model.architecture={model.architecture}. "
             "Use --format saved_model."
         )
-    if model.attention != "full":
-        raise InputError(
-            f"CTranslate2 has only full attention, got model.attention={model.attention}. "
-            "Use --format saved_model."
-        )
+    for name in ("attention", "decoder_attention"):
+        if (kind := getattr(model, name)) not in ("full", "same"):
+            raise InputError(
+                f"CTranslate2 has only full attention, got model.{name}={kind}. Use --format "
+                "saved_model."
+            )
     if any(stack.key_dim != stack.value_dim for stack in (model.encoder, model.decoder)):
         raise InputError(
             "CTranslate2 needs equal sizes of a head's keys and values, but this model has "
@@ -196,7 +197,7 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
     if isinstance(model.output_embedding, BiasedEmbedding):
         arrays["decoder/projection/bias"] = model.output_embedding.bias
     for side, position in (("encoder", model.source_position), ("decoder", model.target_position)):
-        stack: ModelConfig = getattr(config, side)
+        stack: LayerConfig = getattr(config, side)
         if hasattr(getattr(spec, side), "position_encodings"):
             table = position.encodings(keras.ops.arange(count), stack.d_model)
             table = np.zeros((count, stack.d_model)) if table is None else table
@@ -235,7 +236,7 @@ def _assign(spec: Any, name: str, array: np.ndarray) -> None:
     setattr(spec, last, array)
 
 
-def stack_options(config: ModelConfig) -> dict[str, Any]:
+def stack_options(config: LayerConfig) -> dict[str, Any]:
     """The arguments of CTranslate2's structure for an encoder or decoder."""
     from ctranslate2.specs import common_spec
 

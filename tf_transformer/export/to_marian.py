@@ -135,6 +135,7 @@ def require_supported(config: ModelConfig, format: str, positions: tuple[str, ..
         "architecture": ("transformer",),
         "position": positions,
         "attention": ("full",),
+        "decoder_attention": ("same", "full"),
         "activation": ("relu", "gelu", "swish"),
         "normalization": ("layer_norm",),
         "norm_first": (False,),

@@ -26,6 +26,7 @@ from tf_transformer.kernels import gradient as _gradient
 from tf_transformer.kernels import layer_norm as _layer_norm
 from tf_transformer.kernels import linear_attention as _linear_attention
 from tf_transformer.kernels import local_attention as _local_attention
+from tf_transformer.kernels import static_attention as _static_attention
 from tf_transformer.kernels import strided_attention as _strided_attention
 from tf_transformer.kernels import top_k as _top_k
 
@@ -50,7 +51,7 @@ class Kernels(NamedTuple):
 
 PLAIN = Kernels(
     attention=_attention.plain_attention,
-    static_attention=_attention.plain_static_attention,
+    static_attention=_static_attention.plain_static_attention,
     local_attention=_local_attention.plain_local_attention,
     strided_attention=_strided_attention.plain_strided_attention,
     linear_attention=_linear_attention.plain_linear_attention,
@@ -65,7 +66,7 @@ PLAIN = Kernels(
 )
 TUNED = Kernels(
     attention=_attention.attention,
-    static_attention=_attention.static_attention,
+    static_attention=_static_attention.static_attention,
     local_attention=_local_attention.local_attention,
     strided_attention=_strided_attention.strided_attention,
     linear_attention=_linear_attention.linear_attention,

@@ -56,7 +56,7 @@ def plain_attention(
     """
     key, value = for_each_head(key, query), for_each_head(value, query)
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) / math.sqrt(query.shape[-1])
-    weights = softmax(_masked(scores, mask, bias), scores.dtype)
+    weights = softmax(masked(scores, mask, bias), scores.dtype)
     return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
 
 
@@ -66,7 +66,7 @@ def for_each_head(x: KerasTensor, query: KerasTensor) -> KerasTensor:
     return x if queries_each == 1 else ops.repeat(x, queries_each, axis=1)
 
 
-def _masked(scores: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None) -> KerasTensor:
+def masked(scores: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None) -> KerasTensor:
     """Adds the bias to scores (B, H, T, S) in float32; `MASKED_SCORE` where the mask is False."""
     scores = ops.cast(scores, "float32")
     if bias is not None:
@@ -113,8 +113,8 @@ def _attention(
     dropout: Dropout | None,
 ) -> HeadOutput:
     def by_products() -> HeadOutput:
-        scores = matmul_transposed(_scaled(query), key)
-        weights = softmax(_masked(scores, mask, bias), scores.dtype)
+        scores = matmul_transposed(scaled(query), key)
+        weights = softmax(masked(scores, mask, bias), scores.dtype)
         return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
 
     queries = query.shape[2]
@@ -144,11 +144,12 @@ def masked_scores(
     Returns:
         float32 tensor (B, H, T, S), `MASKED_SCORE` where the mask is False.
     """
-    scores = matmul_transposed(_scaled(query), key)
-    return _masked(scores, mask, None if bias is None else bias(query))
+    scores = matmul_transposed(scaled(query), key)
+    return masked(scores, mask, None if bias is None else bias(query))
 
 
-def _scaled(query: KerasTensor) -> KerasTensor:
+def scaled(query: KerasTensor) -> KerasTensor:
+    """Queries (B, H, T, K) / √K."""
     return query * (1.0 / math.sqrt(query.shape[-1]))
 
 
@@ -160,11 +161,11 @@ def _elementwise_attention(
     bias: KerasTensor | None,
 ) -> HeadOutput:
     """`plain_attention` of T known queries, one query at a time."""
-    query = _scaled(query)
+    query = scaled(query)
     outputs, weights = [], []
     for t in range(query.shape[2]):
         scores = ops.sum(query[:, :, t : t + 1] * key, axis=-1, keepdims=True)  # (B, H, S, 1)
-        visible = _masked(scores, _row(mask, t), _row(bias, t))
+        visible = masked(scores, _row(mask, t), _row(bias, t))
         weights.append(_elementwise_softmax(visible, scores.dtype, axis=2))
         outputs.append(ops.sum(weights[-1] * value, axis=2, keepdims=True))
     if len(outputs) == 1:
@@ -182,58 +183,3 @@ def _elementwise_softmax(scores: KerasTensor, dtype: str, axis: int) -> KerasTen
     """The softmax of few float32 scores. These operations start faster than `ops.softmax`."""
     exponentials = ops.exp(scores - ops.max(scores, axis=axis, keepdims=True))
     return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), dtype)
-
-
-def plain_static_attention(
-    query: KerasTensor,
-    key: KerasTensor,
-    value: KerasTensor,
-    groups: int,
-    mask: KerasTensor | None = None,
-    bias: KerasTensor | None = None,
-) -> HeadOutput:
-    """`plain_attention` for the layout of keys and values in `decoding/static_cache.py`.
-
-    Args:
-        query: float tensor (B, H, T, K); all sizes but B are known.
-        key: float tensor (B·G, K, S).
-        value: float tensor (B·G, S, K).
-        groups: number of heads of keys and values, G.
-        mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
-        bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
-
-    Returns:
-        `HeadOutput`: heads (B, H, T, K) and weights (B, H, T, S).
-    """
-    key = ops.swapaxes(_split_batch(key, groups), -1, -2)
-    return plain_attention(query, key, _split_batch(value, groups), mask, bias)
-
-
-def static_attention(
-    query: KerasTensor,
-    key: KerasTensor,
-    value: KerasTensor,
-    groups: int,
-    mask: KerasTensor | None = None,
-    bias: KerasTensor | None = None,
-) -> HeadOutput:
-    """`plain_static_attention` that leaves the axes of the cache in place.
-
-    XLA would copy the whole cache to move an axis.
-    """
-
-    def one_head_each(
-        query: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None
-    ) -> HeadOutput:
-        _, _, length, size = query.shape
-        scores = ops.matmul(ops.reshape(_scaled(query), (-1, length, size)), key)  # (B·G, T, S)
-        weights = softmax(_masked(_split_batch(scores, groups), mask, bias), scores.dtype)
-        output = ops.matmul(ops.reshape(weights, (-1, *ops.shape(weights)[2:])), value)
-        return HeadOutput(_split_batch(output, groups), weights)
-
-    return HeadOutput(*in_groups(one_head_each, groups, query, mask, bias))
-
-
-def _split_batch(x: KerasTensor, heads: int) -> KerasTensor:
-    """(B·H, M, N) to (B, H, M, N)."""
-    return ops.reshape(x, (-1, heads, *ops.shape(x)[1:]))

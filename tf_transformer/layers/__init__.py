@@ -2,45 +2,47 @@
 
 import keras  # noqa: F401  first: see tf_transformer/registration.py
 
-from tf_transformer.layers.attention import MultiHeadAttention
-from tf_transformer.layers.biased_embedding import BiasedEmbedding
-from tf_transformer.layers.block import DecoderLayer, EncoderLayer
+from tf_transformer.config import LayerConfig
+from tf_transformer.layers.attention import Attended, Attention, CrossAttention, SelfAttention
+from tf_transformer.layers.block import BlockOutput, DecoderLayer, EncoderLayer, Residual
 from tf_transformer.layers.dropout import Dropout
+from tf_transformer.layers.earlier_attention import MultiHeadAttention  # noqa: F401  registers it
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.encodings import LearnedPosition
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.gated_feed_forward import GatedFeedForward
-from tf_transformer.layers.half_sinusoids import (
+from tf_transformer.layers.later.biased_embedding import BiasedEmbedding
+from tf_transformer.layers.later.gated_feed_forward import GatedFeedForward
+from tf_transformer.layers.later.half_sinusoids import (
     FairseqPosition,
     HalfSinusoids,
     MarianPosition,
     OpenNMTPosition,
 )
-from tf_transformer.layers.layer_drop import LayerDrop
-from tf_transformer.layers.linear_attention import LinearAttention
-from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
-from tf_transformer.layers.normalization import LayerNorm, RMSNorm
-from tf_transformer.layers.outputs import Attended, BlockOutput, StackOutput
-from tf_transformer.layers.position import SinusoidalPosition, sinusoids
-from tf_transformer.layers.position_encoding import PositionEncoding, Positions
-from tf_transformer.layers.relative_position import (
+from tf_transformer.layers.later.layer_drop import LayerDrop
+from tf_transformer.layers.later.learned_position import LearnedPosition
+from tf_transformer.layers.later.linear_attention import LinearAttention
+from tf_transformer.layers.later.relative_position import (
     AlibiPosition,
     RelativePosition,
     RotaryPosition,
     T5Position,
 )
-from tf_transformer.layers.residual import Residual
-from tf_transformer.layers.self_attention import SelfAttention
-from tf_transformer.layers.sparse_attention import LocalAttention, StridedAttention
-from tf_transformer.layers.stack import Decoder, Encoder
+from tf_transformer.layers.later.rms_norm import RMSNorm
+from tf_transformer.layers.later.sparse_attention import LocalAttention, StridedAttention
+from tf_transformer.layers.later.zero_start_embedding import ZeroStartEmbedding
+from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
+from tf_transformer.layers.normalization import LayerNorm
+from tf_transformer.layers.position import SinusoidalPosition, sinusoids
+from tf_transformer.layers.position_encoding import PositionEncoding, Positions
+from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
 from tf_transformer.layers.stored import KeyValue
-from tf_transformer.layers.zero_start_embedding import ZeroStartEmbedding
 
 __all__ = [
     "AlibiPosition",
     "Attended",
+    "Attention",
     "BiasedEmbedding",
     "BlockOutput",
+    "CrossAttention",
     "Decoder",
     "DecoderLayer",
     "Dropout",
@@ -51,13 +53,13 @@ __all__ = [
     "GatedFeedForward",
     "HalfSinusoids",
     "KeyValue",
+    "LayerConfig",
     "LayerDrop",
     "LayerNorm",
     "LearnedPosition",
     "LinearAttention",
     "LocalAttention",
     "MarianPosition",
-    "MultiHeadAttention",
     "OpenNMTPosition",
     "PositionEncoding",
     "Positions",

@@ -1,29 +1,86 @@
 """The base class of layers that receive the configuration of their stack."""
 
 import inspect
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict
 
 import keras
 
-from tf_transformer.config import ModelConfig
+from tf_transformer.config import Activation, Attention, LayerConfig, ModelConfig, Normalization
 from tf_transformer.errors import InputError
 from tf_transformer.layers.shape import Shape
 
-Config = ModelConfig | Mapping[str, Any] | None
+Config = LayerConfig | ModelConfig | Mapping[str, Any] | None
 FIELDS = frozenset(ModelConfig.__match_args__)
 
 
+class AttentionOptions(TypedDict, total=False):
+    """The options that the constructor of an attention layer takes by name; see `Attention`."""
+
+    d_model: int
+    num_heads: int
+    key_dim: int
+    value_dim: int
+    num_key_value_heads: int
+    use_bias: bool
+    dropout_rate: float
+    attention_bias: bool  # use_bias
+    attention_dropout_rate: float  # dropout_rate
+    attention_window: int | None  # of `LocalAttention` and `StridedAttention` only
+    # of Keras
+    name: str | None
+    dtype: Any
+    trainable: bool
+
+
+class LayerOptions(TypedDict, total=False):
+    """The options that the constructor of an encoder or decoder layer takes by name."""
+
+    d_model: int
+    num_heads: int
+    key_dim: int
+    value_dim: int
+    num_key_value_heads: int
+    attention: Attention
+    attention_window: int
+    attention_bias: bool
+    attention_dropout_rate: float
+    d_ff: int
+    activation: Activation
+    feed_forward_dropout_rate: float
+    dropout_rate: float
+    norm_first: bool
+    normalization: Normalization
+    norm_epsilon: float
+    # of Keras
+    name: str | None
+    dtype: Any
+    trainable: bool
+
+
+class StackOptions(LayerOptions, total=False):
+    """The options that the constructor of an encoder or decoder takes by name."""
+
+    num_layers: int
+    layer_drop_rate: float
+    remat: bool
+
+
+def fields_in(options: type) -> frozenset[str]:
+    """The fields of `LayerConfig` among the options of a constructor."""
+    return frozenset(options.__annotations__) & frozenset(LayerConfig.__match_args__)
+
+
 class ConfiguredLayer(keras.layers.Layer):
-    """A layer that reads its sizes and options from one `ModelConfig`.
+    """A layer that reads its sizes and options from one `LayerConfig`.
 
     Args:
-        config: the configuration of a stack, such as `ModelConfig().encoder`, or its fields as a
-            dict. If it is None, `dropout_rate` is 0 and `value_dim` is `key_dim` by default.
-        **options: fields of the configuration by name, which replace fields of `config`, and
-            arguments of Keras' layers, such as `name` and `dtype`. Only fields in `reads` may be
-            given by name.
+        config: the configuration of a stack, such as `ModelConfig().encoder`. A `ModelConfig`, or
+            its fields as a dict, stands for its decoder. None: `LayerConfig()`.
+        fields: values that replace fields of `config`; None keeps the value of `config`.
+        **options: fields of the configuration by name, and arguments of Keras' layers, such as
+            `name` and `dtype`.
 
     Raises:
         InputError: for a field that the layer does not read, or a value out of range.
@@ -31,48 +88,53 @@ class ConfiguredLayer(keras.layers.Layer):
     Attributes:
         config: the configuration of this layer's stack.
         reads: the fields of the configuration that the layer or one of its parts reads.
-        short_names: short names of fields in this layer, and the full name of each.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
-    short_names: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, config: Config = None, **options: Any):
-        named = {self.short_names.get(name, name): value for name, value in options.items()}
-        fields = {name: named.pop(name) for name in FIELDS & named.keys()}
-        self._require_read(fields.keys())
-        super().__init__(**named)
-        if config is None:
-            config = self._defaults(fields)
-        self.config = as_config(config, **fields).decoder
+    def __init__(
+        self, config: Config = None, fields: Mapping[str, Any] | None = None, **options: Any
+    ):
+        named = [*((name, options.pop(name)) for name in FIELDS & options.keys())]
+        named += (fields or {}).items()
+        given = {name: value for name, value in named if value is not None}
+        if unread := given.keys() - self.reads:
+            raise InputError(
+                f"{type(self).__name__} does not read {', '.join(sorted(unread))}. Leave it out; "
+                f"the layer reads {', '.join(sorted(self.reads))}."
+            )
+        super().__init__(**options)
+        try:
+            self.config = self._configured(config, given)
+        except InputError as error:
+            raise InputError(f"{type(self).__name__}: {error}") from None
 
     @classmethod
-    def _require_read(cls, fields: Set[str]) -> None:
-        if unread := fields - cls.reads:
-            short = {name: f" (short: {short})" for short, name in cls.short_names.items()}
-            reads = ", ".join(name + short.get(name, "") for name in sorted(cls.reads))
+    def _configured(cls, config: Config, given: Mapping[str, Any]) -> LayerConfig:
+        if isinstance(config, LayerConfig):
+            return replace(config, **given) if given else config
+        if isinstance(config, ModelConfig):
+            return replace(config, **given).decoder
+        if config is not None:
+            return ModelConfig(**{**config, **given}).decoder
+        heads = given.get("num_heads", LayerConfig.num_heads)
+        has_size = given.get("key_dim") or given.get("d_model")
+        if "key_dim" in cls.reads and not has_size and LayerConfig.d_model % heads:
             raise InputError(
-                f"{cls.__name__} does not read {', '.join(sorted(unread))}. Leave it out; the "
-                f"layer reads {reads}."
+                f"num_heads={heads} needs key_dim, the size of a head: its default is "
+                f"{LayerConfig.d_model} / num_heads, which is not an integer."
             )
-
-    @classmethod
-    def _defaults(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The configuration of a layer without a stack, to which `fields` are added."""
-        heads = fields.get("num_heads") or ModelConfig.num_heads
-        has_size = fields.get("key_dim") or fields.get("d_model")
-        if "key_dim" in cls.reads and not has_size and ModelConfig.d_model % heads:
-            raise InputError(
-                f"{cls.__name__} with num_heads={heads} needs key_dim, the size of a head: its "
-                f"default is {ModelConfig.d_model} / num_heads, which is not an integer."
-            )
-        # No layer reads `position`. With none, the check of sinusoids does not concern `d_model`.
-        return {"dropout_rate": 0.0, "value_dim": fields.get("key_dim") or 0, "position": "none"}
+        return LayerConfig(**given)
 
     def compute_output_shape(
         self, x_shape: Shape | None = None, *other_shapes: Shape, **named_shapes: Shape
     ) -> Shape:
+        """The shape of the output, also of a layer that returns a record."""
         return x_shape or next(iter(named_shapes.values()))
+
+    def compute_output_spec(self, *inputs: Any, **options: Any) -> Any:
+        """Runs `call`, because Keras would make a single tensor of `compute_output_shape`."""
+        return keras.Operation.compute_output_spec(self, *inputs, **options)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"config": asdict(self.config)}
@@ -91,24 +153,10 @@ class ConfiguredLayer(keras.layers.Layer):
                 f"{cls.__name__} was saved with {pattern['class_name']}. Make a LocalAttention, "
                 "StridedAttention or LinearAttention layer instead, and load its weights."
             )
-        arguments = inspect.signature(cls.__init__).parameters.keys() | cls.short_names.keys()
+        arguments = inspect.signature(cls.__init__).parameters.keys()
         unread = FIELDS - cls.reads - arguments  # earlier versions saved them, too
-        return super().from_config({k: v for k, v in config.items() if k not in unread})
-
-
-def read_by(*layers: type[ConfiguredLayer]) -> frozenset[str]:
-    """The fields of the configuration that at least one of the layers reads."""
-    return frozenset().union(*(layer.reads for layer in layers))
-
-
-def as_config(config: Config, **fields: Any) -> ModelConfig:
-    """Returns a configuration with new values of some fields.
-
-    Args:
-        config: the configuration, or its fields as a dict; None: the defaults.
-        **fields: new values by name; None keeps the value of `config`.
-    """
-    fields = {name: value for name, value in fields.items() if value is not None}
-    if isinstance(config, ModelConfig):
-        return replace(config, **fields)
-    return ModelConfig(**(dict(config or {}) | fields))
+        options = {name: value for name, value in config.items() if name not in unread}
+        if isinstance(saved := options.get("config"), Mapping):
+            of_layers = LayerConfig.__match_args__  # earlier versions saved those of models, too
+            options["config"] = LayerConfig(**{k: saved[k] for k in of_layers if k in saved})
+        return super().from_config(options)

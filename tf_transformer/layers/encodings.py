@@ -1,76 +1,25 @@
-"""All position encodings by name, and the learned table (paper Table 3, row E)."""
+"""All position encodings by name."""
 
 from collections.abc import Callable
 from typing import Any
 
-import keras
-from keras import KerasTensor, ops
-
-from tf_transformer.config import ModelConfig
+from tf_transformer.config import LayerConfig
 from tf_transformer.errors import InputError
-from tf_transformer.layers.half_sinusoids import (
+from tf_transformer.layers.later.half_sinusoids import (
     FairseqPosition,
     HalfSinusoids,
     MarianPosition,
     OpenNMTPosition,
 )
-from tf_transformer.layers.position import SinusoidalPosition
-from tf_transformer.layers.position_encoding import PositionEncoding
-from tf_transformer.layers.relative_position import (
+from tf_transformer.layers.later.learned_position import LearnedPosition
+from tf_transformer.layers.later.relative_position import (
     AlibiPosition,
     RelativePosition,
     RotaryPosition,
     T5Position,
 )
-from tf_transformer.layers.shape import Shape
-
-
-@keras.saving.register_keras_serializable(package="tf_transformer")
-class LearnedPosition(PositionEncoding):
-    """Adds a learned vector for each position (paper Table 3, row E).
-
-    Args:
-        max_length: number of positions in the table.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-
-    Returns:
-        float tensor (B, T, D).
-
-    Raises:
-        ValueError: if the sequence is longer than the table. A graph with an unknown length does
-            not check this.
-
-    Example:
-        >>> LearnedPosition(max_length=6)(np.zeros((3, 5, 8), "float32")).shape
-        TensorShape([3, 5, 8])
-    """
-
-    def __init__(self, max_length: int, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.max_length = max_length
-
-    def build(self, input_shape: Shape) -> None:
-        self.table = self.add_weight(
-            name="table",
-            shape=(self.max_length, input_shape[-1]),
-            initializer=keras.initializers.RandomNormal(stddev=input_shape[-1] ** -0.5),
-        )
-
-    def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
-        length = positions.shape[0]
-        if length is not None and length > self.max_length:
-            raise ValueError(
-                f"the learned position table has {self.max_length} positions, but the sequence "
-                f"has {length}. Shorten the text, train with a larger model.max_length, or use "
-                "model.position=sinusoidal, which has no limit."
-            )
-        return ops.take(self.table, positions, axis=0)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"max_length": self.max_length}
-
+from tf_transformer.layers.position import SinusoidalPosition
+from tf_transformer.layers.position_encoding import PositionEncoding
 
 # The values of `model.position`. Each function takes the configuration of a stack, whether the
 # stack is causal, and arguments of Keras' layers.
@@ -91,7 +40,7 @@ ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
 }
 
 
-def make_position(config: ModelConfig, is_causal: bool, **options: Any) -> PositionEncoding:
+def make_position(config: LayerConfig, is_causal: bool, **options: Any) -> PositionEncoding:
     """Makes the encoding that `config.position` names.
 
     Args:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import KerasTensor
 
+from tf_transformer.errors import InputError
 from tf_transformer.layers.configured import Config, ConfiguredLayer
 from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.dropout import Dropout
@@ -16,14 +17,14 @@ from tf_transformer.layers.shape import Shape
 class FeedForward(ConfiguredLayer):
     """FFN(x) = max(0, x W₁ + b₁) W₂ + b₂ at every position (paper equation 2).
 
-    The activation `relu` is the paper's max(0, h). The activation `gelu` is h Φ(h), where Φ is the
-    distribution function of the normal distribution (Hendrycks & Gimpel 2016). The activation
-    `swish` is h σ(h) (Ramachandran et al. 2017).
-
     Args:
-        config: the configuration of the stack, or its fields as a dict. The layer reads `d_ff` (F),
-            `activation` and `feed_forward_dropout_rate` (short: `dropout_rate`).
-        **options: see `ConfiguredLayer`.
+        config: the configuration of the stack; see `ConfiguredLayer`.
+        d_ff: size of the hidden layer, F.
+        activation: relu is max(0, h); gelu is h Φ(h) (Hendrycks & Gimpel 2016); swish is h σ(h)
+            (Ramachandran et al. 2017).
+        dropout_rate: dropout on the hidden layer (`feed_forward_dropout_rate` of the
+            configuration).
+        **options: arguments of Keras' layers, such as `name` and `dtype`.
 
     Call arguments:
         x: float tensor (B, T, D).
@@ -31,13 +32,34 @@ class FeedForward(ConfiguredLayer):
 
     Returns:
         float tensor (B, T, D).
+
+    Raises:
+        InputError: for an activation that the layer does not have.
+
+    Example:
+        >>> FeedForward(d_ff=16)(np.ones((3, 5, 8), "float32")).shape
+        TensorShape([3, 5, 8])
     """
 
     reads: ClassVar = frozenset({"d_ff", "activation", "feed_forward_dropout_rate"})
-    short_names: ClassVar = {"dropout_rate": "feed_forward_dropout_rate"}
+    activations: ClassVar[tuple[str, ...]] = ("relu", "gelu", "swish")
 
-    def __init__(self, config: Config = None, **options: Any):
-        super().__init__(config, **options)
+    def __init__(
+        self,
+        config: Config = None,
+        *,
+        d_ff: int | None = None,
+        activation: str | None = None,
+        dropout_rate: float | None = None,
+        **options: Any,
+    ):
+        if activation not in (None, *self.activations):
+            raise InputError(
+                f"{type(self).__name__}: activation must be one of {', '.join(self.activations)}, "
+                f"got {activation!r}."
+            )
+        fields = {"d_ff": d_ff, "activation": activation}
+        super().__init__(config, fields | {"feed_forward_dropout_rate": dropout_rate}, **options)
         self.hidden = self._hidden_layer()
         self.dropout = Dropout(self.config.feed_forward_dropout_rate, dtype=self.dtype_policy)
 

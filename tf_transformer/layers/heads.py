@@ -1,4 +1,4 @@
-"""Projections from a sequence (B, T, D) to heads (B, H, T, K), and back."""
+"""One projection of a sequence (B, T, D) to heads (B, H, T, K)."""
 
 import itertools
 from collections.abc import Sequence
@@ -47,13 +47,5 @@ class HeadProjection(Dense):
         parts = zip(ops.split(rows, ends, axis=-1) if ends else [rows], sizes, strict=True)
         if is_one:
             return [ops.reshape(part, (-1, heads, 1, size)) for part, (heads, size) in parts]
-        by_position = [ops.reshape(part, (-1, length, *of_head)) for part, of_head in parts]
+        by_position = [ops.reshape(part, (-1, length, *size)) for part, size in parts]
         return [ops.einsum("bthk->bhtk", part) for part in by_position]
-
-
-def concatenate_heads(heads: KerasTensor) -> KerasTensor:
-    """Heads (B, H, T, K) to rows (B·T, H·K); each row has the heads of one position in order."""
-    size = heads.shape[1] * heads.shape[3]
-    if heads.shape[2] != 1:
-        heads = ops.einsum("bhtk->bthk", heads)
-    return ops.reshape(heads, (-1, size))

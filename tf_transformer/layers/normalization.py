@@ -1,12 +1,11 @@
-"""Layer normalization (Ba et al. 2016), which the paper uses, and RMSNorm as an option."""
+"""Layer normalization (Ba et al. 2016; paper section 3.1)."""
 
-from typing import Any, Literal
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
-from tf_transformer.config import ModelConfig
 from tf_transformer.layers.shape import Shape
 
 
@@ -14,12 +13,11 @@ from tf_transformer.layers.shape import Shape
 class LayerNorm(keras.layers.Layer):
     """(x - mean) / √(variance + ε) · γ + β over the last axis.
 
-    Layer normalization (Ba et al. 2016; paper section 3.1). It has half as many operations as
-    `keras.layers.LayerNormalization`, which saves time when a search normalizes one position at a
-    time. It always computes in float32.
+    It always computes in float32, and has half as many operations as Keras' layer, which saves
+    time when a search normalizes one position at a time.
 
     Args:
-        epsilon: ε. The default 1e-6 is common for Transformers; Keras' default is 1e-3.
+        epsilon: ε. The default is common for Transformers; Keras' default is 1e-3.
 
     Call arguments:
         x: float tensor (..., D).
@@ -51,53 +49,3 @@ class LayerNorm(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"epsilon": self.epsilon}
-
-
-@keras.saving.register_keras_serializable(package="tf_transformer")
-class RMSNorm(keras.layers.Layer):
-    """RMSNorm(x) = x / √(mean(x²) + ε) · γ over the last axis (Zhang & Sennrich 2019).
-
-    Layer normalization without the mean and without β. It always computes in float32.
-
-    Args:
-        epsilon: ε.
-
-    Call arguments:
-        x: float tensor (..., D).
-
-    Returns:
-        float tensor (..., D).
-
-    Example:
-        >>> ops.convert_to_numpy(RMSNorm()(np.array([[2.0, -2.0]], "float32"))).round(3).tolist()
-        [[1.0, -1.0]]
-    """
-
-    def __init__(self, epsilon: float = 1e-6, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.epsilon = epsilon
-
-    def build(self, input_shape: Shape) -> None:
-        self.gamma = self.add_weight(name="gamma", shape=(input_shape[-1],), initializer="ones")
-
-    def call(self, x: KerasTensor) -> KerasTensor:
-        x, gamma = (ops.cast(y, "float32") for y in (x, self.gamma))
-        return ops.cast(kernels.current().rms_norm(x, gamma, self.epsilon), self.compute_dtype)
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"epsilon": self.epsilon}
-
-
-Normalization = Literal["layer_norm", "rms_norm"]
-NORMALIZATIONS: dict[str, type[LayerNorm] | type[RMSNorm]] = {
-    "layer_norm": LayerNorm,
-    "rms_norm": RMSNorm,
-}
-
-
-def make_norm(config: ModelConfig, **options: Any) -> LayerNorm | RMSNorm:
-    """Makes the normalization that the configuration of a stack names, with options of Keras."""
-    return NORMALIZATIONS[config.normalization](config.norm_epsilon, **options)

@@ -1,6 +1,7 @@
 """The interface of a position encoding, and the positions of one call of self-attention."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import keras
 from keras import KerasTensor, ops
@@ -107,7 +108,8 @@ class PositionEncoding(keras.layers.Layer):
         return super().get_config()
 
 
-class Positions(NamedTuple):
+@dataclass(frozen=True)  # no nest: Keras takes no nest of a layer and tensors
+class Positions:
     """The positions of queries and keys in one call of self-attention, with their encoding."""
 
     encoding: PositionEncoding  # has `rotate` and `bias`

@@ -1,80 +1,79 @@
 """The encoder and the decoder: stacks of equal layers (paper section 3.1)."""
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import keras
 from keras import KerasTensor
 
-from tf_transformer.layers.block import Block, DecoderLayer, EncoderLayer
-from tf_transformer.layers.configured import Config, ConfiguredLayer
-from tf_transformer.layers.layer_drop import LayerDrop
-from tf_transformer.layers.normalization import make_norm
-from tf_transformer.layers.outputs import BlockOutput, StackOutput
+from tf_transformer.config import LayerConfig
+from tf_transformer.layers.block import Block, BlockOutput, DecoderLayer, EncoderLayer
+from tf_transformer.layers.configured import Config, ConfiguredLayer, StackOptions, fields_in
+from tf_transformer.layers.later.layer_drop import LayerDrop
+from tf_transformer.layers.later.remat import recomputed
 from tf_transformer.layers.position_encoding import PositionEncoding, Positions
-from tf_transformer.layers.remat import recompute
 from tf_transformer.layers.shape import Shape
-from tf_transformer.layers.sides import DecoderSide, EncoderSide
+from tf_transformer.layers.stored import Stored
+from tf_transformer.layers.variants import make_norm
+
+
+class StackOutput(NamedTuple):
+    """The results of an encoder or decoder; lists have one entry per layer."""
+
+    output: KerasTensor  # (B, T, D)
+    attention: list  # weights of self-attention: (B, H, T, S), or as the class of attention says
+    cross_attention: list  # (B, H, T, S); () without cross-attention
+    stored: list[Stored]  # keys and values of self-attention
 
 
 class Stack(ConfiguredLayer):
-    """`num_layers` equal layers (paper: N), and with pre-norm a last normalization.
+    """`num_layers` equal layers (paper: N), and with pre-norm a last normalization."""
 
-    Args:
-        make_layer: function that makes a layer from the configuration.
-        config: the configuration of the stack, or its fields as a dict.
-        position: the position encoding if it acts on the scores of self-attention, else None.
-        **options: see `ConfiguredLayer`.
-    """
-
-    reads: ClassVar = Block.reads | {"num_layers", "layer_drop_rate", "remat"}
+    reads: ClassVar = fields_in(StackOptions)
+    _layer: Callable[..., Block]  # makes a layer from the configuration
 
     def __init__(
         self,
-        make_layer: Callable[..., Block],
         config: Config = None,
         position: PositionEncoding | dict | None = None,
-        **options: Any,
+        **options: Unpack[StackOptions],
     ):
-        super().__init__(config, **options)
+        super().__init__(config, autocast=False, **options)  # as in `Attention`
         config, policy = self.config, self.dtype_policy
-        self.layer_drop = LayerDrop(config.layer_drop_rate, dtype=policy)
+        rate = config.layer_drop_rate
+        self.layer_drop = LayerDrop(rate, dtype=policy) if rate else None
         self.layers = [
-            make_layer(config, dtype=policy, name=f"layer_{i}") for i in range(config.num_layers)
+            self._layer(config, dtype=policy, name=f"layer_{i}") for i in range(config.num_layers)
         ]
         self.final_norm = None
         if config.norm_first:
             self.final_norm = make_norm(config, dtype=policy, name="final_norm")
         self.position = PositionEncoding.restored(position)
 
-    def _build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
+    def _build(self, x_shape: Shape, *memory_shape: Shape | None) -> None:
         for layer in self.layers:
-            layer.build(*filter(None, (x_shape, memory_shape)))
+            layer.build(x_shape, *memory_shape)
         if self.position is not None and not self.position.built:
             self.position.build(x_shape)
         if self.final_norm is not None:
             self.final_norm.build(x_shape)
 
-    def run(
+    def _run(
         self,
         x: KerasTensor,
-        memory: KerasTensor | None = None,
-        attention_mask: KerasTensor | None = None,
-        cross_attention_mask: KerasTensor | None = None,
-        positions: KerasTensor | None = None,
-        training: bool | None = None,
+        *inputs: KerasTensor | None,
+        positions: KerasTensor | None,
+        training: bool | None,
     ) -> StackOutput:
-        """Like a call, but also returns attention weights; positions None: 0 to T - 1."""
+        """Runs all layers; `inputs` are the other tensors that each of them gets."""
         scored = Positions.of(self.position, x, positions)
         outputs = []
         for layer in self.layers:
-            run: Callable = functools.partial(layer.run, positions=scored, training=training)
-            if self.config.remat and training:
-                used = [layer] if self.position is None else [layer, self.position]
-                run = functools.partial(recompute, used, run)
-            outputs.append(run(x, memory, attention_mask, cross_attention_mask))
-            x = self.layer_drop(x, outputs[-1].output, training=training)
+            run = recomputed(layer, self.position) if self.config.remat and training else layer
+            outputs.append(run(x, *inputs, training=training, positions=scored))
+            skipped, x = x, outputs[-1].output
+            if self.layer_drop is not None:
+                x = self.layer_drop(skipped, x, training=training)
         return self.finish(x, outputs)
 
     def finish(self, x: KerasTensor, outputs: Sequence[BlockOutput]) -> StackOutput:
@@ -89,20 +88,66 @@ class Stack(ConfiguredLayer):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Encoder(EncoderSide, Stack):
-    """A stack of `EncoderLayer`. `Stack` has the arguments, `EncoderSide` the call."""
+class Encoder(Stack):
+    """A stack of encoder layers (paper section 3.1).
 
-    def __init__(
-        self, config: Config = None, position: PositionEncoding | dict | None = None, **options: Any
-    ):
-        super().__init__(EncoderLayer, config, position, **options)
+    Args:
+        config: the configuration of the stack; see `ConfiguredLayer`.
+        position: the position encoding if it acts on the scores of self-attention, else None.
+        **options: the options of `StackOptions`, which `ModelConfig` describes.
+
+    Call arguments:
+        x: float tensor (B, S, D).
+        attention_mask: bool tensor that broadcasts to (B, H, S, S), True = may attend.
+        training: whether dropout is on.
+        positions: int tensor (S,); None: 0 to S - 1.
+
+    Returns:
+        `StackOutput`: the output (B, S, D), and the attention weights of all layers.
+    """
+
+    def _layer(self, config: LayerConfig, **options: Any) -> EncoderLayer:
+        return EncoderLayer(config, **options)
+
+    def build(self, x_shape: Shape) -> None:
+        self._build(x_shape)
+
+    def call(
+        self,
+        x: KerasTensor,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+        positions: KerasTensor | None = None,
+    ) -> StackOutput:
+        return self._run(x, attention_mask, positions=positions, training=training)
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Decoder(DecoderSide, Stack):
-    """A stack of `DecoderLayer`; `DecoderSide` describes the call.
+class Decoder(Stack):
+    """A stack of decoder layers (paper section 3.1). It is causal without a mask.
 
-    `Stack` has the arguments; `has_cross_attention` says whether there is a memory.
+    Args:
+        config: the configuration of the stack; see `ConfiguredLayer`.
+        position: the position encoding if it acts on the scores of self-attention, else None.
+        has_cross_attention: whether the layers attend to a memory.
+        **options: the options of `StackOptions`, which `ModelConfig` describes.
+
+    Call arguments:
+        x: float tensor (B, T, D).
+        memory: float tensor (B, S, D'), the encoder's output; None without cross-attention.
+        attention_mask: bool tensor that broadcasts to (B, H, T, T), True = may attend.
+        cross_attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
+        training: whether dropout is on.
+        positions: int tensor (T,); None: 0 to T - 1.
+
+    Returns:
+        `StackOutput`: the output (B, T, D), and the attention weights of all layers.
+
+    Example:
+        >>> decoder = Decoder(num_layers=2, num_heads=2, key_dim=4, d_ff=16)
+        >>> x, memory = np.ones((3, 5, 8), "float32"), np.ones((3, 7, 8), "float32")
+        >>> decoder(x, memory).output.shape
+        TensorShape([3, 5, 8])
     """
 
     def __init__(
@@ -110,15 +155,28 @@ class Decoder(DecoderSide, Stack):
         config: Config = None,
         position: PositionEncoding | dict | None = None,
         has_cross_attention: bool = True,
-        **options: Any,
+        **options: Unpack[StackOptions],
     ):
-        make_layer = functools.partial(DecoderLayer, has_cross_attention=has_cross_attention)
-        super().__init__(make_layer, config, position, **options)
         self.has_cross_attention = has_cross_attention
+        super().__init__(config, position, **options)
 
-    def sequence_mask(self, length: int | KerasTensor) -> KerasTensor | None:
-        """The causal mask for targets of T positions, or None if the layers need no mask."""
-        return self.layers[0].self_attention.sequence_mask(length)
+    def _layer(self, config: LayerConfig, **options: Any) -> DecoderLayer:
+        return DecoderLayer(config, self.has_cross_attention, **options)
+
+    def build(self, x_shape: Shape, memory_shape: Shape | None = None) -> None:
+        self._build(x_shape, memory_shape)
+
+    def call(
+        self,
+        x: KerasTensor,
+        memory: KerasTensor | None = None,
+        attention_mask: KerasTensor | None = None,
+        cross_attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
+        positions: KerasTensor | None = None,
+    ) -> StackOutput:
+        inputs = memory, attention_mask, cross_attention_mask
+        return self._run(x, *inputs, positions=positions, training=training)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"has_cross_attention": self.has_cross_attention}

@@ -1,10 +1,15 @@
-"""The layers that options choose by name: self-attention and the feed-forward network."""
+"""The layers that options choose by name: attention, feed-forward network, normalization."""
 
+from typing import Any
+
+from tf_transformer.config import LayerConfig
+from tf_transformer.layers.attention import SelfAttention
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.gated_feed_forward import GatedFeedForward
-from tf_transformer.layers.linear_attention import LinearAttention
-from tf_transformer.layers.self_attention import SelfAttention
-from tf_transformer.layers.sparse_attention import LocalAttention, StridedAttention
+from tf_transformer.layers.later.gated_feed_forward import GatedFeedForward
+from tf_transformer.layers.later.linear_attention import LinearAttention
+from tf_transformer.layers.later.rms_norm import RMSNorm
+from tf_transformer.layers.later.sparse_attention import LocalAttention, StridedAttention
+from tf_transformer.layers.normalization import LayerNorm
 
 # The values of `model.attention`.
 SELF_ATTENTION: dict[str, type[SelfAttention]] = {
@@ -20,3 +25,13 @@ FEED_FORWARD: dict[str, type[FeedForward]] = {
     "swish": FeedForward,
     "swiglu": GatedFeedForward,
 }
+# The values of `model.normalization`.
+NORMALIZATIONS: dict[str, type[LayerNorm] | type[RMSNorm]] = {
+    "layer_norm": LayerNorm,
+    "rms_norm": RMSNorm,
+}
+
+
+def make_norm(config: LayerConfig, **options: Any) -> LayerNorm | RMSNorm:
+    """Makes the normalization that the configuration of a stack names, with options of Keras."""
+    return NORMALIZATIONS[config.normalization](config.norm_epsilon, **options)

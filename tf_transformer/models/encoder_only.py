@@ -12,16 +12,14 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.normalization import LayerNorm
-from tf_transformer.layers.outputs import StackOutput
 from tf_transformer.layers.shape import Shape
-from tf_transformer.layers.stack import Encoder
+from tf_transformer.layers.stack import Encoder, StackOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens
 from tf_transformer.models.reads_ids import ReadsIds
@@ -55,7 +53,7 @@ class TextEncoder(keras.layers.Layer):
         self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs: Any
     ):
         super().__init__(**kwargs)
-        self.config = config = as_config(config)
+        self.config = config = ModelConfig.of(config)
         self.vocabulary_size = vocabulary_size
         policy = self.dtype_policy
         self.embedding = TokenEmbedding(
@@ -82,7 +80,7 @@ class TextEncoder(keras.layers.Layer):
         """Like a call, but also returns the attention weights. Padding must be at the end."""
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
-        return self.stack.run(x, attention_mask=padding_mask(ids), training=training)
+        return self.stack(x, padding_mask(ids), training=training)
 
     def mean(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Averages the states of the tokens of a row: ids (B, S) to float32 (B, D).

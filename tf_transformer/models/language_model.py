@@ -4,19 +4,19 @@ from dataclasses import asdict
 from typing import Any
 
 import keras
-from keras import KerasTensor, ops
+from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding.hypotheses import StepOptions
-from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.stack import Decoder
-from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
+from tf_transformer.models.cached_decoder import DecoderParts
 from tf_transformer.models.outputs import LanguageModelOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens
+from tf_transformer.models.prompt_decoder import PromptDecoder
 from tf_transformer.models.reads_ids import ReadsIds
 
 
@@ -57,7 +57,7 @@ class LanguageModel(PredictsTokens, ReadsIds):
         super().__init__(**kwargs)
         if vocabulary_size <= 0:
             raise ValueError(f"vocabulary_size must be positive, got {vocabulary_size}.")
-        self.config = config = as_config(config)
+        self.config = config = ModelConfig.of(config)
         self.vocabulary_size = vocabulary_size
         policy = self.dtype_policy
         self.position = make_position(config.decoder, is_causal=True, dtype=policy, name="position")
@@ -101,8 +101,7 @@ class LanguageModel(PredictsTokens, ReadsIds):
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         # Padding is at the end only, so the causal mask hides it from real tokens.
-        causal = self.decoder.sequence_mask(ops.shape(ids)[1])
-        decoded = self.decoder.run(x, attention_mask=causal, training=training)
+        decoded = self.decoder(x, training=training)
         return LanguageModelOutput(decoded.output, decoded.attention)
 
     def max_target_length(self, source_length: int | KerasTensor) -> int | KerasTensor | None:
@@ -114,10 +113,10 @@ class LanguageModel(PredictsTokens, ReadsIds):
         most = self.position.max_length
         return None if most is None else most - source_length + 1
 
-    def step_function(self, source: KerasTensor, options: StepOptions) -> CachedDecoder:
+    def step_function(self, source: KerasTensor, options: StepOptions) -> PromptDecoder:
         """Makes the step function of a search for continuations of prompts (B, S)."""
         parts = DecoderParts(self.embedding, self.position, self.decoder, self.output_embedding)
-        return CachedDecoder(parts, options, source)
+        return PromptDecoder(parts, options, source)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {

@@ -4,9 +4,9 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.layers.biased_embedding import BiasedEmbedding
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.zero_start_embedding import ZeroStartEmbedding
+from tf_transformer.layers.later.biased_embedding import BiasedEmbedding
+from tf_transformer.layers.later.zero_start_embedding import ZeroStartEmbedding
 
 
 class PredictsTokens:

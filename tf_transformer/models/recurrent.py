@@ -11,9 +11,8 @@ from tf_transformer.decoding.coverage import coverage_penalty, no_coverage
 from tf_transformer.decoding.hypotheses import StepOptions, StepState
 from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.errors import InputError
-from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.recurrent import (
+from tf_transformer.layers.later.recurrent import (
     BahdanauDecoder,
     DecoderState,
     LuongDecoder,
@@ -71,7 +70,7 @@ class RecurrentModel(PredictsTokens, ReadsIds):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.config = config = as_config(config)
+        self.config = config = ModelConfig.of(config)
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
         encoder, decoder, policy = config.encoder, config.decoder, self.dtype_policy

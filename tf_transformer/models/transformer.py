@@ -4,16 +4,16 @@ from dataclasses import asdict
 from typing import Any
 
 import keras
-from keras import KerasTensor, ops
+from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding.hypotheses import StepOptions
-from tf_transformer.layers.configured import as_config
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.stack import Decoder, Encoder
-from tf_transformer.models.cached_decoder import CachedDecoder, DecoderParts
+from tf_transformer.models.cached_decoder import DecoderParts
+from tf_transformer.models.memory_decoder import MemoryDecoder
 from tf_transformer.models.outputs import TransformerOutput
 from tf_transformer.models.padding import as_read, put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embeddings
@@ -63,7 +63,7 @@ class Transformer(PredictsTokens, ReadsIds):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.config = config = as_config(config)
+        self.config = config = ModelConfig.of(config)
         self.vocabulary_size = vocabulary_size
         self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
         policy = {"dtype": self.dtype_policy}
@@ -108,12 +108,13 @@ class Transformer(PredictsTokens, ReadsIds):
         source, target = as_read(inputs[0], self.config), inputs[1]
         require_tokens_first(target, self.vocabulary_size)
         x = self._source(source, training)
-        encoded = self.encoder.run(x, None, padding_mask(source), training=training)
+        encoded = self.encoder(x, padding_mask(source), training=training)
         x = self.target_position(self.target_embedding(target))
         x = self.target_dropout(x, training=training)
         # Targets have padding at the end only, so the causal mask hides it from real tokens.
-        masks = self.decoder.sequence_mask(ops.shape(target)[1]), padding_mask(source)
-        decoded = self.decoder.run(x, encoded.output, *masks, training=training)
+        decoded = self.decoder(
+            x, encoded.output, cross_attention_mask=padding_mask(source), training=training
+        )
         attention = encoded.attention, decoded.attention, decoded.cross_attention
         return TransformerOutput(decoded.output, encoded.output, *attention)
 
@@ -121,7 +122,7 @@ class Transformer(PredictsTokens, ReadsIds):
         """Source ids (B, S) to memory (B, S, D)."""
         source = as_read(source, self.config)
         x = self._source(source, training)
-        return self.encoder(x, padding_mask(source), training=training)
+        return self.encoder(x, padding_mask(source), training=training).output
 
     def _source(self, source: KerasTensor, training: bool | None) -> KerasTensor:
         require_tokens_first(source, self.source_vocabulary_size)
@@ -132,12 +133,12 @@ class Transformer(PredictsTokens, ReadsIds):
         """The most tokens of a target: the size of a learned position table, else None."""
         return self.target_position.max_length
 
-    def step_function(self, source: KerasTensor, options: StepOptions) -> CachedDecoder:
+    def step_function(self, source: KerasTensor, options: StepOptions) -> MemoryDecoder:
         """Makes the step function of a search for the targets of source ids (B, S)."""
         parts = DecoderParts(
             self.target_embedding, self.target_position, self.decoder, self.output_embedding
         )
-        return CachedDecoder(parts, options, as_read(source, self.config), self.encode(source))
+        return MemoryDecoder(parts, options, as_read(source, self.config), self.encode(source))
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {

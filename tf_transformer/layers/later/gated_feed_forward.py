@@ -1,13 +1,11 @@
 """A gated feed-forward network, SwiGLU (Shazeer 2020)."""
 
-from typing import Any
+from typing import ClassVar
 
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.errors import InputError
 from tf_transformer.kernels.gradient import silu
-from tf_transformer.layers.configured import Config
 from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.feed_forward import FeedForward
 from tf_transformer.layers.initializers import ConcatenatedInitializer
@@ -27,13 +25,7 @@ class GatedFeedForward(FeedForward):
 
     # Differs from Shazeer 2020: the gated unit has biases, like equation 2 of the paper.
 
-    def __init__(self, config: Config = None, **options: Any):
-        if options.get("activation") not in (None, "swiglu"):
-            raise InputError(
-                f"GatedFeedForward has the activation swiglu, got {options['activation']!r}. Use "
-                "FeedForward for other activations."
-            )
-        super().__init__(config, **options)
+    activations: ClassVar[tuple[str, ...]] = ("swiglu",)
 
     def _hidden_layer(self) -> keras.layers.Layer:
         d_ff = self.config.d_ff

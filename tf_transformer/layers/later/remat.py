@@ -1,10 +1,23 @@
 """Rematerialization: the backward pass computes the inside of a layer again to save memory."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import KerasTensor, ops, tree
+
+
+def recomputed(
+    layer: keras.layers.Layer, position: keras.layers.Layer | None
+) -> Callable[..., Any]:
+    """A layer of a stack as a function whose inside the backward pass computes again.
+
+    Args:
+        layer: the layer.
+        position: the position encoding whose weights the layer uses, too, if any.
+    """
+    return functools.partial(recompute, [layer] if position is None else [layer, position], layer)
 
 
 def recompute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 from keras import KerasTensor, ops
@@ -10,10 +10,9 @@ from keras import KerasTensor, ops
 from tf_transformer import kernels
 from tf_transformer.kernels.attention import Dropout, HeadOutput, for_each_head
 from tf_transformer.kernels.linear_attention import EPSILON, Rotation, features
-from tf_transformer.layers.masks import mask_of_keys
-from tf_transformer.layers.outputs import Attended
+from tf_transformer.layers.attention import Attended, SelfAttention
+from tf_transformer.layers.mask_checks import mask_of_keys, require_mask
 from tf_transformer.layers.position_encoding import Positions
-from tf_transformer.layers.self_attention import SelfAttention
 from tf_transformer.layers.stored import KeyValue
 
 
@@ -69,17 +68,19 @@ class LinearAttention(SelfAttention):
 
     Example:
         >>> layer = LinearAttention(num_heads=2, key_dim=4, is_causal=True)
-        >>> layer(np.ones((3, 5, 8), "float32")).shape
+        >>> layer(np.ones((3, 5, 8), "float32")).output.shape
         TensorShape([3, 5, 8])
     """
 
-    def self_attend(
+    stores_rows: ClassVar = False
+
+    def call(
         self,
         x: KerasTensor,
-        mask: KerasTensor | None = None,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
         positions: Positions | None = None,
         earlier: Any = None,
-        training: bool | None = None,
     ) -> Attended:
         if self.dropout.function(training) is not None:
             raise ValueError(
@@ -97,15 +98,14 @@ class LinearAttention(SelfAttention):
             sums = earlier.with_new(new, rotate)
             heads = sums.weighted(query, rotate=rotate).heads
             return Attended(self.concatenate(heads), (), sums)
+        require_mask("attention_mask", attention_mask, x, x, self.config.num_heads)
+        mask = mask_of_keys(attention_mask, x)
         key, value = (for_each_head(part, query) for part in new)
         linear = kernels.current().linear_attention
-        heads, sums = linear(query, key, value, self.is_causal, mask_of_keys(mask, x), rotate)
+        heads, sums = linear(query, key, value, self.is_causal, mask, rotate)
         shared = query.shape[1] // new.key.shape[1]  # heads of queries per head of keys
         stored = SumsOfKeys(*(part[:, None, ::shared] for part in sums))
         return Attended(self.concatenate(heads), (), stored)
-
-    def sequence_mask(self, length: int | KerasTensor) -> None:
-        return None
 
     def nothing(self, batch: int | KerasTensor) -> SumsOfKeys:
         config, groups = self.config, self.config.num_key_value_heads

@@ -3,7 +3,7 @@
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.biased_embedding import BiasedEmbedding
+from tf_transformer.layers.later.biased_embedding import BiasedEmbedding
 from tf_transformer.layers.shape import Shape
 from tf_transformer.text.special_ids import BOS_ID
 

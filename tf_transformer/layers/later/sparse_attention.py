@@ -15,11 +15,10 @@ from tf_transformer import kernels
 from tf_transformer.kernels.attention import HeadOutput, for_each_head
 from tf_transformer.kernels.local_attention import Window
 from tf_transformer.kernels.strided_attention import strided_allows
+from tf_transformer.layers.attention import Attended, SelfAttention
 from tf_transformer.layers.configured import Config
-from tf_transformer.layers.masks import mask_of_keys
-from tf_transformer.layers.outputs import Attended
+from tf_transformer.layers.mask_checks import mask_of_keys, require_mask
 from tf_transformer.layers.position_encoding import Positions
-from tf_transformer.layers.self_attention import SelfAttention
 from tf_transformer.layers.stored import Stored
 
 
@@ -30,28 +29,37 @@ class SparseAttention(SelfAttention):
     own. Otherwise it attends to the positions j with |i - j| ≤ r / 2.
 
     Args:
-        config: see `MultiHeadAttention`.
+        config: the configuration of the stack; see `ConfiguredLayer`.
         is_causal: whether later positions are hidden.
-        **options: see `ConfiguredLayer`.
+        attention_window: number of positions in the neighbourhood, r.
+        **options: see `Attention`.
     """
 
     reads: ClassVar = SelfAttention.reads | {"attention_window"}
 
-    def __init__(self, config: Config = None, is_causal: bool = False, **options: Any):
-        super().__init__(config, is_causal, **options)
+    def __init__(
+        self,
+        config: Config = None,
+        is_causal: bool = False,
+        *,
+        attention_window: int | None = None,
+        **options: Any,
+    ):
+        super().__init__(config, is_causal, attention_window=attention_window, **options)
         self.size = size = self.config.attention_window
         self.neighbours = Window(size - 1, 0) if is_causal else Window(size // 2, size // 2)
 
-    def self_attend(
+    def call(
         self,
         x: KerasTensor,
-        mask: KerasTensor | None = None,
+        attention_mask: KerasTensor | None = None,
+        training: bool | None = None,
         positions: Positions | None = None,
         earlier: Stored | None = None,
-        training: bool | None = None,
     ) -> Attended:
         if earlier is not None:  # a step with a cache: `visible` gives the mask
-            return super().self_attend(x, mask, positions, earlier, training)
+            return super().call(x, attention_mask, training, positions, earlier)
+        require_mask("attention_mask", attention_mask, x, x, self.config.num_heads)
         query, new = self.project(x)
         bias = None
         if positions is not None:
@@ -60,16 +68,13 @@ class SparseAttention(SelfAttention):
         key, value = (for_each_head(part, query) for part in new)
         dropout = self.dropout.function(training)
         heads, weights = self._kernel()(
-            query, key, value, mask=mask_of_keys(mask, x), bias=bias, dropout=dropout
+            query, key, value, mask=mask_of_keys(attention_mask, x), bias=bias, dropout=dropout
         )
         return Attended(self.concatenate(heads), weights, new)
 
     def _kernel(self) -> Callable[..., HeadOutput]:
         """A function of query, key, value, mask, bias and dropout."""
         raise NotImplementedError
-
-    def sequence_mask(self, length: int | KerasTensor) -> None:
-        return None
 
     def visible(self, query_positions: KerasTensor, key_positions: KerasTensor) -> KerasTensor:
         offsets = key_positions[:, None, :] - query_positions[None, :, None]
@@ -89,15 +94,14 @@ class LocalAttention(SparseAttention):
 
     Example:
         >>> layer = LocalAttention(num_heads=2, key_dim=4, attention_window=3, is_causal=True)
-        >>> layer.build((3, 5, 8))
-        >>> attended = layer.run(np.ones((3, 5, 8), "float32"))
+        >>> attended = layer(np.ones((3, 5, 8), "float32"))
         >>> attended.output.shape, attended.weights.shape
         (TensorShape([3, 5, 8]), TensorShape([3, 2, 5, 3]))
     """
 
-    def __init__(self, config: Config = None, is_causal: bool = False, **options: Any):
-        super().__init__(config, is_causal, **options)
-        self.window = self.size if is_causal else None
+    @property
+    def window(self) -> int | None:
+        return self.size if self.is_causal else None
 
     def by_position(self, weights: KerasTensor) -> KerasTensor:
         first = ops.arange(ops.shape(weights)[2]) - self.neighbours.before
@@ -120,7 +124,7 @@ class StridedAttention(SparseAttention):
 
     Example:
         >>> layer = StridedAttention(num_heads=2, key_dim=4, attention_window=3, is_causal=True)
-        >>> layer(np.ones((3, 5, 8), "float32")).shape
+        >>> layer(np.ones((3, 5, 8), "float32")).output.shape
         TensorShape([3, 5, 8])
     """
 

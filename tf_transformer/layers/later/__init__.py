@@ -1,0 +1,1 @@
+"""What came after the paper: other kinds of attention, positions, normalization and training."""
