@@ -26,7 +26,8 @@ ALSO = {
 def named() -> list[str]:
     """The files in README's table of the paper, in its order."""
     section = README.read_text("utf-8").partition("## The paper beside the code")[2]
-    return re.findall(r"^\| 3[.\d]* \|.*\]\(tf_transformer/([\w/]+\.py)\)", section, re.MULTILINE)
+    rows = re.findall(r"^\| 3.*$", section, re.MULTILINE)
+    return [name for row in rows for name in re.findall(r"\(tf_transformer/([\w/]+\.py)\)", row)]
 
 
 def lines(name: str) -> int:

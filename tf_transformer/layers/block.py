@@ -155,7 +155,7 @@ class EncoderLayer(Block):
         positions: Positions | None = None,
     ) -> BlockOutput:
         before = self.attention_residual.before(x)
-        attended = self.self_attention(
+        attended = self.self_attention.call(
             before, attention_mask, training=training, positions=positions
         )
         x = self.attention_residual(x, attended.output, training=training)
@@ -233,13 +233,13 @@ class DecoderLayer(Block):
             require_mask("cross_attention_mask", cross_attention_mask, x, memory, heads)
             stored_memory = self.cross_attention.keys_values(memory)
         before = self.attention_residual.before(x)
-        attended = self.self_attention(
+        attended = self.self_attention.call(
             before, attention_mask, training=training, positions=positions, earlier=earlier
         )
         x = self.attention_residual(x, attended.output, training=training)
         cross_weights: KerasTensor | tuple = ()
         if stored_memory is not None:
-            crossed = self.cross_attention(
+            crossed = self.cross_attention.call(
                 self.cross_residual.before(x),
                 attention_mask=cross_attention_mask,
                 training=training,

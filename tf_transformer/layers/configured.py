@@ -153,7 +153,8 @@ class ConfiguredLayer(keras.layers.Layer):
                 f"{cls.__name__} was saved with {pattern['class_name']}. Make a LocalAttention, "
                 "StridedAttention or LinearAttention layer instead, and load its weights."
             )
-        arguments = inspect.signature(cls.__init__).parameters.keys()
+        makers = [vars(kind)["__init__"] for kind in cls.__mro__ if "__init__" in vars(kind)]
+        arguments = {name for maker in makers for name in inspect.signature(maker).parameters}
         unread = FIELDS - cls.reads - arguments  # earlier versions saved them, too
         options = {name: value for name, value in config.items() if name not in unread}
         if isinstance(saved := options.get("config"), Mapping):

@@ -66,10 +66,10 @@ class Stack(ConfiguredLayer):
         training: bool | None,
     ) -> StackOutput:
         """Runs all layers; `inputs` are the other tensors that each of them gets."""
-        scored = Positions.of(self.position, x, positions)
-        outputs = []
+        config, scored, outputs = self.config, Positions.of(self.position, x, positions), []
         for layer in self.layers:
-            run = recomputed(layer, self.position) if self.config.remat and training else layer
+            # `call`: TensorFlow orders sums by names, which Keras' scopes around a layer change.
+            run = recomputed(layer, self.position) if config.remat and training else layer.call
             outputs.append(run(x, *inputs, training=training, positions=scored))
             skipped, x = x, outputs[-1].output
             if self.layer_drop is not None:

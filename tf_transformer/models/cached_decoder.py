@@ -115,7 +115,7 @@ class CachedDecoder:
             decoder.layers, step.earlier, self._memories(shared), strict=True
         ):
             outputs.append(
-                layer(
+                layer.call(
                     x,
                     attention_mask=mask,
                     cross_attention_mask=memory_mask,

@@ -80,7 +80,7 @@ class TextEncoder(keras.layers.Layer):
         """Like a call, but also returns the attention weights. Padding must be at the end."""
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
-        return self.stack(x, padding_mask(ids), training=training)
+        return self.stack.call(x, padding_mask(ids), training=training)
 
     def mean(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
         """Averages the states of the tokens of a row: ids (B, S) to float32 (B, D).

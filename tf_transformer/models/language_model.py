@@ -101,7 +101,7 @@ class LanguageModel(PredictsTokens, ReadsIds):
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         # Padding is at the end only, so the causal mask hides it from real tokens.
-        decoded = self.decoder(x, training=training)
+        decoded = self.decoder.call(x, training=training)
         return LanguageModelOutput(decoded.output, decoded.attention)
 
     def max_target_length(self, source_length: int | KerasTensor) -> int | KerasTensor | None:

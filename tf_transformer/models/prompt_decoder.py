@@ -74,7 +74,9 @@ class PromptDecoder(CachedDecoder):
         padding = columns + 1 - lengths - outside
         positions = ops.arange(columns, dtype="int32") - outside
         x = self._embed(before, positions[None] - padding[:, None])
-        decoded = self._parts.decoder(x, attention_mask=padding_mask(before), positions=positions)
+        decoded = self._parts.decoder.call(
+            x, attention_mask=padding_mask(before), positions=positions
+        )
         stored: list = decoded.stored
         if self._attention.window is not None:
             stored = [KeyValue(*(part[:, :, outside:] for part in layer)) for layer in stored]

@@ -108,11 +108,11 @@ class Transformer(PredictsTokens, ReadsIds):
         source, target = as_read(inputs[0], self.config), inputs[1]
         require_tokens_first(target, self.vocabulary_size)
         x = self._source(source, training)
-        encoded = self.encoder(x, padding_mask(source), training=training)
+        encoded = self.encoder.call(x, padding_mask(source), training=training)
         x = self.target_position(self.target_embedding(target))
         x = self.target_dropout(x, training=training)
         # Targets have padding at the end only, so the causal mask hides it from real tokens.
-        decoded = self.decoder(
+        decoded = self.decoder.call(
             x, encoded.output, cross_attention_mask=padding_mask(source), training=training
         )
         attention = encoded.attention, decoded.attention, decoded.cross_attention

@@ -17,7 +17,9 @@ def recomputed(
         layer: the layer.
         position: the position encoding whose weights the layer uses, too, if any.
     """
-    return functools.partial(recompute, [layer] if position is None else [layer, position], layer)
+    return functools.partial(
+        recompute, [layer] if position is None else [layer, position], layer.call
+    )
 
 
 def recompute(
