@@ -3,7 +3,6 @@
 import keras  # noqa: F401  first: see tf_transformer/registration.py
 
 from tf_transformer.decoding.beam import beam_search
-from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import (
     NEG_INF,
     CacheSchedule,
@@ -14,6 +13,7 @@ from tf_transformer.decoding.hypotheses import (
     StepOptions,
     StepState,
 )
+from tf_transformer.decoding.problem import Constraints, Problem, SearchOptions, Step
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 
 __all__ = [
@@ -22,8 +22,11 @@ __all__ = [
     "Constraints",
     "Hypotheses",
     "LengthPenalty",
+    "Problem",
     "Sampling",
+    "SearchOptions",
     "SpecialIds",
+    "Step",
     "StepFunction",
     "StepOptions",
     "StepState",
