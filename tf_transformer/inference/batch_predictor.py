@@ -1,9 +1,10 @@
 """Predictions in batches: the base class of predictors with and without a search."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
@@ -22,11 +23,13 @@ from tf_transformer.inference.predictor import (
     Prediction,
     Progress,
     as_texts,
+    load_predictor,
     no_progress,
 )
 from tf_transformer.layers.stack import Stack
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -78,6 +81,34 @@ class BatchPredictor(ABC):
         # The table of learned positions is finite. Sinusoids have no limit.
         tables = [x.max_length for x in self.model_configs if x.position == "learned"]
         self.max_source_length = min([config.max_source_length, *tables])
+
+    @classmethod
+    def from_run(
+        cls,
+        run_dir: str | os.PathLike,
+        dtype: str = "float32",
+        task_options: Mapping[str, Any] | None = None,
+        **decode_options: Any,
+    ) -> Self:
+        """Loads a run: its codec, and the weights that `DecodeConfig.average` selects.
+
+        Args:
+            run_dir: folder of the run.
+            dtype: dtype of weights and computation, float32 or bfloat16.
+            task_options: new values for options of the run's task, by name; None keeps a value.
+            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
+
+        Raises:
+            InputError: for a folder without a run, a run whose task has another predictor, or an
+                option out of range.
+        """
+        predictor = load_predictor(Run.load(run_dir, task_options, **decode_options), dtype)
+        if not isinstance(predictor, cls):
+            raise InputError(
+                f"expected a run that predicts with a {cls.__name__}, but {run_dir} predicts with "
+                f"a {type(predictor).__name__}. Use {type(predictor).__name__}.from_run."
+            )
+        return predictor
 
     @property
     def model_configs(self) -> list[ModelConfig]:

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding.coverage import require_no_penalty
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
@@ -27,7 +27,6 @@ from tf_transformer.inference.search import penalty_of
 from tf_transformer.inference.search_graph import Inputs
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.inference.traced import IDS, STRINGS, Traced
-from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.special_ids import BOS_ID
@@ -38,13 +37,6 @@ class TextScore(NamedTuple):
 
     log_probability: float  # sum over the tokens, nats
     tokens: int  # with the end token
-
-
-def build_language_model(config: Config, codec: Codec, dtype: str) -> LanguageModel:
-    """A new language model with all its weights."""
-    model = LanguageModel(codec.size("text"), config.model, dtype=dtype)
-    model.build()
-    return model
 
 
 class TextGenerator(TextPredictor):
@@ -64,6 +56,7 @@ class TextGenerator(TextPredictor):
         InputError: for `coverage_penalty`, or a piece that the vocabulary does not have.
 
     Example:
+        >>> from tf_transformer.models.language_model import LanguageModel
         >>> from tf_transformer.text.tokenizer import BYTES, Tokenizer
         >>> model, codec = LanguageModel(BYTES), Codec(Tokenizer.train([], BYTES))
         >>> model.build()
@@ -74,7 +67,6 @@ class TextGenerator(TextPredictor):
 
     graph_type = GenerationGraph
     output = "continuation"
-    build_model = staticmethod(build_language_model)
     _graph: GenerationGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):

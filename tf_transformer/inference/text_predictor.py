@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
@@ -31,7 +31,6 @@ from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.inference.traced import IDS, STRINGS, Traced
 from tf_transformer.machine.limits import total_memory
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.normalization import clean
@@ -55,7 +54,6 @@ class TextPredictor(BatchPredictor):
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with score 0.
-        of_task: names of the task's options that are also arguments of this class.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -64,7 +62,6 @@ class TextPredictor(BatchPredictor):
     graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
-    of_task: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         super().__init__(model, codec, config)
@@ -94,42 +91,6 @@ class TextPredictor(BatchPredictor):
     def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
         """The search as a function of strings (R,), their ids and optional prefixes."""
         return lambda text, *ids: self._graph.predictions(search(*ids), text)
-
-    @staticmethod
-    def build_model(config: Config, codec: Codec, dtype: str) -> Any:
-        """Builds a new model with all its weights.
-
-        Args:
-            config: the configuration of the run.
-            codec: the codec of the run.
-            dtype: dtype policy of the model.
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def from_run(
-        cls,
-        run_dir: str | os.PathLike,
-        dtype: str = "float32",
-        task_options: Mapping[str, Any] | None = None,
-        **decode_options: Any,
-    ) -> Self:
-        """Loads a run: its codec, and the weights that `DecodeConfig.average` selects.
-
-        Args:
-            run_dir: folder of the run.
-            dtype: dtype of weights and computation, float32 or bfloat16.
-            task_options: new values for options of the run's task, by name; None keeps a value.
-            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
-
-        Raises:
-            InputError: for a folder without a run, or an option out of range.
-        """
-        run = Run.load(run_dir, task_options, **decode_options)
-        task = run.config.task  # a task outside the package may have other options
-        own = {name: getattr(task, name) for name in cls.of_task if hasattr(task, name)}
-        model = run.model(cls.build_model)
-        return cls(model, run.codec, run.config.decode, **own).with_dtype(dtype)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search for a configuration.
