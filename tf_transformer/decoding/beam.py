@@ -84,6 +84,7 @@ def beam_search(step: Step, problem: Problem, options: SearchOptions) -> Hypothe
             unknown rule.
 
     Example:
+        >>> from tf_transformer.decoding import SpecialIds
         >>> log_p = np.log([0.01, 0.01, 0.5, 0.4, 0.08]).astype("float32")  # id 2 ends a sentence
         >>> def step(ids, state, index):
         ...     return ops.broadcast_to(log_p, (*ids.shape, 5)), state

@@ -28,6 +28,8 @@ from tf_transformer.text.tokenizer import Tokenizer
 class ParserGraph(SearchGraph):
     """A parser on string tensors, from sentences to trees. Only Python code scores given trees."""
 
+    optional_inputs = ()  # a part of a tree is no tree
+
     def __init__(self, search: Search, codec: Codec, *options: Any):
         super().__init__(search, codec, *options)
         self._actions = Actions.of(codec["target"])
@@ -76,7 +78,6 @@ class Parser(TextPredictor):
     """
 
     graph_type = ParserGraph
-    no_prefixes = "trees have no prefixes. Leave out --prefixes."  # a part of a tree is no tree
     output = "tree"
 
     def __init__(

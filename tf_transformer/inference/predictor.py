@@ -194,6 +194,7 @@ class Predictor(Protocol):
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
+        **inputs: Sequence[str] | None,
     ) -> list[Prediction]:
         """The best prediction for each text; it begins with its prefix."""
 
@@ -202,6 +203,7 @@ class Predictor(Protocol):
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
+        **inputs: Sequence[str] | None,
     ) -> list[list[Prediction]]:
         """Up to `config.num_hypotheses` predictions for each text, best first; at least one."""
 
@@ -209,6 +211,9 @@ class Predictor(Protocol):
         self, texts: Sequence[str], predictions: Sequence[str], /, progress: Progress = no_progress
     ) -> list[PairScore]:
         """The score of a given prediction for each text."""
+
+    def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
+        """The texts with the inputs that belong to the source, such as `target_tags`."""
 
     def with_dtype(self, dtype: str) -> "Predictor":
         """This predictor with weights and computation in float32 or bfloat16."""

@@ -1,5 +1,6 @@
 """The search that a `DecodeConfig` describes, for a model and a batch of ids."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -96,9 +97,8 @@ class Search:
     Call arguments:
         source: int32 tensor (B, S), each row with the end id and then padding. A row shorter than
             `shortest_source` takes one step.
-        prefix: int32 tensor (B, P), the first ids of each translation, then padding; P may be 0.
-            The start id stands for any of `word_starts`. Ids beyond the model's last position are
-            cut.
+        given: fields of the `Problem` by name, such as prefix (B, P); P may be 0. Prefixes are cut
+            before the model's last position.
 
     Returns:
         `Hypotheses`, with `config.num_hypotheses` per sentence.
@@ -113,7 +113,9 @@ class Search:
     shortest_source: int = 2
 
     @own_settings()
-    def __call__(self, source: tf.Tensor, prefix: tf.Tensor | None = None) -> Hypotheses:
+    def __call__(
+        self, source: tf.Tensor, given: Mapping[str, tf.Tensor] | None = None
+    ) -> Hypotheses:
         config, model = self.config, self.model
         if not self.static_shapes:  # in a graph, the sizes of the batch and of the cache may change
             source = tf.raw_ops.PlaceholderWithDefault(input=source, shape=[None, None])
@@ -122,16 +124,18 @@ class Search:
         limits = ops.where(lengths >= self.shortest_source, limits, 1)
         longest = model.max_target_length(1)  # for any source
         max_length = max_target_lengths(ops.shape(source)[1], config, longest)
-        if prefix is not None:  # limits leave room for the prefix and one more token
+        given = dict(given or {})
+        if "prefix" in given:  # limits leave room for the prefix and one more token
+            prefix = given["prefix"]
             if longest is not None:
-                prefix = prefix[:, : longest - 1]
+                given["prefix"] = prefix = prefix[:, : longest - 1]
             limits = ops.maximum(limits, token_counts(prefix) + 1)
             max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
         problem = Problem(
             limits=limits,
             min_lengths=min_target_lengths(lengths, limits, config),
-            prefix=() if prefix is None else prefix,
             facts=() if self.grammar is None else self.grammar.facts(source, limits),
+            **given,
         )
         with kernels.use(kernels.for_xla() if self.static_shapes else kernels.current()):
             return self._run(source, problem, max_length)

@@ -1,6 +1,6 @@
 """Continues and scores texts with a language model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import keras
@@ -16,6 +16,7 @@ from tf_transformer.inference.batch_predictor import (
     pad,
 )
 from tf_transformer.inference.generation import GenerationGraph, Windows
+from tf_transformer.inference.inputs import Input
 from tf_transformer.inference.predictor import (
     PairScore,
     Progress,
@@ -24,7 +25,7 @@ from tf_transformer.inference.predictor import (
     no_progress,
 )
 from tf_transformer.inference.search import penalty_of
-from tf_transformer.inference.search_graph import Inputs
+from tf_transformer.inference.search_graph import Prepared
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.inference.traced import IDS, STRINGS, Traced
 from tf_transformer.text.codec import Codec
@@ -77,16 +78,17 @@ class TextGenerator(TextPredictor):
         self._windows_of_rests = Traced(self._graph.windows_of_rests, STRINGS, STRINGS)
         self._log_probabilities = Traced(self._graph.score_windows, row, IDS, row)
 
-    def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
+    def _read(self, texts: list[str], given: Mapping[str, list[str]]) -> Prepared:
         """Encodes the prompts and their prefixes.
 
         Raises:
             InputError: when a prompt and its prefix have more tokens than the model has positions.
         """
-        inputs = super()._read(texts, prefixes)
+        inputs = super()._read(texts, given)
         most = self.model.position.max_length
-        if most and inputs.prefix is not None:
-            rows = zip(texts, inputs.ids.lists(), inputs.prefix.lists(), strict=True)
+        if most and "prefix" in inputs.problem:
+            prefixes = inputs.problem["prefix"].lists()
+            rows = zip(texts, inputs.ids.lists(), prefixes, strict=True)
             for text, ids, prefix in rows:
                 if len(ids) + np.count_nonzero(prefix != BOS_ID) > most:
                     raise InputError(
@@ -94,6 +96,15 @@ class TextGenerator(TextPredictor):
                         f"({most}) tokens. Shorten one of them."
                     )
         return inputs
+
+    def _examples(self, each: Input, texts: list[str], predictions: list[str]) -> list[str]:
+        """Values of an input for the check of signatures, where the model has positions left."""
+        most = self.model.position.max_length or np.inf
+        rows = zip(texts, super()._examples(each, texts, predictions), strict=True)
+        encode = self.codec["text"].encode
+        return [
+            value if len(encode(text)) + len(encode(value)) <= most else "" for text, value in rows
+        ]
 
     def _scores(
         self, texts: list[str], predictions: list[str], progress: Progress

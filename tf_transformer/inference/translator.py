@@ -1,7 +1,7 @@
 """Translations of strings, and alignments of their words."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -102,9 +102,9 @@ class Translator(TextPredictor):
         )
 
     def _n_best(
-        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
     ) -> list[list[Prediction]]:
-        return with_notices(texts, super()._n_best(texts, prefixes, progress))
+        return with_notices(texts, super()._n_best(texts, given, progress))
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:
