@@ -25,14 +25,7 @@ sentence.
 
 
 class Step(NamedTuple):
-    """A step function with its first state.
-
-    Example:
-        >>> def step(ids, state, index):
-        ...     return ops.zeros((*ids.shape, 5)), state
-        >>> Step(step, StepState(())).bonus is None
-        True
-    """
+    """A step function with its first state."""
 
     function: StepFunction
     start: StepState  # the rows of a sentence are equal
