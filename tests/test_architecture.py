@@ -150,7 +150,7 @@ DOORS = {
     "commands.train": {"Run.at"},
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
-    "inference.text_predictor": {"Run.load"},
+    "inference.batch_predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder
     # Programs that measure in a process of their own.

@@ -16,10 +16,11 @@ from tf_transformer.errors import InputError
 from tf_transformer.export import to_ctranslate2
 from tf_transformer.inference.attention_record import read_json
 from tf_transformer.inference.saved_translator import METADATA
-from tf_transformer.inference.translator import Translator, build_model
+from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import checkpoints_in
+from tf_transformer.tasks.encoder_decoder import build_model
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import normalize
 from tf_transformer.training import trainer

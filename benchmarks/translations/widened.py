@@ -29,9 +29,9 @@ def main(run_dir: str, to: str, preset: str = "base") -> None:
         to: the folder to write.
         preset: sizes of the large model.
     """
-    from tf_transformer.inference.translator import build_model
     from tf_transformer.models.names import by_name
     from tf_transformer.run import weights
+    from tf_transformer.tasks.encoder_decoder import build_model
 
     small, large = Run.load(run_dir), RunFolder(to)
     config = small.config

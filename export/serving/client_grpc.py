@@ -95,12 +95,36 @@ def to_json(values: Any) -> Any:
     return list(map(to_json, values)) if isinstance(values, list) else values
 
 
+def columns_of(names: Sequence[str], lines: Sequence[bytes]) -> dict[str, list[bytes]]:
+    """The inputs of lines by name. Tabs divide the columns; missing columns at the end are empty.
+
+    Args:
+        names: names of inputs. With one name, a line is one text.
+        lines: the lines.
+
+    Raises:
+        ServerError: for a line with more columns than names.
+    """
+    rows = [line.split(b"\t") if len(names) > 1 else [line] for line in lines]
+    for row in rows:
+        if len(row) > len(names):
+            raise ServerError(f"expected at most {len(names)} columns in a line, got {row!r:.80}.")
+        row.extend([b""] * (len(names) - len(row)))
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
 def parser() -> argparse.ArgumentParser:
     """The options of this command."""
     options = argparse.ArgumentParser(description="Translates stdin with TF Serving over gRPC.")
     options.add_argument("--server", default="localhost:8500", help="host:port")
     options.add_argument("--model", required=True, help="name of the model on the server")
     options.add_argument("--signature", default="serving_default", help="or n_best")
+    options.add_argument(
+        "--inputs",
+        default="text",
+        help="inputs of the signature; with several, like text,prefix,target_tag, the columns of a "
+        "line have tabs between them",
+    )
     options.add_argument("--version", default="", help="number or label; default: the newest")
     options.add_argument("--batch_size", type=int, default=32, help="lines per request")
     options.add_argument("--timeout", type=float, default=60.0, help="seconds per request")
@@ -118,7 +142,7 @@ def main() -> None:
                 rows = predict(
                     channel,
                     options.model,
-                    {"text": batch},
+                    columns_of(options.inputs.split(","), batch),
                     options.signature,
                     options.version,
                     options.timeout,

@@ -10,7 +10,16 @@ import reference_search
 from keras import ops
 from reference_search import PrefixTables, arrays, assert_found, hypotheses_of, log_probability
 
-from tf_transformer.decoding import NEG_INF, LengthPenalty, SpecialIds, beam_search, greedy_search
+from tf_transformer.decoding import (
+    NEG_INF,
+    LengthPenalty,
+    Problem,
+    SearchOptions,
+    SpecialIds,
+    Step,
+    beam_search,
+    greedy_search,
+)
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
@@ -48,21 +57,16 @@ def random_limits(count: int, seed: int = 2) -> np.ndarray:
     return np.random.default_rng(seed).integers(1, LENGTH + 1, count).astype("int32")
 
 
-def search(tables, limits, beam_size, languages=None, special=SPECIAL, alpha=0.6, **options):
+def search(
+    tables, limits, beam_size, languages=None, special=SPECIAL, alpha=0.6, bonus=None, **options
+):
     """The package's beam search on one sentence per language, as arrays."""
     languages = np.arange(len(limits)) if languages is None else languages
-    return arrays(
-        beam_search(
-            tables.step,
-            tables.state(languages, beam_size),
-            ops.convert_to_tensor(limits),
-            int(max(limits)),
-            special,
-            beam_size,
-            LengthPenalty(alpha),
-            **options,
-        )
-    )
+    step = Step(tables.step, tables.state(languages, beam_size), bonus=bonus)
+    problem = Problem(ops.convert_to_tensor(limits))
+    penalty = LengthPenalty(alpha)
+    settings = SearchOptions(int(max(limits)), special, beam_size, penalty=penalty, **options)
+    return arrays(beam_search(step, problem, settings))
 
 
 def check_against_brute_force(tables, special, alpha, num_hypotheses):
@@ -200,10 +204,9 @@ def test_padding_and_start_are_never_chosen_and_padding_follows_the_end():
 @each_vocabulary
 def test_beam_of_one_is_greedy_search(tables, limits):
     one = search(tables, limits, 1)
-    state = tables.state(np.arange(len(limits)), 1)
-    greedy = greedy_search(
-        tables.step, state, ops.convert_to_tensor(limits), int(max(limits)), SPECIAL
-    )
+    step = Step(tables.step, tables.state(np.arange(len(limits)), 1))
+    problem = Problem(ops.convert_to_tensor(limits))
+    greedy = greedy_search(step, problem, SearchOptions(int(max(limits)), SPECIAL))
     np.testing.assert_array_equal(one.ids, greedy.ids)
     np.testing.assert_array_equal(one.lengths, greedy.lengths)
     np.testing.assert_allclose(one.log_probabilities, greedy.log_probabilities, rtol=1e-6)
@@ -233,8 +236,9 @@ def steps_taken(tables, limit, **options) -> int:
         indices.append(int(index))
         return tables.step(ids, state, index)
 
-    limits = ops.convert_to_tensor(np.int32([limit]))
-    beam_search(step, tables.state([0], 2), limits, limit, SPECIAL, beam_size=2, **options)
+    problem = Problem(ops.convert_to_tensor(np.int32([limit])))
+    settings = SearchOptions(limit, SPECIAL, beam_size=2, **options)
+    beam_search(Step(step, tables.state([0], 2)), problem, settings)
     return len(indices)
 
 
@@ -390,8 +394,8 @@ def test_graph_with_unknown_sizes_equals_eager(tables):
 
     @tf.function(input_signature=[spec, spec])
     def graph(languages, limits):
-        state = tables.state(languages, 3)
-        return beam_search(tables.step, state, limits, tf.reduce_max(limits), SPECIAL, 3)
+        options = SearchOptions(tf.reduce_max(limits), SPECIAL, beam_size=3)
+        return beam_search(Step(tables.step, tables.state(languages, 3)), Problem(limits), options)
 
     limits = random_limits(10)
     for one, other in zip(graph(range(10), limits), search(tables, limits, 3), strict=True):

@@ -6,7 +6,7 @@ import keras
 import pytest
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding import CacheSchedule, StepState
+from tf_transformer.decoding import CacheSchedule, SearchOptions, SpecialIds, StepState
 from tf_transformer.decoding.loop import run_search
 
 CAPACITIES = (2, 5, 6)
@@ -38,8 +38,7 @@ def test_state_has_the_smallest_capacity_that_holds_the_steps_so_far(steps):
         Counting(ops.zeros((), "int32"), StepState([ops.zeros((1, CAPACITIES[0]), "int32")])),
         is_done=lambda now: ops.reshape(now.index >= steps, (1,)),
         result=lambda now: now.state.per_hypothesis,
-        max_length=CAPACITIES[-1],
-        drop_finished=False,
+        options=SearchOptions(CAPACITIES[-1], SpecialIds(pad=0, start=1, end=2)),
         cache_schedule=CacheSchedule(CAPACITIES, resize),
     )
     assert ops.convert_to_numpy(row).tolist() == [[*range(1, steps + 1), *[0] * (6 - steps)]]

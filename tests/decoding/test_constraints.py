@@ -14,11 +14,14 @@ from tf_transformer.decoding import (
     NEG_INF,
     Constraints,
     LengthPenalty,
+    Problem,
+    SearchOptions,
     SpecialIds,
+    Step,
     beam_search,
     greedy_search,
 )
-from tf_transformer.decoding.constraints import rank_next, rank_together
+from tf_transformer.decoding.constraints import SoFar, rank_next, rank_together
 from tf_transformer.errors import InputError
 
 SPECIAL = SpecialIds(pad=0, start=1, end=2)
@@ -86,48 +89,41 @@ def random_rules(fields: dict, limits, special, seed: int = 23) -> list[Rules]:
     return rules
 
 
-def constraints_of(rules: list[Rules], special) -> Constraints:
-    """The rules of the sentences of a batch as `Constraints`."""
+def problem_of(limits, rules: list[Rules], special) -> Problem:
+    """The limits and rules of the sentences of a batch as a `Problem`."""
     longest = max(len(each.prefix) for each in rules)
     prefix = [[*each.prefix, *[special.pad] * (longest - len(each.prefix))] for each in rules]
     minima = [each.min_length for each in rules]
-    _, _, excluded, size, penalty = rules[0]
-    return Constraints(
-        min_lengths=ops.convert_to_tensor(np.int32(minima)) if any(minima) else None,
-        prefix=ops.convert_to_tensor(np.int32(prefix)) if longest else None,
-        excluded=excluded,
-        no_repeat_ngram_size=size,
-        repetition_penalty=penalty,
+    return Problem(
+        ops.convert_to_tensor(np.int32(limits)),
+        min_lengths=ops.convert_to_tensor(np.int32(minima)) if any(minima) else (),
+        prefix=ops.convert_to_tensor(np.int32(prefix)) if longest else (),
     )
+
+
+def constraints_of(rules: Rules) -> Constraints:
+    """The rules that are the same for all sentences."""
+    _, _, excluded, size, penalty = rules
+    return Constraints(excluded=excluded, no_repeat_ngram_size=size, repetition_penalty=penalty)
 
 
 def search(tables, limits, rules, beam_size, special=SPECIAL, alpha=0.6, **options):
-    return arrays(
-        beam_search(
-            tables.step,
-            tables.state(np.arange(len(limits)), beam_size),
-            ops.convert_to_tensor(np.int32(limits)),
-            int(max(limits)),
-            special,
-            beam_size,
-            LengthPenalty(alpha),
-            constraints=constraints_of(rules, special),
-            **{"num_hypotheses": beam_size} | options,
-        )
+    step = Step(tables.step, tables.state(np.arange(len(limits)), beam_size))
+    settings = SearchOptions(
+        int(max(limits)),
+        special,
+        beam_size,
+        penalty=LengthPenalty(alpha),
+        constraints=constraints_of(rules[0]),
+        **{"num_hypotheses": beam_size} | options,
     )
+    return arrays(beam_search(step, problem_of(limits, rules, special), settings))
 
 
 def greedy(tables, limits, rules, special=SPECIAL):
-    return arrays(
-        greedy_search(
-            tables.step,
-            tables.state(np.arange(len(limits)), 1),
-            ops.convert_to_tensor(np.int32(limits)),
-            int(max(limits)),
-            special,
-            constraints=constraints_of(rules, special),
-        )
-    )
+    step = Step(tables.step, tables.state(np.arange(len(limits)), 1))
+    options = SearchOptions(int(max(limits)), special, constraints=constraints_of(rules[0]))
+    return arrays(greedy_search(step, problem_of(limits, rules, special), options))
 
 
 # Against oracles
@@ -226,7 +222,7 @@ def test_prefix_may_end_a_hypothesis(tables):
 
 
 def test_prefix_may_end_a_hypothesis_before_its_minimum(tables):
-    """No other constraint applies to a prefix; see `Constraints.prefix`."""
+    """No other constraint applies to a prefix; see `Problem.prefix`."""
     rules = [Rules(prefix=(3, 2), min_length=4), Rules(prefix=(5,), min_length=4)]
     for found in (search(tables, [5, 5], rules, 1), greedy(tables, [5, 5], rules)):
         assert found.ids[0, 0].tolist() == [3, 2, 0, 0, 0]
@@ -293,7 +289,7 @@ def test_dead_end_leaves_only_padding(tables, rules):
 
 
 def test_minimum_above_the_limit_becomes_the_limit(tables):
-    """The end token is allowed as the last token; see `Constraints.min_lengths`."""
+    """The end token is allowed as the last token; see `Problem.min_lengths`."""
     tables = PrefixTables(tables.tables + 15.0 * (np.arange(VOCABULARY) == SPECIAL.end), LENGTH)
     rules = [Rules(min_length=9), Rules(min_length=3)]
     for found in (search(tables, [3, 5], rules, 2), greedy(tables, [3, 5], rules)):
@@ -310,11 +306,22 @@ def each_kernel_set(request):
         yield
 
 
-def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL):
+def options_of(constraints, special=SPECIAL) -> SearchOptions:
+    return SearchOptions(9, special, constraints=constraints)
+
+
+def nothing_so_far(*shape, **given) -> SoFar:
+    """The state before the first step."""
+    return SoFar(ops.zeros(shape, "int32"), 0, Problem(ops.full(shape[:1], 9), **given))
+
+
+def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL, min_length=0):
     """{token: log-probability} of the tokens that may follow one hypothesis, best first."""
     row = ops.convert_to_tensor(np.int32([[[*ids, *[special.pad] * 3]]]))
     logits = ops.convert_to_tensor(np.float32([[logits]]))
-    found = rank_next(logits, count, row, len(ids), special, constraints)
+    problem = problem_of([9], [Rules(min_length=min_length)], special)
+    options = options_of(constraints, special)
+    found = rank_next(logits, count, SoFar(row, len(ids), problem), options)
     values, tokens = (ops.convert_to_numpy(field)[0, 0] for field in found)
     return {
         int(token): float(value)
@@ -331,7 +338,7 @@ def ranked(logits, count, constraints=Constraints(), ids=(), special=SPECIAL):
 @pytest.mark.usefixtures("each_kernel_set")
 def test_exclusion_does_not_change_other_probabilities(rules, allowed):
     """Six equal logits: ln 1/6 for each allowed token."""
-    assert ranked(np.zeros(6), 6, constraints_of([rules], SPECIAL)) == {
+    assert ranked(np.zeros(6), 6, constraints_of(rules), min_length=rules.min_length) == {
         token: pytest.approx(np.log(1 / 6), rel=1e-6) for token in allowed
     }
 
@@ -351,16 +358,14 @@ def test_tokens_are_ranked_by_log_probability():
 def test_enough_allowed_tokens_are_ranked(fields):
     """Although padding, start and end are the likeliest, and all three are excluded."""
     logits = np.arange(20.0)[::-1]
-    constraints = Constraints(min_lengths=ops.convert_to_tensor(np.int32([5])), **fields)
-    assert list(ranked(logits, 2, constraints))[:2] == [3, 4]
+    assert list(ranked(logits, 2, Constraints(**fields), min_length=5))[:2] == [3, 4]
 
 
 @pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["unconstrained", "constrained"])
 @pytest.mark.usefixtures("each_kernel_set")
 def test_no_more_tokens_are_ranked_than_the_vocabulary_has(fields):
-    found = rank_next(
-        ops.zeros((2, 3, 6)), 9, ops.zeros((2, 3, 4), "int32"), 0, SPECIAL, Constraints(**fields)
-    )
+    options = options_of(Constraints(**fields))
+    found = rank_next(ops.zeros((2, 3, 6)), 9, nothing_so_far(2, 3, 4), options)
     assert [tuple(field.shape) for field in found] == [(2, 3, 6)] * 2
 
 
@@ -369,9 +374,8 @@ def test_no_more_tokens_are_ranked_than_the_vocabulary_has(fields):
 @pytest.mark.usefixtures("each_kernel_set")
 def test_log_probability_is_never_positive(fields, size):
     logits = size * np.random.default_rng(25).normal(size=(20, 5, 300)).astype("float32")
-    ids = ops.zeros((20, 5, 4), "int32")
-    constraints = Constraints(**fields)
-    found = rank_next(ops.convert_to_tensor(logits), 300, ids, 0, SPECIAL, constraints)
+    options = options_of(Constraints(**fields))
+    found = rank_next(ops.convert_to_tensor(logits), 300, nothing_so_far(20, 5, 4), options)
     log_p = ops.convert_to_numpy(found.log_probabilities)
     assert log_p.max() <= 0
     assert np.isfinite(log_p).all()
@@ -392,16 +396,19 @@ def test_extensions_of_a_sentence_are_ranked_together(excluded, min_lengths, siz
     totals = -random.integers(0, 3, (3, 4)).astype("float32")
     log_p = np.apply_along_axis(reference_search.log_softmax, -1, logits) + totals[..., None]
     log_p[..., [SPECIAL.pad, SPECIAL.start, *excluded]] = -np.inf
+    given = {}
     if min_lengths is not None:
         log_p[np.array(min_lengths) > 1, :, SPECIAL.end] = -np.inf
-        min_lengths = ops.convert_to_tensor(np.int32(min_lengths))
+        given["min_lengths"] = ops.convert_to_tensor(np.int32(min_lengths))
     # Rounded to six digits, so that equal scores are exactly equal and a stable sort orders them.
     expected = np.argsort(-log_p.reshape(3, -1).round(6), axis=-1, kind="stable")[:, :8]
 
-    ids = ops.zeros((3, 4, 4), "int32")
     extensions, parents = rank_together(
-        *(ops.convert_to_tensor(logits), ops.convert_to_tensor(totals), 8, ids, 0, SPECIAL),
-        Constraints(min_lengths=min_lengths, excluded=excluded),
+        ops.convert_to_tensor(logits),
+        ops.convert_to_tensor(totals),
+        8,
+        nothing_so_far(3, 4, 4, **given),
+        options_of(Constraints(excluded=excluded)),
     )
     values, tokens, parents = map(ops.convert_to_numpy, (*extensions, parents))
     for sentence in range(3):
@@ -418,10 +425,9 @@ def test_extensions_of_a_sentence_are_ranked_together(excluded, min_lengths, siz
 @pytest.mark.parametrize("fields", [{}, {"excluded": (3,)}], ids=["unconstrained", "constrained"])
 @pytest.mark.usefixtures("each_kernel_set")
 def test_no_more_extensions_are_ranked_than_there_are(fields):
-    extensions, parents = rank_together(
-        *(ops.zeros((2, 3, 6)), ops.zeros((2, 3)), 99, ops.zeros((2, 3, 4), "int32"), 0),
-        *(SPECIAL, Constraints(**fields)),
-    )
+    so_far, options = nothing_so_far(2, 3, 4), options_of(Constraints(**fields))
+    logits, totals = ops.zeros((2, 3, 6)), ops.zeros((2, 3))
+    extensions, parents = rank_together(logits, totals, 99, so_far, options)
     found = (*extensions, parents)
     assert [tuple(field.shape) for field in found] == [(2, 18)] * 3
 

@@ -7,9 +7,11 @@ from keras import ops
 from reference_search import PrefixTables
 
 from tf_transformer.decoding import (
-    Constraints,
+    Problem,
     Sampling,
+    SearchOptions,
     SpecialIds,
+    Step,
     beam_search,
     greedy_search,
     sample,
@@ -32,23 +34,21 @@ def searches(tables, drop_finished, step=None):
     """Results of every search on one sentence per language, with random limits and constraints."""
     random = np.random.default_rng(22)
     limits = random.integers(1, LENGTH + 1, LANGUAGES).astype("int32")
-    constraints = Constraints(
+    problem = Problem(
+        ops.convert_to_tensor(limits),
         min_lengths=ops.convert_to_tensor(
             np.minimum(limits, random.integers(0, 4, LANGUAGES)).astype("int32")
         ),
         prefix=ops.convert_to_tensor(random.choice([0, 3, 4], (LANGUAGES, 1)).astype("int32")),
+        uniforms=ops.convert_to_tensor(random.random((LANGUAGES, 3, LENGTH)).astype("float32")),
     )
-    uniforms = random.random((LANGUAGES, 3, LENGTH)).astype("float32")
-    common = (ops.convert_to_tensor(limits), LENGTH, SPECIAL)
-
-    def state(beam_size):
-        return tables.state(np.arange(LANGUAGES), beam_size)
-
-    step = step or tables.step
-    options = {"constraints": constraints, "drop_finished": drop_finished}
-    yield beam_search(step, state(3), *common, beam_size=3, num_hypotheses=3, **options)
-    yield greedy_search(step, state(1), *common, **options)
-    yield sample(step, state(3), *common, ops.convert_to_tensor(uniforms), 7, Sampling(), **options)
+    one, three = (
+        Step(step or tables.step, tables.state(np.arange(LANGUAGES), beam)) for beam in (1, 3)
+    )
+    options = SearchOptions(LENGTH, SPECIAL, 3, num_hypotheses=3, drop_finished=drop_finished)
+    yield beam_search(three, problem, options)
+    yield greedy_search(one, problem, options)
+    yield sample(three, problem, options, Sampling())
 
 
 def test_results_are_the_same(tables):
@@ -65,16 +65,14 @@ def test_results_are_the_same_in_a_graph(tables):
 
     @tf.function(input_signature=[spec, spec])
     def graph(languages, limits):
-        state = tables.state(languages, 3)
-        return beam_search(
-            tables.step, state, limits, tf.reduce_max(limits), SPECIAL, 3, drop_finished=True
-        )
+        step = Step(tables.step, tables.state(languages, 3))
+        options = SearchOptions(tf.reduce_max(limits), SPECIAL, beam_size=3, drop_finished=True)
+        return beam_search(step, Problem(limits), options)
 
     limits = np.random.default_rng(23).integers(1, LENGTH + 1, LANGUAGES).astype("int32")
-    state = tables.state(np.arange(LANGUAGES), 3)
-    expected = beam_search(
-        tables.step, state, ops.convert_to_tensor(limits), int(limits.max()), SPECIAL, 3
-    )
+    step = Step(tables.step, tables.state(np.arange(LANGUAGES), 3))
+    options = SearchOptions(int(limits.max()), SPECIAL, beam_size=3)
+    expected = beam_search(step, Problem(ops.convert_to_tensor(limits)), options)
     for one, other in zip(graph(np.arange(LANGUAGES), limits), expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 

@@ -12,8 +12,11 @@ from tf_transformer.decoding import (
     NEG_INF,
     Constraints,
     LengthPenalty,
+    Problem,
     Sampling,
+    SearchOptions,
     SpecialIds,
+    Step,
     greedy_search,
     sample,
 )
@@ -37,15 +40,11 @@ def limits():
     return np.random.default_rng(12).integers(1, LENGTH + 1, LANGUAGES).astype("int32")
 
 
-def search(tables, limits, languages=None, alpha=0.6, **options):
+def search(tables, limits, languages=None, alpha=0.6):
     languages = np.arange(len(limits)) if languages is None else languages
-    state = tables.state(languages, beam_size=1)
-    limits = ops.convert_to_tensor(limits)
-    return arrays(
-        greedy_search(
-            tables.step, state, limits, int(max(limits)), SPECIAL, LengthPenalty(alpha), **options
-        )
-    )
+    step = Step(tables.step, tables.state(languages, beam_size=1))
+    options = SearchOptions(int(max(limits)), SPECIAL, penalty=LengthPenalty(alpha))
+    return arrays(greedy_search(step, Problem(ops.convert_to_tensor(limits)), options))
 
 
 # Greedy search
@@ -79,23 +78,16 @@ def test_of_equally_likely_tokens_the_lowest_id_wins():
 # Sampling
 
 
-def draw(tables, limits, numbers, sampling=Sampling(), languages=None, **options):
+def draw(
+    tables, limits, numbers, sampling=Sampling(), languages=None, constraints=Constraints(), **given
+):
     """The package's samples for one sentence per language, as arrays; numbers (B, N, L)."""
     languages = np.arange(len(limits)) if languages is None else languages
-    limits = np.int32(limits)
-    return arrays(
-        sample(
-            tables.step,
-            tables.state(languages, np.shape(numbers)[1]),
-            ops.convert_to_tensor(limits),
-            int(max(limits)),
-            SPECIAL,
-            ops.convert_to_tensor(np.float32(numbers)),
-            tables.vocabulary_size,
-            sampling,
-            **options,
-        )
-    )
+    step = Step(tables.step, tables.state(languages, np.shape(numbers)[1]))
+    uniforms = ops.convert_to_tensor(np.float32(numbers))
+    problem = Problem(ops.convert_to_tensor(np.int32(limits)), uniforms=uniforms, **given)
+    options = SearchOptions(int(max(limits)), SPECIAL, constraints=constraints)
+    return arrays(sample(step, problem, options, sampling))
 
 
 def random_numbers(*shape) -> np.ndarray:
@@ -200,12 +192,12 @@ def first_tokens():
     return PrefixTables.random(14, languages=12, vocabulary_size=VOCABULARY, length=1)
 
 
-def constraints_of(rules: Rules, batch: int) -> Constraints:
-    return Constraints(
-        min_lengths=ops.full((batch,), rules.min_length, "int32") if rules.min_length else None,
-        prefix=ops.full((batch, 1), rules.prefix[0], "int32") if rules.prefix else None,
-        excluded=rules.excluded,
-    )
+def given_by(rules: Rules, batch: int) -> dict:
+    """The rules as fields of a `Problem`."""
+    return {
+        "min_lengths": ops.full((batch,), rules.min_length, "int32") if rules.min_length else (),
+        "prefix": ops.full((batch, 1), rules.prefix[0], "int32") if rules.prefix else (),
+    }
 
 
 def first_token_counts(tables, numbers, sampling, rules) -> np.ndarray:
@@ -214,8 +206,9 @@ def first_token_counts(tables, numbers, sampling, rules) -> np.ndarray:
     # The limit is 2, so that the end token may be too early; the languages have one prefix.
     tables = PrefixTables(tables.tables, length=2)
     numbers = np.broadcast_to(np.float32(numbers)[:, None], (batch, len(numbers), 2))
-    options = {"constraints": constraints_of(rules, batch)}
-    found = draw(tables, [2] * batch, numbers, sampling, **options)
+    constraints = Constraints(excluded=rules.excluded)
+    given = given_by(rules, batch)
+    found = draw(tables, [2] * batch, numbers, sampling, constraints=constraints, **given)
     return np.stack([np.bincount(ids[:, 0], minlength=tables.vocabulary_size) for ids in found.ids])
 
 
@@ -307,14 +300,10 @@ def sequence_probability(language, ids, limit: int, sampling: Sampling) -> float
 def test_samples_obey_constraints(tables):
     limits = np.full(LANGUAGES, LENGTH, "int32")
     rules = Rules(min_length=3, prefix=(3,), no_repeat_ngram_size=3, repetition_penalty=1.5)
-    constraints = Constraints(
-        min_lengths=ops.full((LANGUAGES,), 3, "int32"),
-        prefix=ops.full((LANGUAGES, 1), 3, "int32"),
-        no_repeat_ngram_size=3,
-        repetition_penalty=1.5,
-    )
+    constraints = Constraints(no_repeat_ngram_size=3, repetition_penalty=1.5)
     numbers = random_numbers(LANGUAGES, 4, LENGTH)
-    found = draw(tables, limits, numbers, Sampling(), constraints=constraints)
+    given = given_by(rules, LANGUAGES)
+    found = draw(tables, limits, numbers, Sampling(), constraints=constraints, **given)
     for row in range(LANGUAGES):
         hypotheses = hypotheses_of(found, row)
         assert len(hypotheses) == 4
@@ -333,6 +322,12 @@ def test_dead_end_gives_no_sample(tables, sampling):
     assert (found.lengths == 0).all()
     assert (found.scores == np.float32(NEG_INF)).all()
     assert (found.log_probabilities == np.float32(NEG_INF)).all()
+
+
+def test_sampling_without_random_numbers_is_an_error(tables):
+    step = Step(tables.step, tables.state([0], 2))
+    with pytest.raises(InputError, match="sampling needs random numbers"):
+        sample(step, Problem(ops.full((1,), 3)), SearchOptions(3, SPECIAL), Sampling())
 
 
 def test_dead_end_leaves_only_padding(tables):

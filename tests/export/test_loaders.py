@@ -55,8 +55,8 @@ def requests(served):
 # The expected outputs: those of the exported translator.
 
 
-def serving_default(translator, text):
-    found = translator(text)
+def serving_default(translator, text, prefix=None):
+    found = translator(text, prefix)
     return {
         "translation": [translation.text for translation in found],
         "score": [translation.score for translation in found],
@@ -65,9 +65,11 @@ def serving_default(translator, text):
     }
 
 
-def n_best(translator, text):
+def n_best(translator, text, prefix=None):
     fill = [Translation("", NEG_INF)] * translator.config.num_hypotheses
-    found = [(row + fill)[: translator.config.num_hypotheses] for row in translator.n_best(text)]
+    found = [
+        (row + fill)[: translator.config.num_hypotheses] for row in translator.n_best(text, prefix)
+    ]
     return {
         "translations": [[translation.text for translation in row] for row in found],
         "scores": [[translation.score for translation in row] for row in found],
@@ -92,7 +94,10 @@ def is_cut(translator, texts):
     return [len(encode(text)) > translator.max_source_length for text in texts]
 
 
-ORACLES = {oracle.__name__: oracle for oracle in (serving_default, n_best, score)}
+ORACLES = {
+    **{oracle.__name__: oracle for oracle in (serving_default, n_best, score)},
+    **{"with_inputs": serving_default, "n_best_with_inputs": n_best},
+}
 
 
 @pytest.fixture(scope="module")

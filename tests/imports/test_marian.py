@@ -486,6 +486,51 @@ def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(impor
             use()
 
 
+def test_tags_of_the_target_languages_are_an_input(imported, tagged, tmp_path):
+    """For each text, and in an export together with prefixes."""
+    plain = Translator.from_run(imported)
+    texts = ["a small house", "two dogs run", ">>deu<< a house", ""]
+    tags = [">>nld<<", "", ">>nld<<", ">>nld<<"]
+    in_text = [">>nld<< a small house", "two dogs run", ">>deu<< a house", ""]
+    assert plain(texts, target_tags=tags) == plain(in_text)
+    assert plain.joined(texts, target_tags=tags)[:3] == in_text[:3]
+    other = [each.text for each in tagged(texts, target_tags=[">>deu<<", "", "", ""])]
+    in_other = plain([">>deu<< a small house", ">>nld<< two dogs run"])
+    assert other[:2] == [each.text for each in in_other]
+    plain.save(tmp_path / "1")
+    saved, prefixes = Translator.load(tmp_path / "1"), ["", "a", "", ""]
+    for more in ({}, {"prefixes": prefixes}):
+        expected = plain(in_text, **more)
+        found = saved(texts, target_tags=tags, **more)
+        assert [each.text for each in found] == [each.text for each in expected]
+        np.testing.assert_allclose(
+            [each.score for each in found], [each.score for each in expected], atol=1e-4
+        )
+    with pytest.raises(InputError, match="unknown target_tag '>>eng<<'; this model has >>deu<<, "):
+        plain(["a house"], target_tags=[">>eng<<"])
+
+
+def test_translate_reads_the_tags_of_lines_from_a_file(imported, tmp_path):
+    """Alignments and scores are those of the lines with their tags."""
+    files = {"in": "a house\ntwo dogs\n", "tags": ">>nld<<\n\n", "prefixes": "\nb\n"}
+    files["tagged"] = ">>nld<< a house\ntwo dogs\n"
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    outputs = {}
+    for name, more in {"in": {"target_tags": str(tmp_path / "tags")}, "tagged": {}}.items():
+        paths = [str(tmp_path / f"{name}.{kind}") for kind in ("out", "scores", "links")]
+        out, scores, links = paths
+        translate.main(
+            *(str(imported), str(tmp_path / name), out),
+            prefixes=str(tmp_path / "prefixes"),
+            scores_output=scores,
+            alignments_output=links,
+            **more,
+        )
+        outputs[name] = [pathlib.Path(path).read_text("utf-8") for path in paths]
+    assert outputs["in"] == outputs["tagged"]
+
+
 def test_a_tag_after_blanks_is_one_tag_in_python_and_in_exports(imported, tmp_path):
     plain = Translator.from_run(imported)
     plain.save(tmp_path / "1")
@@ -526,7 +571,7 @@ def test_ctranslate2_reads_tags_as_this_project(imported, tmp_path):
     texts = ["\n>>nld<< two dogs\nrun", "two dogs run", "\ufeff>>nld<< TWO DOGS RUN", ">>nld<<\n17"]
     texts += [" >>nld<< ", ">>> a"]
     forms, pieces = model.read(texts)
-    rows = translator._read(texts, None)
+    rows = translator._read(texts, {})
     source = translator.codec["source"]
     ids = [[source.piece_to_id_or_unknown(piece) for piece in row] for row in pieces]
     assert [[*row, EOS_ID] for row in ids] == [row.tolist() for row in rows.ids.lists()]

@@ -82,7 +82,7 @@ def batch_of(rows, columns=0) -> np.ndarray:
 def search(model, source, prefix=None, excluded=(), **options):
     options = {"max_extra_length": 4} | options
     run = Search(model, DecodeConfig(**options), excluded)
-    found = run(tf.constant(source), None if prefix is None else tf.constant(prefix))
+    found = run(tf.constant(source), {} if prefix is None else {"prefix": tf.constant(prefix)})
     return type(found)(*map(np.asarray, found))
 
 

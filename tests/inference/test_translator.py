@@ -14,7 +14,9 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens, join_pieces
 from tf_transformer.inference.predictor import PairScore, Prediction, predictions_of
 from tf_transformer.inference.search import Search
-from tf_transformer.inference.translator import Alignment, Translator, build_model
+from tf_transformer.inference.text_generator import TextGenerator
+from tf_transformer.inference.translator import Alignment, Translator
+from tf_transformer.tasks.encoder_decoder import build_model
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import without_letters
 from tf_transformer.text.special_ids import EOS_ID
@@ -499,6 +501,11 @@ def test_lists_of_unequal_length_are_an_error(translator, method):
         InputError, match=r"expected as many (prefixes|predictions|translations) as texts"
     ):
         getattr(translator, method)(["one", "two"], ["eins"])
+
+
+def test_a_run_of_another_predictor_is_an_error(run):
+    with pytest.raises(InputError, match=r"predicts with a Translator. Use Translator.from_run."):
+        TextGenerator.from_run(run)
 
 
 # --- limits ----------------------------------------------------------------------------------

@@ -10,7 +10,14 @@ from keras import ops
 from models.test_cached_decoder import decoder, reordered, take_step
 from models.test_language_model import VOCABULARY, make_model
 
-from tf_transformer.decoding import Constraints, SpecialIds, beam_search
+from tf_transformer.decoding import (
+    Constraints,
+    Problem,
+    SearchOptions,
+    SpecialIds,
+    Step,
+    beam_search,
+)
 from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 
 # As a search gets them: the end id, then padding. The third is the empty prompt.
@@ -90,11 +97,9 @@ def test_relative_encodings_take_columns_for_positions(position, static_shapes):
 def test_beam_search_finds_for_each_prompt_what_it_finds_without_a_cache(static_shapes):
     model, limits, beam = make_model(), [6, 5, 4], 3
     step = decoder(model, PROMPTS, beam, 6, static_shapes)
-    found = beam_search(
-        *(step, step.start, np.int32(limits), 6, SPECIAL, beam),
-        num_hypotheses=beam,
-        constraints=Constraints(no_repeat_ngram_size=2),
-    )
+    constraints = Constraints(no_repeat_ngram_size=2)
+    options = SearchOptions(6, SPECIAL, beam, num_hypotheses=beam, constraints=constraints)
+    found = beam_search(Step(step, step.start), Problem(np.int32(limits)), options)
     for row, (prompt, length) in enumerate(zip(PROMPTS, LENGTHS, strict=True)):
         text = (1, *prompt[:length])
         language = functools.cache(lambda ids, text=text: logits_after(model, text + ids)[0])

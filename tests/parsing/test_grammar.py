@@ -7,7 +7,15 @@ import pytest
 from keras import ops
 from parsing.small_actions import LINEARIZATIONS, small_actions, source_of
 
-from tf_transformer.decoding import Constraints, SpecialIds, StepState, beam_search
+from tf_transformer.decoding import (
+    Constraints,
+    Problem,
+    SearchOptions,
+    SpecialIds,
+    Step,
+    StepState,
+    beam_search,
+)
 from tf_transformer.parsing.grammar import MAX_OPENED, MAX_UNARY, TreeGrammar
 from tf_transformer.parsing.linearization import CLOSE, OPEN, WORD
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
@@ -132,12 +140,12 @@ def test_a_search_under_random_scores_finds_trees_only(form):
     def step(tokens, state, index):
         return ops.take(table, (tokens * 7 + index * 3) % 40, axis=0), state
 
+    longest, limits = int(limits.max()), ops.convert_to_tensor(limits)
     found = beam_search(
-        *(step, StepState(()), ops.convert_to_tensor(limits), int(limits.max()), SPECIAL),
-        beam_size=3,
-        num_hypotheses=3,
-        constraints=Constraints(
-            grammar=grammar, facts=grammar.facts(sources, ops.convert_to_tensor(limits))
+        Step(step, StepState(())),
+        Problem(limits, facts=grammar.facts(sources, limits)),
+        SearchOptions(
+            longest, SPECIAL, 3, num_hypotheses=3, constraints=Constraints(grammar=grammar)
         ),
     )
     ids, lengths = map(ops.convert_to_numpy, (found.ids, found.lengths))

@@ -10,8 +10,9 @@ import numpy as np
 from tf_transformer import tasks
 from tf_transformer.config import TaskOptions
 from tf_transformer.data.examples import Examples
-from tf_transformer.inference.translator import Translator, build_model
+from tf_transformer.inference.translator import Translator
 from tf_transformer.tasks import Splits, Task, TestSet
+from tf_transformer.tasks.encoder_decoder import build_model
 from tf_transformer.text.sequences import shift_right
 
 

@@ -54,7 +54,7 @@ def reading(request, imported):
 def test_a_source_has_the_same_ids_in_training_and_in_a_search(reading, tag, parts):
     _, translator, codec = reading
     text = tag + "".join(parts).lstrip()
-    (searched,) = translator._read([text], None).ids.lists()
+    (searched,) = translator._read([text], {}).ids.lists()
     assert codec.encode("source", text) == searched.tolist()
     assert codec.encode("target", text) == translator.codec.encode("target", text)
 
@@ -78,7 +78,7 @@ def test_training_and_validation_read_what_a_search_reads(reading, imported, tmp
     rules, translator, _ = reading
     config = config_of(tmp_path, imported, **rules)
     data = prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
-    expected = sorted(row.tolist() for row in translator._read(TEXTS, None).ids.lists())
+    expected = sorted(row.tolist() for row in translator._read(TEXTS, {}).ids.lists())
     for batches in (
         itertools.islice(data.train.batches(), len(data.train)),
         data.valid.one_epoch(),
@@ -104,7 +104,7 @@ def test_joined_texts_are_read_in_the_same_way(reading, imported, tmp_path):
     for window in range(10):
         changed = augment(window, examples)["source"]
         row = changed.ids[: changed.lengths[0]].tolist()
-        (read,) = translator._read([codec.decode("source", row)], None).ids.lists()
+        (read,) = translator._read([codec.decode("source", row)], {}).ids.lists()
         assert row == read.tolist()
         longest = max(longest, len(row))
     assert longest > max(map(len, rows["source"]))

@@ -41,6 +41,7 @@ def main(
     overwrite: bool = False,
     window: int = WINDOW,
     prefixes: LocalPath = "",
+    target_tags: LocalPath = "",
     score_target: LocalPath = "",
     n_best_output: LocalPath = "",
     scores_output: LocalPath = "",
@@ -69,6 +70,8 @@ def main(
         window: most lines that are read, sorted by length and translated together. More lines
             need more memory.
         prefixes: file with the beginning of each translation, one per line; a line may be empty.
+        target_tags: file with the tag of each translation's language, such as >>por<<, one per
+            line. An empty line, or a line whose text starts with a tag, has no effect.
         score_target: file of translations to score; nothing is translated. Writes the score and
             the log-probability of each translation, with a tab between them.
         n_best_output: file for up to --num_hypotheses translations of each line, best first, as
@@ -94,27 +97,33 @@ def main(
     # Files and options are checked before TensorFlow is imported.
     attention = _attention_file(attention_output, overwrite) if attention_output else None
     run = Run.load(run_dir, **decode_options)
-    inputs = [input, *(path for path in (prefixes, score_target) if path)]
+    given = {"prefixes": prefixes, "target_tags": target_tags}
+    names = [name for name, path in given.items() if path]
+    inputs = [input, *map(given.__getitem__, names), *filter(None, [score_target])]
     outputs = _outputs(
         Output(output, _pair_score if score_target else _text),
         Output(n_best_output, _n_best, numbered=True),
         Output(scores_output, _score),
         Output(alignments_output, _links),
     )
-    names = filter(None, [*(file.path for file in outputs), attention_output])
-    require_free(list(names), [*filter(None, inputs), *run.files()], overwrite)
+    written = filter(None, [*(file.path for file in outputs), attention_output])
+    require_free(list(written), [*filter(None, inputs), *run.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
-    given = {"dtype": dtype, "score_target": bool(score_target), "prefixes": bool(prefixes)}
-    stream.depends_on(
-        _options(run.config, given | {"alignment_unit": alignment_unit}), run.identities()
-    )
+    options = {
+        **{"dtype": dtype, "alignment_unit": alignment_unit, "score_target": bool(score_target)},
+        **{name: bool(path) for name, path in given.items()},
+    }
+    stream.depends_on(_options(run.config, options), run.identities())
 
     predictor = _load(run, dtype)
-    step = scoring(predictor) if score_target else predicting(predictor)
+    searched = [name for name in names if name != "target_tags"]
+    step = scoring(predictor) if score_target else predicting(predictor, searched)
     if alignments_output:
         step = aligning(predictor, step, alignment_unit)
     if attention:
         step = recording(predictor, step, attention)
+    if target_tags:
+        step = joining(predictor, step, names.index("target_tags"))
     report = LineReport(step, stream.done, predictor)
     stream.run(report)
     sys.stderr.write(str(report) + (attention.write() if attention else ""))
@@ -156,13 +165,12 @@ class Line(NamedTuple):
     links: Sequence[tuple[int, int]] = ()
 
 
-def predicting(predictor: "Predictor") -> Step:
-    """A step from inputs and optional prefixes to predictions."""
+def predicting(predictor: "Predictor", names: Sequence[str]) -> Step:
+    """A step from texts, and a column for each of the named inputs, to predictions."""
 
-    def step(
-        inputs: Sequence[str], prefixes: Sequence[str] | None = None, *, progress: Progress
-    ) -> list[Line]:
-        return list(map(Line, predictor.n_best(inputs, prefixes, progress)))
+    def step(texts: Sequence[str], *columns: Sequence[str], progress: Progress) -> list[Line]:
+        given = dict(zip(names, columns, strict=True))
+        return list(map(Line, predictor.n_best(texts, progress=progress, **given)))
 
     return step
 
@@ -179,6 +187,23 @@ def scoring(predictor: "Predictor") -> Step:
         ]
 
     return step
+
+
+def joining(predictor: "Predictor", step: Step, place: int) -> Step:
+    """A step that joins texts with their target tags, and calls another step with the result.
+
+    Args:
+        predictor: the predictor of the run.
+        step: the step that takes the joined texts and the other columns.
+        place: the index of the column of tags.
+    """
+
+    def with_tags(texts: Sequence[str], *columns: Sequence[str], progress: Progress) -> list[Line]:
+        tagged = predictor.joined(texts, target_tags=columns[place])
+        others = columns[:place] + columns[place + 1 :]
+        return list(step(tagged, *others, progress=progress))
+
+    return with_tags
 
 
 def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:

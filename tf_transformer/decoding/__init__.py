@@ -1,7 +1,6 @@
 """Search over a step function. It uses `keras.ops` only, and does not depend on a model."""
 
 from tf_transformer.decoding.beam import beam_search
-from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import (
     NEG_INF,
     CacheSchedule,
@@ -12,6 +11,7 @@ from tf_transformer.decoding.hypotheses import (
     StepOptions,
     StepState,
 )
+from tf_transformer.decoding.problem import Constraints, Problem, SearchOptions, Step
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 
 __all__ = [
@@ -20,8 +20,11 @@ __all__ = [
     "Constraints",
     "Hypotheses",
     "LengthPenalty",
+    "Problem",
     "Sampling",
+    "SearchOptions",
     "SpecialIds",
+    "Step",
     "StepFunction",
     "StepOptions",
     "StepState",

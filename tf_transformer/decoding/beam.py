@@ -15,18 +15,16 @@ from typing import NamedTuple
 
 from keras import KerasTensor, ops, tree
 
-from tf_transformer.decoding.constraints import Constraints, Ranked, rank_together
+from tf_transformer.decoding.constraints import Ranked, SoFar, rank_together
 from tf_transformer.decoding.hypotheses import (
     NEG_INF,
-    CacheSchedule,
     Hypotheses,
     LengthPenalty,
-    SpecialIds,
-    StepFunction,
     StepState,
     set_column,
 )
-from tf_transformer.decoding.loop import SentenceConstraints, run_search
+from tf_transformer.decoding.loop import run_search
+from tf_transformer.decoding.problem import Problem, SearchOptions, Step
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.top_k import plain_top_k
 
@@ -41,7 +39,7 @@ class BeamState(NamedTuple):
     finished: Hypotheses  # N = W, best first
     done: KerasTensor  # bool (B,): True for sentences with a final result
     state: StepState
-    constraints: SentenceConstraints
+    problem: Problem
 
 
 class Candidates(NamedTuple):
@@ -69,42 +67,14 @@ EARLY_STOPPING: dict[bool | str, EarlyStopping] = {
 }
 
 
-def beam_search(
-    step: StepFunction,
-    state: StepState,
-    limits: KerasTensor,
-    max_length: int | KerasTensor,
-    special: SpecialIds,
-    beam_size: int = 4,
-    penalty: LengthPenalty = LengthPenalty(),
-    num_hypotheses: int = 1,
-    early_stopping: bool | str = True,
-    bounded: bool = True,
-    constraints: Constraints | None = None,
-    bonus: Callable[[StepState], KerasTensor] | None = None,
-    drop_finished: bool = False,
-    cache_schedule: CacheSchedule | None = None,
-) -> Hypotheses:
+def beam_search(step: Step, problem: Problem, options: SearchOptions) -> Hypotheses:
     """Finds the N best hypotheses with a beam of W (paper section 6.1).
 
     Args:
-        step: returns the logits of next tokens; see `StepFunction`.
-        state: the first state of the step function. The W rows of a sentence are equal.
-        limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
-        max_length: the largest limit, L.
-        special: ids of padding, start and end.
-        beam_size: live hypotheses per sentence, W.
-        penalty: the length penalty, whose exponent is at least 0. A scalar tensor as the exponent
-            may change between calls of one graph.
-        num_hypotheses: number of hypotheses to return, N <= W.
-        early_stopping: the rule that ends the search of a sentence, a key of `EARLY_STOPPING`.
-        bounded: whether to stop a sentence when its N best cannot improve. The results are the same
-            with and without it.
-        constraints: limits on the choices; None: no limits.
-        bonus: takes the state and returns numbers (B, W), at most 0, which are added to the scores
-            of hypotheses that end with this step. None: nothing is added.
-        drop_finished: whether to remove finished sentences from the batch; see `run_search`.
-        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
+        step: the step function and its first state. Its bonus is added to the scores of hypotheses
+            that end.
+        problem: the limits and other facts of each sentence.
+        options: the options of the search.
 
     Returns:
         `Hypotheses`, sorted by score.
@@ -114,64 +84,62 @@ def beam_search(
             unknown rule.
 
     Example:
+        >>> from tf_transformer.decoding import SpecialIds
         >>> log_p = np.log([0.01, 0.01, 0.5, 0.4, 0.08]).astype("float32")  # id 2 ends a sentence
         >>> def step(ids, state, index):
         ...     return ops.broadcast_to(log_p, (*ids.shape, 5)), state
         >>> special = SpecialIds(pad=0, start=1, end=2)
-        >>> best = beam_search(step, StepState(()), np.array([3]), 3, special, beam_size=2)
+        >>> options = SearchOptions(max_length=3, special=special, beam_size=2)
+        >>> problem = Problem(limits=np.array([3]))
+        >>> best = beam_search(Step(step, StepState(())), problem, options)
         >>> np.asarray(best.ids).tolist()
         [[[2, 0, 0]]]
     """
-    _require_valid(beam_size, num_hypotheses, penalty, early_stopping)
-    constraints = constraints or Constraints()
-    rule = EARLY_STOPPING[early_stopping]
-    worst = num_hypotheses - 1 if bounded else None  # the rank of the worst that is returned
+    _require_valid(options)
+    penalty, rule = options.penalty, EARLY_STOPPING[options.early_stopping]
+    last = options.num_hypotheses - 1 if options.bounded else None
 
     def extend(now: BeamState) -> BeamState:
-        logits, state = step(now.tokens, now.state, now.index)
-        allowed = now.constraints.apply_to(constraints)
-        totals, count = now.log_probabilities, 2 * beam_size
-        ranked, parents = rank_together(logits, totals, count, now.ids, now.index, special, allowed)
-        candidates = _candidates(now, ranked, parents, special.end)
-        bonuses = None if bonus is None else bonus(state)
+        logits, state = step.function(now.tokens, now.state, now.index)
+        so_far = SoFar(now.ids, now.index, now.problem)
+        totals, count = now.log_probabilities, 2 * options.beam_size
+        ranked, parents = rank_together(logits, totals, count, so_far, options)
+        candidates = _candidates(now, ranked, parents, options.special.end)
+        bonuses = None if step.bonus is None else step.bonus(state)
         finished = _finish(now, candidates, penalty, bonuses)
         extended = _continue(now, candidates, finished, state)
-        return extended._replace(done=_done(extended, penalty, rule, worst))
+        return extended._replace(done=_done(extended, penalty, rule, last))
 
-    per_sentence = SentenceConstraints.of(limits, constraints)
-    start = _start(state, per_sentence, beam_size, max_length, special)
     finished = run_search(
-        *(extend, start, lambda now: now.done, lambda now: now.finished),
-        *(max_length, drop_finished, cache_schedule),
+        extend,
+        _start(step, problem.within_limits(), options),
+        lambda now: now.done,
+        lambda now: now.finished,
+        options,
+        step.cache_schedule,
     )
-    best = Hypotheses(*(field[:, :num_hypotheses] for field in finished))
-    return best._replace(ids=ops.where(best.lengths[..., None] > 0, best.ids, special.pad))
+    best = Hypotheses(*(field[:, : options.num_hypotheses] for field in finished))
+    return best._replace(ids=ops.where(best.lengths[..., None] > 0, best.ids, options.special.pad))
 
 
-def _require_valid(
-    beam_size: int, num_hypotheses: int, penalty: LengthPenalty, early_stopping: bool | str
-) -> None:
+def _require_valid(options: SearchOptions) -> None:
+    beam_size, num_hypotheses, alpha = options.beam_size, options.num_hypotheses, options.penalty[0]
     if not 1 <= num_hypotheses <= beam_size:
         raise InputError(
             "expected 1 <= num_hypotheses <= beam_size, "
             f"got {num_hypotheses} with a beam of {beam_size}."
         )
-    if not ops.is_tensor(penalty.alpha) and penalty.alpha < 0:
+    if not ops.is_tensor(alpha) and alpha < 0:
+        raise InputError(f"the length penalty's exponent must not be negative, got {alpha}.")
+    if options.early_stopping not in EARLY_STOPPING:
         raise InputError(
-            f"the length penalty's exponent must not be negative, got {penalty.alpha}."
+            f"early_stopping must be True, False or 'never', got {options.early_stopping!r}."
         )
-    if early_stopping not in EARLY_STOPPING:
-        raise InputError(f"early_stopping must be True, False or 'never', got {early_stopping!r}.")
 
 
-def _start(
-    state: StepState,
-    constraints: SentenceConstraints,
-    beam_size: int,
-    max_length: int | KerasTensor,
-    special: SpecialIds,
-) -> BeamState:
-    batch = ops.shape(constraints.limits)[0]
+def _start(step: Step, problem: Problem, options: SearchOptions) -> BeamState:
+    batch, beam_size = ops.shape(problem.limits)[0], options.beam_size
+    max_length, special = options.max_length, options.special
 
     def full(shape: tuple, value: float, dtype: str = "int32") -> KerasTensor:
         return ops.full((batch, beam_size, *shape), value, dtype)
@@ -190,8 +158,8 @@ def _start(
             scores=full((), NEG_INF, "float32"),
         ),
         done=ops.zeros((batch,), "bool"),
-        state=state,
-        constraints=constraints,
+        state=step.start,
+        problem=problem,
     )
 
 
@@ -203,7 +171,7 @@ def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: in
     """
     best, place = plain_top_k(ranked.log_probabilities, 2 * now.tokens.shape[1])
     tokens = _pick(ranked.tokens, place)  # (B, 2W)
-    at_limit = now.index + 1 >= now.constraints.limits  # (B,)
+    at_limit = now.index + 1 >= now.problem.limits  # (B,)
     return Candidates(
         parents=_pick(parents, place),
         tokens=tokens,
@@ -255,12 +223,12 @@ def _continue(
         finished=finished,
         done=now.done,
         state=StepState(per_hypothesis, state.per_sentence),
-        constraints=now.constraints,
+        problem=now.problem,
     )
 
 
 def _done(
-    now: BeamState, penalty: LengthPenalty, rule: EarlyStopping, worst: int | None
+    now: BeamState, penalty: LengthPenalty, rule: EarlyStopping, last: int | None
 ) -> KerasTensor:
     """The sentences that are done after a step, bool (B,).
 
@@ -268,16 +236,16 @@ def _done(
         now: the state after the step.
         penalty: the length penalty.
         rule: a rule of `EARLY_STOPPING`.
-        worst: the rank of the worst hypothesis that is returned. If it cannot change, the sentence
+        last: the rank of the worst hypothesis that is returned. If it cannot change, the sentence
             is done. None: no such bound.
     """
     best_live = now.log_probabilities[:, 0]
     dead = best_live < NEG_INF / 2  # no hypothesis can continue
     # A live hypothesis can only lose probability. The largest penalty gives the best score.
-    bound = best_live / penalty(now.constraints.limits)
+    bound = best_live / penalty(now.problem.limits)
     done = rule(now.finished.scores[:, -1], best_live / penalty(now.index), bound)
-    if worst is not None:
-        done = ops.logical_or(done, now.finished.scores[:, worst] >= bound)
+    if last is not None:
+        done = ops.logical_or(done, now.finished.scores[:, last] >= bound)
     return ops.logical_or(now.done, ops.logical_or(done, dead))
 
 

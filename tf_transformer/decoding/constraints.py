@@ -4,8 +4,6 @@ Log-probabilities are normalized before tokens are excluded. So a hypothesis get
 model gives it. Only the repetition penalty changes scores, which is its purpose.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,71 +11,17 @@ from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.decoding.hypotheses import NEG_INF, SpecialIds
-from tf_transformer.errors import InputError
+from tf_transformer.decoding.problem import Constraints, Problem, SearchOptions, is_off
 
 EXCLUDED_AFTER_RANKING = 3  # tokens of each hypothesis: padding, start and end
 
-Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor, KerasTensor], KerasTensor]
-"""grammar(log-probabilities, ids, count, facts) -> log-probabilities.
 
-It sets the log-probabilities (B, W, V) of ids that must not follow to `NEG_INF`. `ids` (B, W, L)
-are the tokens so far, `count` is their number, and `facts` (B, X) are the grammar's facts of each
-sentence.
-"""
+class SoFar(NamedTuple):
+    """What constraints read of a search before a step."""
 
-
-@dataclass(frozen=True)
-class Constraints:
-    """Limits on the choices of a search.
-
-    Attributes:
-        min_lengths: int32 tensor (B,): the smallest number of tokens, with the end token. A larger
-            number than the sentence's limit counts as the limit.
-        prefix: int32 tensor (B, P): the first tokens of every hypothesis, then padding. The other
-            constraints do not apply to these tokens, but their log-probability counts. The start id
-            allows any of `word_starts`.
-        word_starts: ids of the pieces that begin a word.
-        excluded: ids that are never chosen, in addition to padding and start.
-        no_repeat_ngram_size: no sequence of this many tokens appears twice in a hypothesis
-            (Paulus et al. 2017, section 2.5); 0: off.
-        repetition_penalty: factor of the log-probabilities of tokens that the hypothesis already
-            contains; 1: off. Scores include it. Keskar et al. 2019, section 4.1, divide logits
-            instead.
-        grammar: function that excludes tokens which must not follow; None: all may follow.
-        facts: int32 tensor (B, X): the grammar's facts of each sentence.
-
-    Raises:
-        InputError: if a number is out of range.
-    """
-
-    min_lengths: KerasTensor | None = None
-    prefix: KerasTensor | None = None
-    word_starts: tuple[int, ...] = ()
-    excluded: tuple[int, ...] = ()
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    grammar: Grammar | None = None
-    facts: KerasTensor | None = None
-
-    def __post_init__(self) -> None:
-        if self.no_repeat_ngram_size < 0:
-            raise InputError(
-                f"no_repeat_ngram_size must not be negative, got {self.no_repeat_ngram_size}."
-            )
-        if self.repetition_penalty < 1:
-            raise InputError(
-                "repetition_penalty must be at least 1 (less would reward repetition), "
-                f"got {self.repetition_penalty}."
-            )
-
-    def for_sentences(
-        self,
-        min_lengths: KerasTensor | None,
-        prefix: KerasTensor | None,
-        facts: KerasTensor | None,
-    ) -> "Constraints":
-        """Returns these constraints with new values for each sentence."""
-        return replace(self, min_lengths=min_lengths, prefix=prefix, facts=facts)
+    ids: KerasTensor  # int32 (B, W, L): all tokens of the hypotheses
+    index: KerasTensor  # int32 scalar: number of tokens chosen so far
+    problem: Problem
 
 
 class Ranked(NamedTuple):
@@ -87,43 +31,28 @@ class Ranked(NamedTuple):
     tokens: KerasTensor  # int32 (..., k)
 
 
-def rank_next(
-    logits: KerasTensor,
-    count: int,
-    ids: KerasTensor,
-    index: KerasTensor,
-    special: SpecialIds,
-    constraints: Constraints,
-) -> Ranked:
+def rank_next(logits: KerasTensor, count: int, so_far: SoFar, options: SearchOptions) -> Ranked:
     """Ranks the next tokens of each hypothesis. Of equally likely tokens, the lower id comes first.
 
     Args:
         logits: float tensor (B, W, V); W and V are known.
         count: number of tokens that are needed.
-        ids: int32 tensor (B, W, L), tokens of the hypotheses so far.
-        index: int32 scalar, number of tokens so far.
-        special: ids of padding, start and end.
-        constraints: other limits.
+        so_far: the hypotheses, and the problem of each sentence.
+        options: the special ids and the constraints.
 
     Returns:
         `Ranked` with fields (B, W, k), where k is at least `count` or V.
     """
     beam_size, size = logits.shape[1:]
     count = min(count + EXCLUDED_AFTER_RANKING, size)
-    values, tokens = _rank(logits, None, 1, count, ids, index, special, constraints)
+    values, tokens = _rank(logits, None, 1, count, so_far, options)
     values, tokens = (ops.reshape(field, (-1, beam_size, count)) for field in (values, tokens))
-    excluded = _excluded(tokens, index, special, constraints)
+    excluded = _excluded(tokens, so_far, options.special)
     return Ranked(ops.where(excluded, NEG_INF, values), tokens)
 
 
 def rank_together(
-    logits: KerasTensor,
-    totals: KerasTensor,
-    count: int,
-    ids: KerasTensor,
-    index: KerasTensor,
-    special: SpecialIds,
-    constraints: Constraints,
+    logits: KerasTensor, totals: KerasTensor, count: int, so_far: SoFar, options: SearchOptions
 ) -> tuple[Ranked, KerasTensor]:
     """Ranks the extensions of all hypotheses of a sentence by one token.
 
@@ -133,10 +62,8 @@ def rank_together(
         logits: float tensor (B, W, V); W and V are known.
         totals: float32 tensor (B, W), log-probabilities of the hypotheses so far.
         count: number of extensions that are needed.
-        ids: int32 tensor (B, W, L), tokens of the hypotheses so far.
-        index: int32 scalar, number of tokens so far.
-        special: ids of padding, start and end.
-        constraints: other limits.
+        so_far: the hypotheses, and the problem of each sentence.
+        options: the special ids and the constraints.
 
     Returns:
         `Ranked` with fields (B, k), where k is at least `count` or W·V, and the number of the
@@ -144,9 +71,9 @@ def rank_together(
     """
     beam_size, size = logits.shape[1:]
     count = min(count + EXCLUDED_AFTER_RANKING * beam_size, beam_size * size)
-    values, places = _rank(logits, totals, beam_size, count, ids, index, special, constraints)
+    values, places = _rank(logits, totals, beam_size, count, so_far, options)
     tokens = places % size
-    excluded = _excluded(tokens[:, None], index, special, constraints)[:, 0]
+    excluded = _excluded(tokens[:, None], so_far, options.special)[:, 0]
     return Ranked(ops.where(excluded, NEG_INF, values), tokens), places // size
 
 
@@ -155,41 +82,38 @@ def _rank(
     totals: KerasTensor | None,
     rows: int,
     count: int,
-    ids: KerasTensor,
-    index: KerasTensor,
-    special: SpecialIds,
-    constraints: Constraints,
+    so_far: SoFar,
+    options: SearchOptions,
 ) -> tuple[KerasTensor, KerasTensor]:
     """Ranks the tokens of each group of `rows` hypotheses: values and indices (G, count)."""
     size = logits.shape[-1]
     logits = ops.cast(logits, "float32")
-    if not _changes_all(constraints):
+    if not _changes_all(so_far.problem, options.constraints):
         grouped = logits if logits.shape[1] == rows else ops.reshape(logits, (-1, rows, size))
         return kernels.current().rank_tokens(grouped, totals, count)
-    allowed = constrained(logits, ids, index, special, constraints)
+    allowed = constrained(logits, so_far, options)
     if totals is not None:
         allowed = allowed + totals[..., None]
     return kernels.current().top_k(ops.reshape(allowed, (-1, rows * size)), count)
 
 
-def _excluded(
-    tokens: KerasTensor, index: KerasTensor, special: SpecialIds, constraints: Constraints
-) -> KerasTensor:
+def _excluded(tokens: KerasTensor, so_far: SoFar, special: SpecialIds) -> KerasTensor:
     """Which ranked tokens (B, W, k) are padding, start, or an end that comes too early."""
+    problem, index = so_far.problem, so_far.index
     excluded = ops.logical_or(ops.equal(tokens, special.pad), ops.equal(tokens, special.start))
-    if constraints.min_lengths is None:
+    if is_off(problem.min_lengths):
         return excluded
-    early = index + 1 < constraints.min_lengths  # (B,)
-    if constraints.prefix is not None:
-        early = ops.logical_and(early, _is_free(_forced(constraints.prefix, index), special))
+    early = index + 1 < problem.min_lengths  # (B,)
+    if not is_off(problem.prefix):
+        early = ops.logical_and(early, _is_free(_forced(problem.prefix, index), special))
     early = early[:, None, None]
     return ops.logical_or(excluded, ops.logical_and(ops.equal(tokens, special.end), early))
 
 
-def _changes_all(constraints: Constraints) -> bool:
+def _changes_all(problem: Problem, constraints: Constraints) -> bool:
     """Whether the constraints may change the log-probability of any token."""
     return bool(
-        constraints.prefix is not None
+        not is_off(problem.prefix)
         or constraints.excluded
         or constraints.no_repeat_ngram_size
         or constraints.repetition_penalty != 1
@@ -197,22 +121,16 @@ def _changes_all(constraints: Constraints) -> bool:
     )
 
 
-def constrained(
-    logits: KerasTensor,
-    ids: KerasTensor,
-    index: KerasTensor,
-    special: SpecialIds,
-    constraints: Constraints,
-) -> KerasTensor:
+def constrained(logits: KerasTensor, so_far: SoFar, options: SearchOptions) -> KerasTensor:
     """Log-probabilities (B, W, V) of next tokens; `NEG_INF` for excluded tokens.
 
     Args:
         logits: float tensor (B, W, V).
-        ids: int32 tensor (B, W, L), tokens of the hypotheses so far.
-        index: int32 scalar, number of tokens so far.
-        special: ids of padding, start and end.
-        constraints: the limits.
+        so_far: the hypotheses, and the problem of each sentence.
+        options: the special ids and the constraints.
     """
+    ids, index, problem = so_far
+    constraints, special = options.constraints, options.special
     free = log_p = ops.log_softmax(logits, axis=-1)
     tokens = ops.arange(log_p.shape[-1], dtype="int32")  # (V,)
     if constraints.repetition_penalty != 1:
@@ -224,10 +142,10 @@ def constrained(
     for token in constraints.excluded:
         free = ops.where(ops.equal(tokens, token), NEG_INF, free)
     if constraints.grammar is not None:
-        free = constraints.grammar(free, ids, index, constraints.facts)
-    if constraints.prefix is None:
+        free = constraints.grammar(free, ids, index, problem.facts)
+    if is_off(problem.prefix):
         return free
-    forced = _forced(constraints.prefix, index)[:, None, None]  # (B, 1, 1)
+    forced = _forced(problem.prefix, index)[:, None, None]  # (B, 1, 1)
     only = ops.where(ops.equal(tokens, forced), log_p, NEG_INF)
     if constraints.word_starts:
         begins = np.isin(np.arange(log_p.shape[-1]), constraints.word_starts)  # (V,)

@@ -2,40 +2,15 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from keras import KerasTensor, ops, tree
 
-from tf_transformer.decoding.constraints import Constraints
 from tf_transformer.decoding.hypotheses import CacheSchedule, Hypotheses
+from tf_transformer.decoding.problem import SearchOptions
 from tf_transformer.machine.thresholds import SHARE_TO_REMOVE
 
 State = TypeVar("State", bound=Any)  # a NamedTuple with `state` and the scalar `index`
-
-
-class SentenceConstraints(NamedTuple):
-    """Constraints with a value for each sentence. A constraint that is off is ()."""
-
-    limits: KerasTensor  # int32 (B,): largest number of tokens
-    min_lengths: KerasTensor | tuple  # int32 (B,)
-    prefix: KerasTensor | tuple  # int32 (B, P)
-    facts: KerasTensor | tuple  # int32 (B, X)
-
-    @classmethod
-    def of(cls, limits: KerasTensor, constraints: Constraints) -> "SentenceConstraints":
-        """Takes the values for each sentence from `constraints`, and adds the limits."""
-        min_lengths, prefix, facts = constraints.min_lengths, constraints.prefix, constraints.facts
-        return cls(
-            limits,
-            () if min_lengths is None else ops.minimum(min_lengths, limits),
-            () if prefix is None else prefix,
-            () if facts is None else facts,
-        )
-
-    def apply_to(self, constraints: Constraints) -> Constraints:
-        """Returns `constraints` with the values of the sentences that remain in the batch."""
-        optional = (self.min_lengths, self.prefix, self.facts)
-        return constraints.for_sentences(*(None if isinstance(f, tuple) else f for f in optional))
 
 
 def run_search(
@@ -43,28 +18,29 @@ def run_search(
     start: State,
     is_done: Callable[[State], KerasTensor],
     result: Callable[[State], Hypotheses],
-    max_length: int | KerasTensor,
-    drop_finished: bool,
+    options: SearchOptions,
     cache_schedule: CacheSchedule | None = None,
 ) -> Hypotheses:
-    """Runs steps until all sentences are done, or `max_length` is reached.
+    """Runs steps until all sentences are done, or `options.max_length` is reached.
+
+    With `options.drop_finished`, finished sentences leave the batch. They leave together, when they
+    are enough of the batch to pay for a copy of the state. The size of the batch must be able to
+    change, so XLA, JAX and TensorFlow graphs with a known size need False.
 
     Args:
         extend: runs one step: takes a state and returns the next one.
         start: the state before the first step.
         is_done: takes a state and returns bool (B,), True for sentences with a final result.
         result: takes a state and returns its hypotheses.
-        max_length: the largest number of steps.
-        drop_finished: whether finished sentences leave the batch. They leave together, when they
-            are enough of the batch to pay for a copy of the state. The size of the batch must be
-            able to change, so XLA, JAX and TensorFlow graphs with a known size need False.
+        options: the largest number of steps, and whether finished sentences leave the batch.
         cache_schedule: the capacities of a static state, only without `drop_finished`. None: the
             state has capacity for the whole search.
 
     Returns:
         the `Hypotheses` of all sentences, in their order in `start`.
     """
-    if not drop_finished:
+    max_length = options.max_length
+    if not options.drop_finished:
         schedule = cache_schedule or CacheSchedule((max_length,), lambda state, _: state)
         return result(_run_with_capacities(extend, start, is_done, schedule))
 

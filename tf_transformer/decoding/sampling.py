@@ -6,18 +6,17 @@ from typing import NamedTuple
 
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding.constraints import Constraints, Ranked, rank_next
+from tf_transformer.decoding.constraints import Ranked, SoFar, rank_next
 from tf_transformer.decoding.hypotheses import (
     NEG_INF,
-    CacheSchedule,
     Hypotheses,
     LengthPenalty,
     SpecialIds,
-    StepFunction,
     StepState,
     set_column,
 )
-from tf_transformer.decoding.loop import SentenceConstraints, run_search
+from tf_transformer.decoding.loop import run_search
+from tf_transformer.decoding.problem import Problem, SearchOptions, Step, is_off
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.top_k import plain_top_k
 
@@ -66,33 +65,16 @@ class SampleState(NamedTuple):
     log_probabilities: KerasTensor  # float32 (B, W)
     finished: KerasTensor  # bool (B, W)
     state: StepState
-    constraints: SentenceConstraints
-    uniforms: KerasTensor | tuple  # float32 (B, W, L): random numbers; () for a greedy search
+    problem: Problem
 
 
-def greedy_search(
-    step: StepFunction,
-    state: StepState,
-    limits: KerasTensor,
-    max_length: int | KerasTensor,
-    special: SpecialIds,
-    penalty: LengthPenalty = LengthPenalty(),
-    constraints: Constraints | None = None,
-    drop_finished: bool = False,
-    cache_schedule: CacheSchedule | None = None,
-) -> Hypotheses:
+def greedy_search(step: Step, problem: Problem, options: SearchOptions) -> Hypotheses:
     """Adds the likeliest next token until the end token or the sentence's limit.
 
     Args:
-        step: returns the logits of next tokens; see `StepFunction`.
-        state: the first state of the step function, for one hypothesis of each sentence.
-        limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
-        max_length: the largest limit, L.
-        special: ids of padding, start and end.
-        penalty: the length penalty, which only scales the score here.
-        constraints: limits on the choices; None: no limits.
-        drop_finished: whether to remove finished sentences from the batch; see `run_search`.
-        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
+        step: the step function and its first state, for one hypothesis of each sentence.
+        problem: the limits and other facts of each sentence.
+        options: the options of the search.
 
     Returns:
         `Hypotheses` with N = 1. Of equally likely tokens, the lowest id wins.
@@ -102,7 +84,9 @@ def greedy_search(
         >>> def step(ids, state, index):
         ...     return ops.broadcast_to(log_p, (*ids.shape, 5)), state
         >>> special = SpecialIds(pad=0, start=1, end=2)
-        >>> best = greedy_search(step, StepState(()), np.array([3]), 3, special)
+        >>> options = SearchOptions(max_length=3, special=special)
+        >>> problem = Problem(limits=np.array([3]))
+        >>> best = greedy_search(Step(step, StepState(())), problem, options)
         >>> np.asarray(best.ids).tolist()
         [[[3, 3, 3]]]
     """
@@ -111,51 +95,31 @@ def greedy_search(
         best = ops.argmax(ranked.log_probabilities, axis=-1)
         return _take(ranked.tokens, best), ops.max(ranked.log_probabilities, axis=-1)
 
-    start = _start(state, limits, max_length, special, 1, (), constraints)
-    extend = _extension(step, special, 1, constraints, likeliest)
-    return _run(extend, start, max_length, special, penalty, drop_finished, cache_schedule)
+    return _run(step, problem._replace(uniforms=()), options, 1, 1, likeliest)
 
 
-def sample(
-    step: StepFunction,
-    state: StepState,
-    limits: KerasTensor,
-    max_length: int | KerasTensor,
-    special: SpecialIds,
-    uniforms: KerasTensor,
-    vocabulary_size: int,
-    sampling: Sampling,
-    penalty: LengthPenalty = LengthPenalty(),
-    constraints: Constraints | None = None,
-    drop_finished: bool = False,
-    cache_schedule: CacheSchedule | None = None,
-) -> Hypotheses:
+def sample(step: Step, problem: Problem, options: SearchOptions, sampling: Sampling) -> Hypotheses:
     """Draws each next token at random, for N hypotheses of each sentence.
 
-    The random numbers are an argument. So the samples of a sentence depend on its own numbers only,
-    and are the same in every batch.
+    The random numbers belong to the problem. So the samples of a sentence depend on its own numbers
+    only, and are the same in every batch.
 
     Args:
-        step: returns the logits of next tokens; see `StepFunction`.
-        state: the first state of the step function, for N hypotheses of each sentence.
-        limits: int32 tensor (B,): the largest number of tokens of each sentence, at least 1.
-        max_length: the largest limit, L.
-        special: ids of padding, start and end.
-        uniforms: float32 tensor (B, N, L or more), uniform random numbers in [0, 1), one for each
-            token.
-        vocabulary_size: number of token ids, V.
+        step: the step function and its first state, for N hypotheses of each sentence.
+        problem: the limits of each sentence, and its random numbers `uniforms` (B, N, L or more).
+        options: the options of the search.
         sampling: temperature, top_k and top_p.
-        penalty: the length penalty, which only scales the score here.
-        constraints: limits on the choices; None: no limits.
-        drop_finished: whether to remove finished sentences from the batch; see `run_search`.
-        cache_schedule: capacities of a static state; None: it has capacity for the whole search.
 
     Returns:
         `Hypotheses`, sorted by score. Some of them may be equal. Temperature, top_k and top_p do
         not change log-probabilities.
+
+    Raises:
+        InputError: for a problem without random numbers.
     """
-    hypotheses = uniforms.shape[1]
-    count = min(sampling.top_k or vocabulary_size, vocabulary_size)
+    if isinstance(problem.uniforms, tuple):
+        raise InputError("sampling needs random numbers. Give the problem `uniforms` (B, N, L).")
+    hypotheses = problem.uniforms.shape[1]
 
     def draw(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
         weights = kept_probabilities(ranked.log_probabilities, sampling)  # (B, N, k)
@@ -167,9 +131,7 @@ def sample(
         drawn = ops.minimum(ops.sum(below, axis=-1), ops.cast(last, "int32"))
         return _take(ranked.tokens, drawn), _take(ranked.log_probabilities, drawn)
 
-    start = _start(state, limits, max_length, special, hypotheses, uniforms, constraints)
-    extend = _extension(step, special, count, constraints, draw)
-    chosen = _run(extend, start, max_length, special, penalty, drop_finished, cache_schedule)
+    chosen = _run(step, problem, options, hypotheses, sampling.top_k, draw)
     _, order = plain_top_k(chosen.scores, hypotheses)  # (B, N)
     return Hypotheses(*(_in_order(field, order) for field in chosen))
 
@@ -194,48 +156,37 @@ def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
     return ops.where(before < sampling.top_p, probabilities, 0.0)
 
 
-def _start(
-    state: StepState,
-    limits: KerasTensor,
-    max_length: int | KerasTensor,
-    special: SpecialIds,
-    beam_size: int,
-    uniforms: KerasTensor | tuple,
-    constraints: Constraints | None,
-) -> SampleState:
-    batch = ops.shape(limits)[0]
-    return SampleState(
-        index=ops.zeros((), "int32"),
-        tokens=ops.full((batch, beam_size), special.start, "int32"),
-        ids=ops.full((batch, beam_size, max_length), special.pad, "int32"),
-        lengths=ops.zeros((batch, beam_size), "int32"),
-        log_probabilities=ops.zeros((batch, beam_size), "float32"),
-        finished=ops.zeros((batch, beam_size), "bool"),
-        state=state,
-        constraints=SentenceConstraints.of(limits, constraints or Constraints()),
-        uniforms=uniforms,
-    )
-
-
-def _extension(
-    step: StepFunction,
-    special: SpecialIds,
+def _run(
+    step: Step,
+    problem: Problem,
+    options: SearchOptions,
+    hypotheses: int,
     count: int,
-    constraints: Constraints | None,
     choose: Choose,
-) -> Callable[[SampleState], SampleState]:
-    """Makes the step: `choose` selects a token of the `count` best for each hypothesis."""
+) -> Hypotheses:
+    """Runs the search.
+
+    Args:
+        step: the step function and its first state.
+        problem: the problem of each sentence.
+        options: the options of the search.
+        hypotheses: number of hypotheses of each sentence.
+        count: number of the likeliest tokens that `choose` needs; 0: all.
+        choose: selects the next token of each hypothesis.
+    """
+    special = options.special
 
     def extend(now: SampleState) -> SampleState:
-        logits, state = step(now.tokens, now.state, now.index)
-        allowed = now.constraints.apply_to(constraints or Constraints())
-        ranked = rank_next(logits, count, now.ids, now.index, special, allowed)
-        numbers = () if isinstance(now.uniforms, tuple) else _column(now.uniforms, now.index)
+        logits, state = step.function(now.tokens, now.state, now.index)
+        so_far = SoFar(now.ids, now.index, now.problem)
+        ranked = rank_next(logits, count or logits.shape[-1], so_far, options)
+        uniforms = now.problem.uniforms
+        numbers = () if is_off(uniforms) else ops.take(uniforms, now.index, axis=2)
         tokens, log_p = choose(ranked, numbers)
         live = ops.logical_not(now.finished)
         tokens = ops.where(live, tokens, special.pad)
         lengths = now.lengths + ops.cast(live, "int32")
-        at_limit = lengths >= now.constraints.limits[:, None]
+        at_limit = lengths >= now.problem.limits[:, None]
         ended = ops.logical_or(ops.equal(tokens, special.end), at_limit)
         return now._replace(
             index=now.index + 1,
@@ -247,26 +198,24 @@ def _extension(
             state=state,
         )
 
-    return extend
-
-
-def _run(
-    extend: Callable[[SampleState], SampleState],
-    start: SampleState,
-    max_length: int | KerasTensor,
-    special: SpecialIds,
-    penalty: LengthPenalty,
-    drop_finished: bool,
-    cache_schedule: CacheSchedule | None,
-) -> Hypotheses:
+    rows = (ops.shape(problem.limits)[0], hypotheses)
+    start = SampleState(
+        index=ops.zeros((), "int32"),
+        tokens=ops.full(rows, special.start, "int32"),
+        ids=ops.full((*rows, options.max_length), special.pad, "int32"),
+        lengths=ops.zeros(rows, "int32"),
+        log_probabilities=ops.zeros(rows, "float32"),
+        finished=ops.zeros(rows, "bool"),
+        state=step.start,
+        problem=problem.within_limits(),
+    )
     return run_search(
         extend,
         start,
         lambda now: ops.all(now.finished, axis=1),
-        lambda now: _hypotheses(now, special, penalty),
-        max_length,
-        drop_finished,
-        cache_schedule,
+        lambda now: _hypotheses(now, special, options.penalty),
+        options,
+        step.cache_schedule,
     )
 
 
@@ -278,10 +227,6 @@ def _hypotheses(final: SampleState, special: SpecialIds, penalty: LengthPenalty)
         log_probabilities=ops.where(possible, final.log_probabilities, NEG_INF),
         scores=ops.where(possible, final.log_probabilities / penalty(final.lengths), NEG_INF),
     )
-
-
-def _column(numbers: KerasTensor, index: KerasTensor) -> KerasTensor:
-    return ops.take(numbers, index, axis=2)
 
 
 def _take(values: KerasTensor, place: KerasTensor) -> KerasTensor:

@@ -1,9 +1,10 @@
 """Predictions in batches: the base class of predictors with and without a search."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
@@ -17,11 +18,13 @@ from tf_transformer.inference.attention_record import (
     AttentionRecord,
     Tokens,
 )
+from tf_transformer.inference.inputs import Input, columns_of
 from tf_transformer.inference.predictor import (
     PairScore,
     Prediction,
     Progress,
     as_texts,
+    load_predictor,
     no_progress,
 )
 from tf_transformer.layers.stack import Stack
@@ -29,6 +32,7 @@ from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.models.ensemble import members_of
 from tf_transformer.models.names import by_name
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -64,12 +68,12 @@ class BatchPredictor(ABC):
 
     Attributes:
         symbols: ids that each form a word.
-        no_prefixes: error message for prefixes; "": predictions may have prefixes.
+        optional_inputs: texts that may be given beside each text; see `Input`.
         own_options: further arguments of a subclass, by name.
     """
 
     symbols: Container[int] = SPECIAL_IDS
-    no_prefixes: ClassVar[str] = ""
+    optional_inputs: Sequence[Input] = ()
     own_options: Mapping[str, bool] = MappingProxyType({})
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -80,6 +84,34 @@ class BatchPredictor(ABC):
         # The table of learned positions is finite. Sinusoids have no limit.
         tables = [x.max_length for x in self.model_configs if x.position == "learned"]
         self.max_source_length = min([config.max_source_length, *tables])
+
+    @classmethod
+    def from_run(
+        cls,
+        run_dir: str | os.PathLike,
+        dtype: str = "float32",
+        task_options: Mapping[str, Any] | None = None,
+        **decode_options: Any,
+    ) -> Self:
+        """Loads a run: its codec, and the weights that `DecodeConfig.average` selects.
+
+        Args:
+            run_dir: folder of the run.
+            dtype: dtype of weights and computation, float32 or bfloat16.
+            task_options: new values for options of the run's task, by name; None keeps a value.
+            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
+
+        Raises:
+            InputError: for a folder without a run, a run whose task has another predictor, or an
+                option out of range.
+        """
+        predictor = load_predictor(Run.load(run_dir, task_options, **decode_options), dtype)
+        if not isinstance(predictor, cls):
+            raise InputError(
+                f"expected a run that predicts with a {cls.__name__}, but {run_dir} predicts with "
+                f"a {type(predictor).__name__}. Use {type(predictor).__name__}.from_run."
+            )
+        return predictor
 
     @property
     def model_configs(self) -> list[ModelConfig]:
@@ -134,6 +166,7 @@ class BatchPredictor(ABC):
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
+        **inputs: Sequence[str] | None,
     ) -> list[Prediction]:
         """The best prediction for each text, in the order of the texts.
 
@@ -144,17 +177,20 @@ class BatchPredictor(ABC):
             prefixes: for each text, the beginning of its prediction, or "". A prefix that ends in
                 a space is followed by a new word.
             progress: function that is called after each batch.
+            **inputs: for each text, another input of `optional_inputs`, or "": `target_tags` are
+                tags like >>por<< for texts without a tag.
 
         Raises:
-            InputError: for prefixes, if this predictor takes none.
+            InputError: for an input that this predictor does not take, or a wrong value.
         """
-        return [n_best[0] for n_best in self.n_best(texts, prefixes, progress)]
+        return [n_best[0] for n_best in self.n_best(texts, prefixes, progress, **inputs)]
 
     def n_best(
         self,
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
+        **inputs: Sequence[str] | None,
     ) -> list[list[Prediction]]:
         """Up to `config.num_hypotheses` predictions for each text, best first; at least one.
 
@@ -164,22 +200,36 @@ class BatchPredictor(ABC):
             texts: as in a call.
             prefixes: as in a call.
             progress: function that is called after each batch.
+            **inputs: as in a call.
 
         Raises:
-            InputError: for prefixes, if this predictor takes none.
+            InputError: as in a call.
         """
         texts = as_texts(texts)
-        if prefixes is not None:
-            if self.no_prefixes:
-                raise InputError(self.no_prefixes)
-            prefixes = as_texts(prefixes, "prefixes", texts)
-        return self._n_best(texts, prefixes, progress)
+        given = columns_of(self.optional_inputs, texts, {"prefixes": prefixes, **inputs})
+        return self._n_best(texts, given, progress)
 
     @abstractmethod
     def _n_best(
-        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
     ) -> list[list[Prediction]]:
-        """`n_best` of a list."""
+        """`n_best` of a list, with all of `optional_inputs` by name, or without any."""
+
+    def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
+        """The texts with the inputs that belong to the source, such as `target_tags`.
+
+        Methods without these inputs, such as `score`, take the result.
+
+        Args:
+            texts: any strings.
+            **inputs: as in a call.
+
+        Raises:
+            InputError: as in a call.
+        """
+        texts = as_texts(texts)
+        columns_of(self.optional_inputs, texts, inputs)
+        return texts
 
     def score(
         self, texts: Sequence[str], predictions: Sequence[str], progress: Progress = no_progress

@@ -37,12 +37,8 @@ class GenerationGraph(SearchGraph):
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
         """The signatures `serving_default`, `generate` (the same), `n_best` and `score`."""
-        return {
-            "serving_default": (self.predict, ["text"]),
-            "generate": (self.predict, ["text"]),
-            "n_best": (self.n_best, ["text"]),
-            "score": (self.score_text, ["text"]),
-        }
+        own = {"generate": (self.predict, ["text"]), "score": (self.score_text, ["text"])}
+        return super().endpoints() | own
 
     def cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Cuts each row to its last `max_source_length` ids, with the end token.

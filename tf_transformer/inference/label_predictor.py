@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -51,8 +51,6 @@ class LabelPredictor(EncoderPredictor):
         >>> LabelPredictor(model, codec, DecodeConfig()).probabilities(["a house"]).shape
         (1, 2)
     """
-
-    no_prefixes = "a label has no prefix. Leave out --prefixes."
 
     def __init__(self, model: Classifier, codec: Codec, config: DecodeConfig):
         self.inputs = ("text", "text_pair")[: model.texts]
@@ -110,7 +108,7 @@ class LabelPredictor(EncoderPredictor):
         return self.arrays(rows, progress)["probabilities"]
 
     def _n_best(
-        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
     ) -> list[list[Prediction]]:
         """The likeliest labels; with several labels per text, the prediction alone."""
         rows, cut = self.encode(self.columns(texts))

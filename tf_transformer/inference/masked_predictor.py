@@ -1,6 +1,6 @@
 """Restored texts: a tokenizer and a masked language model in one object."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,8 +53,6 @@ class MaskedPredictor(EncoderPredictor):
         config: options for the sizes of batches and the length of texts.
     """
 
-    no_prefixes = "masked words are restored all at once. Leave out --prefixes."
-
     def __init__(self, model: MaskedLanguageModel, codec: Codec, config: DecodeConfig):
         super().__init__(model, codec, config)
         self._words = WordNumbers(codec["text"])
@@ -90,7 +88,7 @@ class MaskedPredictor(EncoderPredictor):
         return result
 
     def _n_best(
-        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
     ) -> list[list[Prediction]]:
         """One prediction for each text."""
         restored = self.restore(texts, progress)

@@ -15,7 +15,6 @@ from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import SearchGraph
 from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.inference.text_predictor import TextPredictor
-from tf_transformer.inference.translator import build_model
 from tf_transformer.parsing.grammar import TreeGrammar
 from tf_transformer.parsing.linearization import WORD_PIECE, Actions, linearize
 from tf_transformer.parsing.restore import restore
@@ -28,6 +27,8 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 class ParserGraph(SearchGraph):
     """A parser on string tensors, from sentences to trees. Only Python code scores given trees."""
+
+    optional_inputs = ()  # a part of a tree is no tree
 
     def __init__(self, search: Search, codec: Codec, *options: Any):
         super().__init__(search, codec, *options)
@@ -77,10 +78,7 @@ class Parser(TextPredictor):
     """
 
     graph_type = ParserGraph
-    no_prefixes = "trees have no prefixes. Leave out --prefixes."  # a part of a tree is no tree
     output = "tree"
-    build_model = staticmethod(build_model)
-    of_task = ("grammar",)
 
     def __init__(
         self, model: keras.Model, codec: Codec, config: DecodeConfig, grammar: bool = True

@@ -12,6 +12,8 @@ from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.inference.notices import Notice, of_translation
 from tf_transformer.machine.threads import require_threads
+from tf_transformer.registry import TASKS
+from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 
 Progress = Callable[[int, int], object]
@@ -192,6 +194,7 @@ class Predictor(Protocol):
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
+        **inputs: Sequence[str] | None,
     ) -> list[Prediction]:
         """The best prediction for each text; it begins with its prefix."""
 
@@ -200,6 +203,7 @@ class Predictor(Protocol):
         texts: Sequence[str],
         prefixes: Sequence[str] | None = None,
         progress: Progress = no_progress,
+        **inputs: Sequence[str] | None,
     ) -> list[list[Prediction]]:
         """Up to `config.num_hypotheses` predictions for each text, best first; at least one."""
 
@@ -207,6 +211,9 @@ class Predictor(Protocol):
         self, texts: Sequence[str], predictions: Sequence[str], /, progress: Progress = no_progress
     ) -> list[PairScore]:
         """The score of a given prediction for each text."""
+
+    def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
+        """The texts with the inputs that belong to the source, such as `target_tags`."""
 
     def with_dtype(self, dtype: str) -> "Predictor":
         """This predictor with weights and computation in float32 or bfloat16."""
@@ -216,3 +223,23 @@ class Predictor(Protocol):
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and returns strings."""
+
+
+def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
+    """Loads the model of a run as a predictor, with the search of the run's configuration.
+
+    Args:
+        run: the run.
+        dtype: dtype of weights and computation, float32 or bfloat16.
+
+    Raises:
+        InputError: for a missing or broken file of the run, or an unknown task.
+
+    Example:
+        >>> predict = load_predictor(Run.load("runs/demo", beam_size=2))
+        >>> [prediction.text for prediction in predict([""])]
+        ['']
+    """
+    task = TASKS.get(run.config.task.name).with_options(run.config.task)
+    model = run.model(task.build_model)
+    return task.predictor(model, run.codec, run.config.decode).with_dtype(dtype)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import literal
+from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, columns_of
 from tf_transformer.inference.predictor import (
     PairScore,
     Prediction,
@@ -76,18 +77,37 @@ class SavedTranslator:
         path = self._path / METADATA
         return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
-    def __call__(self, texts: Sequence[str]) -> list[Prediction]:
-        """Translates texts; item n of the result is the translation of text n."""
+    def __call__(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        **inputs: Sequence[str] | None,
+    ) -> list[Prediction]:
+        """Translates texts; item n of the result is the translation of text n.
+
+        Args:
+            texts: the sources.
+            prefixes: for each text, the beginning of its translation, or "".
+            **inputs: for each text, another input of the export, such as `target_tags`, or "".
+
+        Raises:
+            InputError: for an input that the export does not have, or a wrong number of values.
+        """
         texts = as_texts(texts)
-        outputs = self._call("serving_default", text=texts)
+        outputs = self._predict("serving_default", texts, {"prefixes": prefixes, **inputs})
         best = outputs["translation"][:, None], outputs["score"][:, None]
         rows = list(map(predictions_of, *best, *_flags(outputs)))
         return [row[0] for row in with_notices(texts, rows)]
 
-    def n_best(self, texts: Sequence[str]) -> list[list[Prediction]]:
-        """The translations of each text, best first; at least one."""
+    def n_best(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        **inputs: Sequence[str] | None,
+    ) -> list[list[Prediction]]:
+        """The translations of each text, best first; at least one. Arguments are as in a call."""
         texts = as_texts(texts)
-        outputs = self._call("n_best", text=texts)
+        outputs = self._predict("n_best", texts, {"prefixes": prefixes, **inputs})
         n_best = outputs["translations"], outputs["scores"]
         return with_notices(texts, list(map(predictions_of, *n_best, *_flags(outputs))))
 
@@ -103,6 +123,17 @@ class SavedTranslator:
         outputs = self._call("score", source=texts, target=translations)
         pairs = zip(outputs["score"], outputs["log_probability"], outputs["truncated"], strict=True)
         return [PairScore(float(score), float(total), bool(cut)) for score, total, cut in pairs]
+
+    def _predict(
+        self, signature: str, texts: list[str], given: Mapping[str, Sequence[str] | None]
+    ) -> Mapping[str, Any]:
+        """Calls a signature with texts alone, or the one with all inputs if any is given."""
+        taken: Sequence[str] = ()  # exports of earlier versions take no inputs
+        if found := self._model.signatures.get(WITH_INPUTS[signature]):
+            _, taken = found.structured_input_signature
+        columns = columns_of([each for each in INPUTS if each.name in taken], texts, given)
+        name = WITH_INPUTS[signature] if columns else signature
+        return self._call(name, text=texts, **columns)
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

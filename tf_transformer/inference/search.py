@@ -1,5 +1,6 @@
 """The search that a `DecodeConfig` describes, for a model and a batch of ids."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -13,8 +14,11 @@ from tf_transformer.decoding import (
     Constraints,
     Hypotheses,
     LengthPenalty,
+    Problem,
     Sampling,
+    SearchOptions,
     SpecialIds,
+    Step,
     StepOptions,
     StepState,
     beam_search,
@@ -57,13 +61,7 @@ class ModelStep(Protocol):
 
 
 class SearchModel(Protocol):
-    """The interface of a model for a search, such as `Transformer`.
-
-    Attributes:
-        vocabulary_size: number of target tokens, V.
-    """
-
-    vocabulary_size: int
+    """The interface of a model for a search, such as `Transformer`."""
 
     def max_target_length(self, source_length: int | tf.Tensor) -> int | tf.Tensor | None:
         """The largest number of target tokens for a length of the source; None: any number.
@@ -92,16 +90,15 @@ class Search:
         static_shapes: whether each tensor keeps its shape from step to step, as XLA requires.
         grammar: rules for the tokens that may follow a token. Its method `facts` takes sources
             (B, S) and limits (B,), and returns the facts of each sentence. None: no rules.
-        word_starts: ids of the pieces that begin a word; see `Constraints.prefix`.
+        word_starts: ids of the pieces that begin a word; see `Problem.prefix`.
         shortest_source: smallest number of source tokens, with the end token, that is searched. 2:
             an empty text has an empty translation. 1: an empty prompt has continuations.
 
     Call arguments:
         source: int32 tensor (B, S), each row with the end id and then padding. A row shorter than
             `shortest_source` takes one step.
-        prefix: int32 tensor (B, P), the first ids of each translation, then padding; P may be 0.
-            The start id stands for any of `word_starts`. Ids beyond the model's last position are
-            cut.
+        given: fields of the `Problem` by name, such as prefix (B, P); P may be 0. Prefixes are cut
+            before the model's last position.
 
     Returns:
         `Hypotheses`, with `config.num_hypotheses` per sentence.
@@ -116,7 +113,9 @@ class Search:
     shortest_source: int = 2
 
     @own_settings()
-    def __call__(self, source: tf.Tensor, prefix: tf.Tensor | None = None) -> Hypotheses:
+    def __call__(
+        self, source: tf.Tensor, given: Mapping[str, tf.Tensor] | None = None
+    ) -> Hypotheses:
         config, model = self.config, self.model
         if not self.static_shapes:  # in a graph, the sizes of the batch and of the cache may change
             source = tf.raw_ops.PlaceholderWithDefault(input=source, shape=[None, None])
@@ -125,59 +124,54 @@ class Search:
         limits = ops.where(lengths >= self.shortest_source, limits, 1)
         longest = model.max_target_length(1)  # for any source
         max_length = max_target_lengths(ops.shape(source)[1], config, longest)
-        if prefix is not None:  # limits leave room for the prefix and one more token
+        given = dict(given or {})
+        if "prefix" in given:  # limits leave room for the prefix and one more token
+            prefix = given["prefix"]
             if longest is not None:
-                prefix = prefix[:, : longest - 1]
+                given["prefix"] = prefix = prefix[:, : longest - 1]
             limits = ops.maximum(limits, token_counts(prefix) + 1)
             max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
-        constraints = Constraints(
+        problem = Problem(
+            limits=limits,
             min_lengths=min_target_lengths(lengths, limits, config),
-            prefix=prefix,
-            word_starts=self.word_starts,
-            excluded=self.excluded,
-            no_repeat_ngram_size=config.no_repeat_ngram_size,
-            repetition_penalty=config.repetition_penalty,
-            grammar=self.grammar,
-            facts=None if self.grammar is None else self.grammar.facts(source, limits),
+            facts=() if self.grammar is None else self.grammar.facts(source, limits),
+            **given,
         )
-
         with kernels.use(kernels.for_xla() if self.static_shapes else kernels.current()):
-            return self._run(source, limits, max_length, constraints)
+            return self._run(source, problem, max_length)
 
-    def _run(
-        self,
-        source: tf.Tensor,
-        limits: tf.Tensor,
-        max_length: tf.Tensor,
-        constraints: Constraints,
-    ) -> Hypotheses:
+    def _run(self, source: tf.Tensor, problem: Problem, max_length: tf.Tensor) -> Hypotheses:
         config = self.config
         rows = config.num_hypotheses if config.sampling else config.beam_size
         capacity = (max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR
         sizes = StepOptions(rows, max_length, self.static_shapes, capacity, config.coverage_penalty)
-        step = self.model.step_function(source, sizes)
-        common = (step, step.start, limits, max_length, SPECIAL)
-        options: dict[str, Any] = {
-            "penalty": penalty_of(config),
-            "constraints": constraints,
-            # A graph with a fixed batch size cannot remove finished sentences.
-            "drop_finished": not self.static_shapes and source.shape[0] is None,
-            "cache_schedule": step.cache_schedule,
-        }
-        if config.sampling:
-            numbers = random_numbers(source, rows, max_length, config.seed)
-            sampling = Sampling(config.temperature, config.top_k, config.top_p)
-            return sample(*common, numbers, self.model.vocabulary_size, sampling, **options)
-        if rows == 1 and not config.coverage_penalty:
-            return greedy_search(*common, **options)
-        return beam_search(
-            *common,
+        model_step = self.model.step_function(source, sizes)
+        bonus = model_step.bonus if config.coverage_penalty else None
+        step = Step(model_step, model_step.start, model_step.cache_schedule, bonus)
+        options = SearchOptions(
+            max_length,
+            SPECIAL,
             beam_size=rows,
             num_hypotheses=config.num_hypotheses,
+            penalty=penalty_of(config),
             early_stopping=config.early_stopping,
-            bonus=step.bonus if config.coverage_penalty else None,
-            **options,
+            constraints=Constraints(
+                word_starts=self.word_starts,
+                excluded=self.excluded,
+                no_repeat_ngram_size=config.no_repeat_ngram_size,
+                repetition_penalty=config.repetition_penalty,
+                grammar=self.grammar,
+            ),
+            # A graph with a fixed batch size cannot remove finished sentences.
+            drop_finished=not self.static_shapes and source.shape[0] is None,
         )
+        if config.sampling:
+            uniforms = random_numbers(source, rows, max_length, config.seed)
+            sampling = Sampling(config.temperature, config.top_k, config.top_p)
+            return sample(step, problem._replace(uniforms=uniforms), options, sampling)
+        if rows == 1 and not config.coverage_penalty:
+            return greedy_search(step, problem, options)
+        return beam_search(step, problem, options)
 
 
 @own_settings()
@@ -265,13 +259,13 @@ def max_target_lengths(
 
 def min_target_lengths(
     lengths: int | tf.Tensor, limits: int | tf.Tensor, config: DecodeConfig
-) -> tf.Tensor | None:
-    """Smallest number of target tokens, at most the limit; None without a minimum.
+) -> tf.Tensor | tuple:
+    """Smallest number of target tokens, at most the limit; () without a minimum.
 
     The options count tokens of text; these numbers, like `lengths`, count the end token.
     """
     if not config.min_length and not config.min_length_ratio:
-        return None
+        return ()
     scaled = ops.cast(lengths - 1, "float32") * config.min_length_ratio
     fewest = ops.cast(ops.ceil(scaled - ROUNDING), "int32")
     return ops.minimum(ops.maximum(fewest, config.min_length) + 1, limits)

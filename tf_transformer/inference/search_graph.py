@@ -1,6 +1,6 @@
 """Predictions by a search, from texts to texts on tensors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
+from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
 from tf_transformer.inference.micro_batches import (
     max_compiled_rows,
     pad_to_shape,
@@ -29,15 +30,15 @@ from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
 
 
-class Inputs(NamedTuple):
-    """The inputs of a search."""
+class Prepared(NamedTuple):
+    """Texts and their inputs, prepared for a search."""
 
     text: tf.Tensor  # string (B,), valid UTF-8; only white space becomes ""
     ids: tf.RaggedTensor  # int32 (B, None), the end token last
     cut: tf.Tensor  # bool (B,): whether the text was longer than `max_source_length`
     lengths: tf.Tensor  # int32 (B,): number of ids; 0 for a text without a search
     copies: tf.Tensor  # string (B,): the prediction for a text without a search
-    prefix: tf.RaggedTensor | None  # int32 (B, None), for `Search`
+    problem: dict[str, tf.RaggedTensor]  # int32 (B, None), fields of the `Problem` by name
 
 
 class Predictions(NamedTuple):
@@ -74,11 +75,14 @@ class SearchGraph(TextGraph):
 
     Attributes:
         shortest_source: smallest number of tokens of a text, with the end token, for a search.
-        whole_search: the search for all hypotheses, with spare hypotheses; takes prefixes.
-        search: `whole_search` without prefixes as one graph, for Python and the signatures.
+        optional_inputs: texts that may be given beside each text, if the codec has them.
+        whole_search: the search for all hypotheses, with spare hypotheses.
+        search: `whole_search` as one graph of ids (B, S), for Python and the signatures.
+        search_given: the same for ids (B, S) and those of each of `problem_inputs`, (B, P).
     """
 
     shortest_source: ClassVar[int] = 2
+    optional_inputs: ClassVar[tuple[Input, ...]] = INPUTS
 
     def __init__(
         self,
@@ -99,29 +103,54 @@ class SearchGraph(TextGraph):
             self._matrix = tf.Variable(transposed(self.model.output_embedding), trainable=False)
         self.whole_search = replace(search, config=with_spare_hypotheses(self.config))
         self.search = self._compiled(self.whole_search)
+        # The rows with a prefix differ from call to call, so XLA does not compile this search.
+        self.search_given = Traced(self._search_given, IDS, *[IDS] * len(self.problem_inputs))
         self._all = self._best = self._in_parts(self.search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
             # A search for only the best hypothesis ends earlier.
             of_one = replace(search, config=replace(self.config, num_hypotheses=1))
             self._best = self._in_parts(self._compiled(of_one))
 
-    def read(self, text: tf.Tensor, prefix: tf.Tensor | None = None) -> Inputs:
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The inputs that may be given beside each text."""
+        return tuple(each for each in self.optional_inputs if each.exists(self.codec))
+
+    @property
+    def problem_inputs(self) -> tuple[Input, ...]:
+        """The inputs that become fields of the `Problem`."""
+        return tuple(each for each in self.inputs if each.into == "problem")
+
+    def join(self, text: tf.Tensor, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The texts (B,) with the inputs that belong to the source, string (B,) by name."""
+        for each in self.inputs:
+            if each.into == "source" and each.name in given:
+                text = each.encode(self, text, given[each.name])
+        return text
+
+    def read(self, text: tf.Tensor, *given: tf.Tensor) -> Prepared:
         """Prepares texts for a search.
 
         Args:
             text: string tensor (B,).
-            prefix: string tensor (B,), the beginnings of the predictions; None: no prefixes.
+            *given: string tensor (B,) for each of `inputs`; without them, the text stands alone.
         """
-        text, rest = self.clean(text)
+        named = dict(zip((each.name for each in self.inputs), given, strict=False))
+        text, rest = self.clean(self.join(text, named))
         ids, cut = self.encode(text)
         lengths = lengths_of(ids)
         searched = lengths >= self.shortest_source
         copied = self.is_copied(rest)
-        if prefix is not None:
-            copied &= tf.equal(prefix, "")
+        problem = {}
+        for each in self.problem_inputs:
+            value = named.get(each.name)
+            if value is not None:
+                copied &= tf.equal(value, "")
+            if (encoded := each.encode(self, text, value)) is not None:
+                problem[each.name] = encoded
         lengths = tf.where(searched & ~copied, lengths, 0)
         copies = tf.where(copied, rest, "")
-        return Inputs(text, ids, cut & ~copied, lengths, copies, self.encode_prefix(text, prefix))
+        return Prepared(text, ids, cut & ~copied, lengths, copies, problem)
 
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
         """Which clean strings (B,), without their tags, are their own predictions, with score 0.
@@ -151,9 +180,7 @@ class SearchGraph(TextGraph):
             for pattern, replacement in RULES:
                 text = tf.strings.regex_replace(text, pattern, replacement)
         if self.config.target_tag:
-            tag, _ = self.codec["source"].split_tag(text)
-            tagged = tf.strings.join([f"{self.config.target_tag} ", text])
-            text = tf.where(tf.equal(tag, "") & tf.not_equal(text, ""), tagged, text)
+            text = with_tag(self, text, self.config.target_tag)
         return self.cut(self.codec["source"].encode(text))
 
     def encode_target(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
@@ -227,37 +254,42 @@ class SearchGraph(TextGraph):
         return score_pairs(self.model, source, target, penalty_of(self.config))
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
-        """The signatures `serving_default`, `n_best` and `score`."""
-        return {
+        """The signatures `serving_default`, `n_best` and `score`; see also `WITH_INPUTS`."""
+        found: dict[str, tuple[Callable[..., Outputs], list[str]]] = {
             "serving_default": (self.predict, ["text"]),
             "n_best": (self.n_best, ["text"]),
             "score": (self.score, ["source", "target"]),
         }
+        names = ["text", *(each.name for each in self.inputs)]
+        more = {WITH_INPUTS[name]: (found[name][0], names) for name in WITH_INPUTS}
+        return found | (more if self.inputs else {})
 
-    def predict(self, text: tf.Tensor) -> Outputs:
+    def predict(self, text: tf.Tensor, *given: tf.Tensor) -> Outputs:
         """The signature `serving_default`.
 
         Args:
             text: string tensor (B,).
+            *given: string tensor (B,) for each of `inputs`; without them, the text stands alone.
 
         Returns:
             the predicted text, string (B,); `score`, float32 (B,); `cut` and `truncated`, bool
             (B,).
         """
-        texts, scores, flags = self._predict(text, self._best, count=1)
+        texts, scores, flags = self._predict(text, given, self._best, count=1)
         return {self._output: texts[:, 0], "score": scores[:, 0]} | flags
 
-    def n_best(self, text: tf.Tensor) -> Outputs:
+    def n_best(self, text: tf.Tensor, *given: tf.Tensor) -> Outputs:
         """The signature `n_best`; see `Predictions`.
 
         Args:
             text: string tensor (B,).
+            *given: string tensor (B,) for each of `inputs`; without them, the text stands alone.
 
         Returns:
             the predicted texts, string (B, N); `scores`, float32 (B, N); `cut` and `truncated`,
             bool (B,).
         """
-        texts, scores, flags = self._predict(text, self._all, self.config.num_hypotheses)
+        texts, scores, flags = self._predict(text, given, self._all, self.config.num_hypotheses)
         return {f"{self._output}s": texts, "scores": scores} | flags
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> Outputs:
@@ -270,10 +302,7 @@ class SearchGraph(TextGraph):
         Returns:
             `score` and `log_probability`, float32 (B,); `truncated`, bool (B,).
         """
-        same = "expected as many targets as sources."
-        check = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=same)
-        with tf.control_dependencies([check] if check is not None else []):  # None: checked already
-            source, target = tf.identity(source), tf.identity(target)
+        source, target = equally_many("expected as many targets as sources.", source, target)
         sources, targets, cut = self.read_pairs(source, target)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -285,10 +314,12 @@ class SearchGraph(TextGraph):
         return {"score": score, "log_probability": log_probability, "truncated": cut}
 
     def _predict(
-        self, text: tf.Tensor, search: SearchIds, count: int
+        self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
     ) -> tuple[tf.Tensor, tf.Tensor, Outputs]:
         """Predicted texts and scores (B, N), and the flags `cut` and `truncated` (B,)."""
-        inputs = self.read(text)
+        if given:
+            text, *given = equally_many("expected one string for each text.", text, *given)
+        inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             hypotheses = self._search_rows(search, inputs, rows)
@@ -309,17 +340,22 @@ class SearchGraph(TextGraph):
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
         return texts, scores, flags
 
-    def _search_rows(self, search: SearchIds, inputs: Inputs, rows: tf.Tensor) -> Hypotheses:
+    def _search_rows(self, search: SearchIds, inputs: Prepared, rows: tf.Tensor) -> Hypotheses:
         ids = rows_of(inputs.ids, rows)
-        if inputs.prefix is None:
+        if not inputs.problem:
             return search(ids)
-        prefix = rows_of(inputs.prefix, rows)
-        # The rows with a prefix differ from call to call. Only the whole search takes prefixes.
-        return tf.cond(
-            tf.shape(prefix)[1] > 0,
-            lambda: self.whole_search(ids, prefix),
-            lambda: search(ids),
-        )
+        none = tf.zeros((tf.size(rows), 0), tf.int32)
+        fields = [
+            rows_of(inputs.problem[each.name], rows) if each.name in inputs.problem else none
+            for each in self.problem_inputs
+        ]
+        longest = tf.reduce_max([tf.shape(field)[1] for field in fields])
+        return tf.cond(longest > 0, lambda: self.search_given(ids, *fields), lambda: search(ids))
+
+    def _search_given(self, ids: tf.Tensor, *fields: tf.Tensor) -> Hypotheses:
+        search = replace(self.whole_search, static_shapes=False)  # XLA's operations run in XLA only
+        names = (each.name for each in self.problem_inputs)
+        return search(ids, dict(zip(names, fields, strict=True)))
 
     def _in_parts(self, search: SearchIds) -> SearchIds:
         """The search that runs `parallel_batches` parts of a batch in parallel."""
@@ -342,6 +378,19 @@ class SearchGraph(TextGraph):
             return Hypotheses(*(field[: tf.shape(source)[0]] for field in hypotheses))
 
         return search_padded
+
+
+def equally_many(message: str, *columns: tf.Tensor) -> list[tf.Tensor]:
+    """The columns (B,), after a check that they have the same number of strings.
+
+    Args:
+        message: the error message of the check.
+        *columns: string tensors.
+    """
+    sizes = [tf.size(column) for column in columns]
+    checks = [tf.debugging.assert_equal(sizes[0], size, message) for size in sizes[1:]]
+    with tf.control_dependencies([each for each in checks if each is not None]):  # None: passed
+        return list(map(tf.identity, columns))
 
 
 def _without_repeated(texts: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -1,13 +1,13 @@
 """Continues and scores texts with a language model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding.coverage import require_no_penalty
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
@@ -16,6 +16,7 @@ from tf_transformer.inference.batch_predictor import (
     pad,
 )
 from tf_transformer.inference.generation import GenerationGraph, Windows
+from tf_transformer.inference.inputs import Input
 from tf_transformer.inference.predictor import (
     PairScore,
     Progress,
@@ -24,10 +25,9 @@ from tf_transformer.inference.predictor import (
     no_progress,
 )
 from tf_transformer.inference.search import penalty_of
-from tf_transformer.inference.search_graph import Inputs
+from tf_transformer.inference.search_graph import Prepared
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.inference.traced import IDS, STRINGS, Traced
-from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.special_ids import BOS_ID
@@ -38,13 +38,6 @@ class TextScore(NamedTuple):
 
     log_probability: float  # sum over the tokens, nats
     tokens: int  # with the end token
-
-
-def build_language_model(config: Config, codec: Codec, dtype: str) -> LanguageModel:
-    """A new language model with all its weights."""
-    model = LanguageModel(codec.size("text"), config.model, dtype=dtype)
-    model.build()
-    return model
 
 
 class TextGenerator(TextPredictor):
@@ -64,6 +57,7 @@ class TextGenerator(TextPredictor):
         InputError: for `coverage_penalty`, or a piece that the vocabulary does not have.
 
     Example:
+        >>> from tf_transformer.models.language_model import LanguageModel
         >>> from tf_transformer.text.tokenizer import BYTES, Tokenizer
         >>> model, codec = LanguageModel(BYTES), Codec(Tokenizer.train([], BYTES))
         >>> model.build()
@@ -74,7 +68,6 @@ class TextGenerator(TextPredictor):
 
     graph_type = GenerationGraph
     output = "continuation"
-    build_model = staticmethod(build_language_model)
     _graph: GenerationGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -85,16 +78,17 @@ class TextGenerator(TextPredictor):
         self._windows_of_rests = Traced(self._graph.windows_of_rests, STRINGS, STRINGS)
         self._log_probabilities = Traced(self._graph.score_windows, row, IDS, row)
 
-    def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
+    def _read(self, texts: list[str], given: Mapping[str, list[str]]) -> Prepared:
         """Encodes the prompts and their prefixes.
 
         Raises:
             InputError: when a prompt and its prefix have more tokens than the model has positions.
         """
-        inputs = super()._read(texts, prefixes)
+        inputs = super()._read(texts, given)
         most = self.model.position.max_length
-        if most and inputs.prefix is not None:
-            rows = zip(texts, inputs.ids.lists(), inputs.prefix.lists(), strict=True)
+        if most and "prefix" in inputs.problem:
+            prefixes = inputs.problem["prefix"].lists()
+            rows = zip(texts, inputs.ids.lists(), prefixes, strict=True)
             for text, ids, prefix in rows:
                 if len(ids) + np.count_nonzero(prefix != BOS_ID) > most:
                     raise InputError(
@@ -102,6 +96,15 @@ class TextGenerator(TextPredictor):
                         f"({most}) tokens. Shorten one of them."
                     )
         return inputs
+
+    def _examples(self, each: Input, texts: list[str], predictions: list[str]) -> list[str]:
+        """Values of an input for the check of signatures, where the model has positions left."""
+        most = self.model.position.max_length or np.inf
+        rows = zip(texts, super()._examples(each, texts, predictions), strict=True)
+        encode = self.codec["text"].encode
+        return [
+            value if len(encode(text)) + len(encode(value)) <= most else "" for text, value in rows
+        ]
 
     def _scores(
         self, texts: list[str], predictions: list[str], progress: Progress

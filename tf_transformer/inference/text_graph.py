@@ -3,6 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -83,10 +84,10 @@ def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
     """
     archive = keras.export.ExportArchive()
     archive.track(graph)  # else a session finds neither variables nor tokenizer
-    traced: dict[Callable[..., Outputs], Traced] = {}  # Keras would trace each signature twice
+    traced: dict[Any, Traced] = {}  # Keras would trace each signature twice
     for signature, (function, inputs) in graph.endpoints().items():
         specs = [tf.TensorSpec((None,), tf.string, name=name) for name in inputs]
-        endpoint = traced.setdefault(function, Traced(function, *specs))
+        endpoint = traced.setdefault((function, *inputs), Traced(function, *specs))
         archive.add_endpoint(signature, endpoint.__call__, input_signature=specs)
     archive.write_out(str(path), verbose=False)
 

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import (
@@ -17,21 +17,22 @@ from tf_transformer.inference.batch_predictor import (
     by_position,
     pad,
 )
+from tf_transformer.inference.inputs import WITH_INPUTS, Input, columns_of
 from tf_transformer.inference.predictor import (
     PairScore,
     Prediction,
     Progress,
     SignatureCase,
     as_texts,
+    no_progress,
     predictions_of,
 )
 from tf_transformer.inference.search import Search
-from tf_transformer.inference.search_graph import Inputs, Predictions, SearchGraph
+from tf_transformer.inference.search_graph import Predictions, Prepared, SearchGraph
 from tf_transformer.inference.text_graph import write_saved_model
 from tf_transformer.inference.traced import IDS, STRINGS, Traced
 from tf_transformer.machine.limits import total_memory
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.normalization import clean
@@ -55,7 +56,6 @@ class TextPredictor(BatchPredictor):
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with score 0.
-        of_task: names of the task's options that are also arguments of this class.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -64,7 +64,6 @@ class TextPredictor(BatchPredictor):
     graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
-    of_task: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         super().__init__(model, codec, config)
@@ -82,54 +81,20 @@ class TextPredictor(BatchPredictor):
             if config.target_tag not in tags:
                 raise InputError(_unknown_tag(config.target_tag, tags))
         self._graph = graph = self.graph(jit_compile=False)
-        self._reads = {count: Traced(graph.read, *[STRINGS] * count) for count in (1, 2)}
-        searches: dict[int, Callable[..., Hypotheses]] = {1: graph.search, 2: graph.whole_search}
-        self._searches = {
-            count: Traced(self._in_graph(search), STRINGS, *[IDS] * count)
-            for count, search in searches.items()
-        }
+        self.optional_inputs = graph.inputs
+        given = [STRINGS] * len(graph.inputs)
+        fields = [IDS] * len(graph.problem_inputs)
+        # A text alone, or a text with every input: two graphs for any number of inputs.
+        self._read_text = Traced(graph.read, STRINGS)
+        self._read_given = Traced(graph.read, STRINGS, *given)
+        self._search_text = Traced(self._in_graph(graph.search), STRINGS, IDS)
+        self._search_given = Traced(self._in_graph(graph.search_given), STRINGS, IDS, *fields)
         self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
         self._score = Traced(graph.score_rows, IDS, IDS)
 
     def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
-        """The search as a function of strings (R,), their ids and optional prefixes."""
+        """The search as a function of strings (R,), their ids and fields of their problems."""
         return lambda text, *ids: self._graph.predictions(search(*ids), text)
-
-    @staticmethod
-    def build_model(config: Config, codec: Codec, dtype: str) -> Any:
-        """Builds a new model with all its weights.
-
-        Args:
-            config: the configuration of the run.
-            codec: the codec of the run.
-            dtype: dtype policy of the model.
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def from_run(
-        cls,
-        run_dir: str | os.PathLike,
-        dtype: str = "float32",
-        task_options: Mapping[str, Any] | None = None,
-        **decode_options: Any,
-    ) -> Self:
-        """Loads a run: its codec, and the weights that `DecodeConfig.average` selects.
-
-        Args:
-            run_dir: folder of the run.
-            dtype: dtype of weights and computation, float32 or bfloat16.
-            task_options: new values for options of the run's task, by name; None keeps a value.
-            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
-
-        Raises:
-            InputError: for a folder without a run, or an option out of range.
-        """
-        run = Run.load(run_dir, task_options, **decode_options)
-        task = run.config.task  # a task outside the package may have other options
-        own = {name: getattr(task, name) for name in cls.of_task if hasattr(task, name)}
-        model = run.model(cls.build_model)
-        return cls(model, run.codec, run.config.decode, **own).with_dtype(dtype)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search for a configuration.
@@ -156,13 +121,18 @@ class TextPredictor(BatchPredictor):
         )
 
     def _n_best(
-        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
     ) -> list[list[Prediction]]:
-        inputs = self._read(texts, prefixes)
+        inputs = self._read(texts, given)
         ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
-        prefix = inputs.prefix
-        prefix_ids = None if prefix is None or not len(prefix.values) else prefix.lists()
+        columns = [ids]
+        if any(len(rows.values) for rows in inputs.problem.values()):
+            nothing = [np.zeros(0, np.int32)] * len(texts)
+            columns += [
+                inputs.problem[each.name].lists() if each.name in inputs.problem else nothing
+                for each in self._graph.problem_inputs
+            ]
         result = [
             predictions_of([copy], [0.0], is_cut)
             for copy, is_cut in zip(inputs.copies.numpy(), cut, strict=True)
@@ -172,8 +142,8 @@ class TextPredictor(BatchPredictor):
         is_long = [0 < trained < length for length in lengths]
 
         def run(indices: list[int]) -> Predictions:
-            rows = [ids] if prefix_ids is None else [ids, prefix_ids]
-            return self._search(text[indices], *(pad([of[i] for i in indices]) for of in rows))
+            padded = (pad([column[i] for i in indices]) for column in columns)
+            return self._search(text[indices], *padded)
 
         for indices, batch in self._in_parallel(run, self._batches(lengths)):
             for row, i in enumerate(indices):
@@ -194,15 +164,36 @@ class TextPredictor(BatchPredictor):
             if (found := wrong_tag(clean(text), tags)) is not None:
                 raise InputError(_unknown_tag(found, tags))
 
-    def _read(self, texts: list[str], prefixes: list[str] | None) -> Inputs:
-        self._require_tags(texts)
-        columns = [texts] if prefixes is None else [texts, prefixes]
-        return self._reads[len(columns)](*map(as_strings, columns))
+    def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
+        texts = as_texts(texts)
+        given = columns_of(self.optional_inputs, texts, inputs)
+        self._require_choices(given)
+        values = {name: as_strings(column) for name, column in given.items()}
+        return as_texts(self._graph.join(as_strings(texts), values))
 
-    def _search(self, text: np.ndarray, ids: np.ndarray, *prefix: np.ndarray) -> Predictions:
+    def _require_choices(self, given: Mapping[str, list[str]]) -> None:
+        """Raises an `InputError` for a value that the codec does not have."""
+        for each in self.optional_inputs:
+            if each.choices:
+                known = each.choices(self.codec)
+                for value in given.get(each.name, ()):
+                    if value and value not in known:
+                        raise InputError(
+                            f"unknown {each.name} {value!r:.60}; this model has "
+                            f"{', '.join(sorted(known))}. Give one of them, or an empty text."
+                        )
+
+    def _read(self, texts: list[str], given: Mapping[str, list[str]]) -> Prepared:
+        self._require_tags(texts)
+        self._require_choices(given)
+        if not given:
+            return self._read_text(as_strings(texts))
+        return self._read_given(*map(as_strings, (texts, *given.values())))
+
+    def _search(self, text: np.ndarray, ids: np.ndarray, *fields: np.ndarray) -> Predictions:
         self._require_memory(*ids.shape)
-        search = self._searches[1 + len(prefix)]
-        return Predictions(*map(np.asarray, search(tf.constant(text), ids, *prefix)))
+        search = self._search_given if fields else self._search_text
+        return Predictions(*map(np.asarray, search(tf.constant(text), ids, *fields)))
 
     def _require_memory(self, rows: int, length: int) -> None:
         """Raises an `InputError` for a batch whose search needs more memory than the machine has.
@@ -267,36 +258,54 @@ class TextPredictor(BatchPredictor):
         """
         texts = as_texts(texts)
         n_best = self.n_best(texts)
-        best = [row[0] for row in n_best]
-        targets = [prediction.text for prediction in best]
+        targets = [row[0].text for row in n_best]
         scores = self.score(texts, targets)
+        of_pairs: dict[str, list] = {
+            "score": [pair.score for pair in scores],
+            "log_probability": [pair.log_probability for pair in scores],
+        }
+        cases = self._cases({"text": texts}, n_best)
+        cases["score"] = SignatureCase({"source": texts, "target": targets}, of_pairs)
+        if self.optional_inputs:
+            given = {
+                each.name: self._examples(each, texts, targets) for each in self.optional_inputs
+            }
+            found = self._cases({"text": texts} | given, self._n_best(texts, given, no_progress))
+            cases |= {WITH_INPUTS[name]: case for name, case in found.items()}
+        return cases
+
+    def _examples(self, each: Input, texts: list[str], predictions: list[str]) -> list[str]:
+        """Values of an input for the check of the signatures."""
+        return each.examples(self.codec, predictions)
+
+    def _cases(
+        self, inputs: dict[str, list[str]], n_best: list[list[Prediction]]
+    ) -> dict[str, SignatureCase]:
+        """The signatures `serving_default` and `n_best` for predictions."""
+        best = [row[0] for row in n_best]
         flags: dict[str, list] = {
             "cut": [prediction.cut for prediction in best],
             "truncated": [prediction.truncated for prediction in best],
         }
         of_best: dict[str, list] = {
-            self.output: targets,
+            self.output: [prediction.text for prediction in best],
             "score": [prediction.score for prediction in best],
         }
         of_all: dict[str, list] = {
             f"{self.output}s": [[prediction.text for prediction in row] for row in n_best],
             "scores": [[prediction.score for prediction in row] for row in n_best],
         }
-        of_pairs = {
-            "score": [pair.score for pair in scores],
-            "log_probability": [pair.log_probability for pair in scores],
-        }
         return {
-            "serving_default": SignatureCase({"text": texts}, flags | of_best),
-            "n_best": SignatureCase({"text": texts}, flags | of_all),
-            "score": SignatureCase({"source": texts, "target": targets}, of_pairs),
+            "serving_default": SignatureCase(inputs, flags | of_best),
+            "n_best": SignatureCase(inputs, flags | of_all),
         }
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
         """Writes a SavedModel that takes and returns strings, with tokenizer and search.
 
         The signatures `serving_default`, `n_best` and `score` return the results of a call,
-        `n_best` and `score` of this predictor; see `SearchGraph`.
+        `n_best` and `score` of this predictor; see `SearchGraph`. `with_inputs` and
+        `n_best_with_inputs` take the text and all of `optional_inputs`.
 
         Args:
             path: the folder to make.

@@ -1,13 +1,13 @@
 """Translations of strings, and alignments of their words."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.capitals_graph import CapitalsGraph
@@ -25,7 +25,7 @@ from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.target_tag import split_tag
 from tf_transformer.text.word_alignment import Link, Unit
 
-__all__ = ["Alignment", "SavedTranslator", "Translation", "Translator", "build_model"]
+__all__ = ["Alignment", "SavedTranslator", "Translation", "Translator"]
 
 
 class Alignment(NamedTuple):
@@ -53,21 +53,6 @@ class Alignment(NamedTuple):
         return [(source, target) for target, source in sorted(words)]
 
 
-def build_model(config: Config, codec: Codec, dtype: str) -> Transformer | RecurrentModel:
-    """Builds a new model of `config.model.architecture`, with all its weights.
-
-    Args:
-        config: the configuration of the run.
-        codec: the codec of the run, which determines the sizes of the vocabularies.
-        dtype: dtype policy of the model.
-    """
-    make = Transformer if config.model.architecture == "transformer" else RecurrentModel
-    source, target = map(codec.size, ("source", "target"))
-    model = make(target, config.model, source_vocabulary_size=source, dtype=dtype)
-    model.build()
-    return model
-
-
 class Translator(TextPredictor):
     """Translates lists of strings.
 
@@ -90,8 +75,6 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
-    build_model = staticmethod(build_model)
-    of_task = ("copy_without_letters", "lower_capitals")
 
     def __init__(
         self,
@@ -119,9 +102,9 @@ class Translator(TextPredictor):
         )
 
     def _n_best(
-        self, texts: list[str], prefixes: list[str] | None, progress: Progress
+        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
     ) -> list[list[Prediction]]:
-        return with_notices(texts, super()._n_best(texts, prefixes, progress))
+        return with_notices(texts, super()._n_best(texts, given, progress))
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:

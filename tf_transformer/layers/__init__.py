@@ -1,7 +1,5 @@
 """The parts of the Transformer as Keras layers. They run on every Keras backend."""
 
-import keras  # noqa: F401  first: see tf_transformer/registration.py
-
 from tf_transformer.config import LayerConfig
 from tf_transformer.layers.attention import Attended, Attention, CrossAttention, SelfAttention
 from tf_transformer.layers.block import BlockOutput, DecoderLayer, EncoderLayer, Residual

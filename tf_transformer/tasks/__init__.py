@@ -1,8 +1,8 @@
 """Tasks by name, and the predictor of a run."""
 
 from tf_transformer.config import Config
+from tf_transformer.inference.predictor import load_predictor
 from tf_transformer.registry import TASKS, register_task
-from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Evaluation, Prediction, Predictor, Splits, Task, TestSet
 
 __all__ = [
@@ -44,23 +44,3 @@ def for_run(config: Config) -> Task:
         InputError: for an unknown task, or options that cannot be used on this machine.
     """
     return get(config.task.name).with_options(config.task)
-
-
-def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
-    """Loads the model of a run as a predictor, with the search of the run's configuration.
-
-    Args:
-        run: the run.
-        dtype: dtype of weights and computation, float32 or bfloat16.
-
-    Raises:
-        InputError: for a missing or broken file of the run, or an unknown task.
-
-    Example:
-        >>> predict = load_predictor(Run.load("runs/demo", beam_size=2))
-        >>> [prediction.text for prediction in predict([""])]
-        ['']
-    """
-    task = for_run(run.config)
-    model = run.model(task.build_model)
-    return task.predictor(model, run.codec, run.config.decode).with_dtype(dtype)

@@ -15,8 +15,9 @@ from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
-from tf_transformer.inference.text_generator import TextGenerator, TextScore, build_language_model
+from tf_transformer.inference.text_generator import TextGenerator, TextScore
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
+from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.task_options import LanguageModelingOptions
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
@@ -108,7 +109,9 @@ class LanguageModeling(Task):
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
         """Builds a new `LanguageModel`."""
-        return build_language_model(config, codec, dtype)
+        model = LanguageModel(codec.size("text"), config.model, dtype=dtype)
+        model.build()
+        return model
 
     def losses(
         self,

@@ -16,12 +16,12 @@ from tf_transformer.data.readers.rows import content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.parser import Parser, encode_tree
-from tf_transformer.inference.translator import build_model
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import Actions, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
 from tf_transformer.task_options import ParsingOptions
+from tf_transformer.tasks.encoder_decoder import build_model
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec

@@ -14,9 +14,10 @@ from tf_transformer.data.generated import generated_splits
 from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
-from tf_transformer.inference.translator import Translator, build_model
+from tf_transformer.inference.translator import Translator
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.task_options import TranslationOptions
+from tf_transformer.tasks.encoder_decoder import build_model
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tasks.translation_scores import Bleu, ChrF, ExactMatch, Ter
@@ -124,8 +125,8 @@ class Translation(Task):
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
         """The translator; see `Task.predictor`."""
-        own = {name: getattr(self.options, name) for name in Translator.of_task}
-        return Translator(model, codec, decode, **own)
+        own = self.options
+        return Translator(model, codec, decode, own.copy_without_letters, own.lower_capitals)
 
     def with_options(self, options: TaskOptions) -> Self:
         """This task with other options.

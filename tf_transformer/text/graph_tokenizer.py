@@ -93,6 +93,7 @@ class GraphTokenizer(tf.Module):
 
     Attributes:
         line_starts: whether the tokenizer adds a space at the start of each line.
+        tags: the ids of target tags by tag.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
@@ -112,7 +113,7 @@ class GraphTokenizer(tf.Module):
         self._byte_of = [tokenizer.byte_of.get(i, -1) for i in range(tokenizer.vocabulary_size)]
         is_larger = tokenizer.num_pieces > tokenizer.vocabulary_size
         self._beyond = tokenizer.vocabulary_size if is_larger else None
-        self._tags = dict(tokenizer.tags)
+        self.tags = dict(tokenizer.tags)
         self._before_spaces = tokenizer.before_spaces
         self._looked_up = []
         if tokenizer.looked_up:
@@ -131,11 +132,11 @@ class GraphTokenizer(tf.Module):
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Encodes strings (B,), prepared by `clean`, as ragged ids (B, None) without the end id."""
-        if not self._tags:
+        if not self.tags:
             return self._known(text)
         tag, rest = self.split_tag(text)
         ids = tf.fill(tf.shape(text), -1)
-        for piece, token in self._tags.items():
+        for piece, token in self.tags.items():
             ids = tf.where(tf.equal(tag, piece), token, ids)
         has_tag = ids >= 0
         tags = tf.RaggedTensor.from_row_lengths(
@@ -146,12 +147,12 @@ class GraphTokenizer(tf.Module):
     def split_tag(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Divides strings (B,) into tags and the rest: two of string (B,); see `split_tag`."""
         none = tf.fill(tf.shape(text), "")
-        if not self._tags:
+        if not self.tags:
             return none, text
         blank = f"[{class_of(BLANK)}]*"
         tagged = f"(?s)^{blank}({TAG.pattern})(?:{blank}|{WHITE_SPACE}*(.*))$"
         found, rest = (tf.strings.regex_replace(text, tagged, part) for part in (r"\1", r"\2"))
-        is_known = tf.reduce_any(tf.equal(found[:, None], list(self._tags)), axis=1)
+        is_known = tf.reduce_any(tf.equal(found[:, None], list(self.tags)), axis=1)
         return tf.where(is_known, found, none), tf.where(is_known, rest, text)
 
     def _known(self, text: tf.Tensor) -> tf.RaggedTensor:

@@ -38,6 +38,23 @@ def test_a_client_gives_one_line_per_line(client, interface, stand_in, translato
 
 
 @pytest.mark.parametrize(("client", "interface"), CLIENTS)
+def test_tabs_divide_a_line_into_the_inputs_of_a_signature(
+    client, interface, stand_in, translator, command
+):
+    options = ("--server", getattr(stand_in, interface), "--model", NAME)
+    options += ("--signature", "with_inputs", "--inputs", "text,prefix")
+    code, output, _ = command(client, *options, stdin=b"one\tzwei\nthree\ntwenty\t\n")
+    assert code == 0
+    expected = translator(["one", "three", "twenty"], ["zwei", "", ""])
+    rows = [json.loads(line)["translation"] for line in output.splitlines()]
+    assert rows == [each.text for each in expected]
+    assert rows[0].startswith("zwei")
+    code, _, error = command(client, *options, stdin=b"one\ta\tb\n")
+    assert code == 1
+    assert "expected at most 2 columns in a line" in error
+
+
+@pytest.mark.parametrize(("client", "interface"), CLIENTS)
 def test_a_version_is_a_number_or_a_label(client, interface, stand_in, command):
     options = ("--server", getattr(stand_in, interface), "--model", NAME, "--version")
     for version, expected_code in [("1", 0), ("stable", 0), ("2", 1), ("canary", 1)]:
