@@ -17,7 +17,7 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 from tf_transformer import config
 from tf_transformer.commands import main
 from tf_transformer.commands.command_line import GIVEN
-from tf_transformer.config import FITTING
+from tf_transformer.config.option import rules_of
 from tf_transformer.registry import OPTIONS, options_of
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -43,29 +43,11 @@ Each task has options of its own, in the group `task`. `--task NAME` selects a t
 YAML file, `task: parsing` is short for `task: {name: parsing}`.
 """
 
-# The options that most users need, by command or group; the page folds the others. A group that is
-# not here has no rare options.
+# The parameters of a command that most users need; the page folds the others. A command that is not
+# here has no rare ones.
 COMMON = {
     "evaluate": {"run_dir", "source", "reference", "hypotheses", "metric", "output"},
     "translate": {"run_dir", "input", "output", "n_best_output", "attention_output"},
-    "--model": {
-        *("num_layers", "d_model", "d_ff", "num_heads", "dropout_rate", "position"),
-        *("norm_first", "tie_embeddings"),
-    },
-    "--data": {
-        *("train_source", "train_target", "valid_source", "valid_target"),
-        *("corpora", "valid_corpora", "train_file", "valid_file", "tfds"),
-        *("vocabulary_size", "max_length", "batch_tokens"),
-    },
-    "--train": {
-        *("epochs", "steps", "warmup_steps", "learning_rate", "label_smoothing"),
-        *("validate_every", "metric", "patience", "precision", "strategy", "threads"),
-        *("init_from", "seed"),
-    },
-    "--decode": {
-        *("beam_size", "length_penalty", "num_hypotheses", "sampling", "temperature"),
-        *("max_source_length", "batch_size", "average"),
-    },
 }
 
 
@@ -113,7 +95,9 @@ def _command(name: str, function: Callable[..., None]) -> str:
             )
             rows.append(_row(option, hint, shown, texts[parameter.name]))
     also = f"\nIt also takes {', '.join(groups)}.\n" if groups else ""
-    return f"## {_program(name)}\n\n{_summary(doc)}\n\n{_tables(rows, COMMON.get(name))}{also}"
+    return (
+        f"## {_program(name)}\n\n{_summary(doc)}\n\n{_tables(rows, COMMON.get(name, set()))}{also}"
+    )
 
 
 def _program(name: str) -> str:
@@ -129,11 +113,12 @@ def _group(name: str, cls: Any, title: str) -> str:
     texts = {param.arg_name: param.description or "" for param in doc.params}
     hints = get_type_hints(cls)
     rows = [
-        _row(f"--{name}.{each.name}", hints[each.name], _of_field(name, each), texts[each.name])
+        _row(f"--{name}.{each.name}", hints[each.name], _of_field(each), texts[each.name])
         for each in dataclasses.fields(cls)
         if f"{name}.{each.name}" != "task.name"
     ]
-    tables = f"\n{_tables(rows, COMMON.get('--' + name))}" if rows else ""
+    common = {each.name for each in dataclasses.fields(cls) if rules_of(each).common}
+    tables = f"\n{_tables(rows, common)}" if rows else ""
     return f"## {title}\n\n{_summary(doc)}\n{tables}"
 
 
@@ -141,13 +126,13 @@ def _summary(doc: docstring_parser.Docstring) -> str:
     return "\n\n".join(filter(None, [doc.short_description, doc.long_description]))
 
 
-def _tables(rows: list[str], common: set[str] | None) -> str:
+def _tables(rows: list[str], common: set[str]) -> str:
     """The table of the common options, and the folded table of the rare ones.
 
     Raises:
         KeyError: when a common option does not exist.
     """
-    if common is None:
+    if not common:
         return _table(rows)
     by_name = {row.split("`")[1].rpartition(".")[2].lstrip("-"): row for row in rows}
     if unknown := common - by_name.keys():
@@ -169,11 +154,11 @@ def _row(option: str, hint: Any, default: str, text: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _of_field(group: str, field: dataclasses.Field) -> str:
+def _of_field(field: dataclasses.Field) -> str:
     """The default of an option, which training may choose by the size of its text."""
     if field.default is dataclasses.MISSING:  # a group of options
         return "empty"
-    may_fit = f"{group}.{field.name}" in FITTING
+    may_fit = rules_of(field).fits_text
     return _default(field.default) + ", or [fitting the text](#python-trainpy)" * may_fit
 
 

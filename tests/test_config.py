@@ -14,8 +14,8 @@ from tf_transformer.config import (
     ModelConfig,
     TrainConfig,
 )
+from tf_transformer.config.task import ClassificationOptions, ParsingOptions, TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.task_options import ClassificationOptions, ParsingOptions, TranslationOptions
 
 # (class, options, what the error says)
 BAD_OPTIONS = [

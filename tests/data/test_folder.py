@@ -4,8 +4,8 @@ import pytest
 
 from tf_transformer import tasks
 from tf_transformer.config import Config, Corpus, DataConfig
+from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.data.folder import VARIABLE, in_folder
-from tf_transformer.task_options import ClassificationOptions
 
 
 @pytest.fixture

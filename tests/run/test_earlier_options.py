@@ -10,16 +10,16 @@ import yaml
 from tf_transformer.commands import train
 from tf_transformer.commands.command_line import read_options
 from tf_transformer.config import Config
-from tf_transformer.errors import InputError
-from tf_transformer.run.earlier_options import MOVED
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.task_options import (
+from tf_transformer.config.task import (
     ClassificationOptions,
     LanguageModelingOptions,
     MaskedLanguageModelingOptions,
     ParsingOptions,
     TranslationOptions,
 )
+from tf_transformer.errors import InputError
+from tf_transformer.run.earlier_options import MOVED
+from tf_transformer.run.folder import RunFolder
 
 ROOT = pathlib.Path(__file__).parents[2]
 STORED = ROOT / "tests" / "fixtures" / "earlier_configs"

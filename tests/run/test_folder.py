@@ -27,10 +27,10 @@ from tf_transformer.config import (
     ModelConfig,
     TrainConfig,
 )
+from tf_transformer.config.task import ParsingOptions
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.task_options import ParsingOptions
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHANGED = Config(

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import pad
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
-from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks import TestSet, load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.text.normalization import well_formed

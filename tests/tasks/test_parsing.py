@@ -11,6 +11,7 @@ from parsing.plain_restore import normalize
 from tf_transformer import kernels
 from tf_transformer.commands import evaluate, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config.task import ParsingOptions
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
 from tf_transformer.export import manifest
@@ -19,7 +20,6 @@ from tf_transformer.parsing.linearization import WORD, Actions
 from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import parse
 from tf_transformer.run.run import Run
-from tf_transformer.task_options import ParsingOptions
 from tf_transformer.tasks.parsing import PARSING
 from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training import trainer

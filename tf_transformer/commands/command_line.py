@@ -16,7 +16,8 @@ import yaml
 from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
-from tf_transformer.config import DERIVED, FITTING, PRESETS, DecodeConfig, ModelConfig
+from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
+from tf_transformer.config.option import select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import (
     LocalPath,
@@ -193,7 +194,9 @@ def parser_of(
     if _has_task(main):
         parser.add_class_arguments(_task_options(main, task), "task", skip={"name"})
     types = types_of(main, task)
-    parser.set_defaults({name: value for name, value in DERIVED.items() if name in types})
+    derived = select(Config, lambda rules: rules.derived).items()
+    parser.set_defaults({name: value for name, value in derived if name in types})
+    fitting = select(Config, lambda rules: rules.fits_text)
     for action in parser._actions:  # argparse has no public list of them
         if vars(action).get("_typehint") in (LocalPath, PathOrAddress):
             vars(action)["_typehint"] = str  # what the help says
@@ -203,7 +206,7 @@ def parser_of(
             action.metavar, action.help = "NAME", _help(main, "task") or argparse.SUPPRESS
         if action.dest == "model" and _has_model(main):
             action.metavar, action.help = "NAME", f"A preset: {', '.join(PRESETS)}."
-        if action.dest in FITTING and GIVEN in inspect.signature(main).parameters:
+        if action.dest in fitting and GIVEN in inspect.signature(main).parameters:
             action.help = f"{action.help} Not given: a value that fits the size of the text."
     return parser
 

@@ -10,6 +10,7 @@ import numpy as np
 from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers.tables import stream_table
@@ -19,7 +20,6 @@ from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.losses.consistency import CrossEntropy, require_cross_entropy
 from tf_transformer.losses.cross_entropy import TokenLosses, decision_losses, label_losses
 from tf_transformer.models.encoder_only import Classifier
-from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec

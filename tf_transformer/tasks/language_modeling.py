@@ -10,6 +10,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.config.task import LanguageModelingOptions
 from tf_transformer.data.corpora import load_examples, read_test
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
@@ -18,7 +19,6 @@ from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.inference.text_generator import TextGenerator, TextScore, build_language_model
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
-from tf_transformer.task_options import LanguageModelingOptions
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID

@@ -10,6 +10,7 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config.task import ParsingOptions
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers.rows import content
@@ -22,7 +23,6 @@ from tf_transformer.losses.cross_entropy import TokenLosses
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import Actions, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
-from tf_transformer.task_options import ParsingOptions
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec

@@ -8,6 +8,7 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
+from tf_transformer.config.task import TranslationOptions
 from tf_transformer.data import corpora
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.generated import generated_splits
@@ -17,7 +18,6 @@ from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator, build_model
 from tf_transformer.losses.consistency import CrossEntropy
 from tf_transformer.losses.cross_entropy import TokenLosses
-from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.tasks.translation_scores import Bleu, ChrF, ExactMatch, Ter

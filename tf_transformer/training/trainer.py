@@ -148,7 +148,7 @@ def _train(
         *(metric, early_stopping, checkpoints, on_best),
     )
     if workers.is_chief(strategy):
-        # With new values of `MAY_CHANGE`, now that the resume succeeded.
+        # With new values of options that may change, now that the resume succeeded.
         folder.save_config(with_trained_length(run, data.train.store, resumes))
     with StopRequest() as stop:
         try:

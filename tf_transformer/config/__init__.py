@@ -1,0 +1,25 @@
+"""All options: the configuration of a run, one module per group."""
+
+from tf_transformer.config.config import Config
+from tf_transformer.config.data import AugmentConfig, Corpus, DataConfig
+from tf_transformer.config.decode import DecodeConfig, DType, Quantization
+from tf_transformer.config.model import PRESETS, SINUSOIDS, Attention, ModelConfig, Position
+from tf_transformer.config.task import TaskOptions
+from tf_transformer.config.train import TrainConfig
+
+__all__ = [
+    "PRESETS",
+    "SINUSOIDS",
+    "Attention",
+    "AugmentConfig",
+    "Config",
+    "Corpus",
+    "DType",
+    "DataConfig",
+    "DecodeConfig",
+    "ModelConfig",
+    "Position",
+    "Quantization",
+    "TaskOptions",
+    "TrainConfig",
+]

@@ -1,0 +1,262 @@
+"""The options of the examples: corpora, random changes of their text, tokens and batches."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from tf_transformer.config.option import (
+    free,
+    inherited,
+    not_negative,
+    positive,
+    rate,
+    same,
+    share,
+)
+from tf_transformer.config.values import check
+from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath, PathOrAddress
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus: two files, one file that holds both sides, a TFDS corpus, or generated text.
+
+    Attributes:
+        source: file of source sentences, one per line. Any file may be plain or compressed.
+        target: file of translations; line n translates line n of source.
+        path: one file that holds both sides of each example; replaces source and target.
+        name: name of a corpus without a file, like wmt14_translate/de-en with format tfds.
+        format: text, tsv, jsonl, tmx, tfds, generated, or the name of a registered format. Empty:
+            the ending of the file decides.
+        columns: the places of source and target in path. tsv: names from the first line, or
+            numbers from 1 when the first line is an example; default 1 and 2. jsonl: keys;
+            default source and target, or the languages of the data options. tmx: languages;
+            default the languages of the data options.
+        split: split of a tfds or generated corpus; empty: train.
+        reverse: translate a tfds corpus from the second language of the pair to the first.
+    """
+
+    source: LocalPath = ""
+    target: LocalPath = ""
+    path: LocalPath = ""
+    name: str = ""
+    format: str = ""
+    columns: tuple[str, ...] = ()
+    split: str = ""
+    reverse: bool = False
+
+    def __post_init__(self) -> None:
+        check(self, "corpus")
+        if bool(self.source) != bool(self.target):
+            raise InputError(
+                "a corpus of two files has source and target, but only "
+                f"{self.source or self.target} is given. For one file with both sides give path."
+            )
+        if bool(self.source) + bool(self.path) + bool(self.name) > 1:
+            raise InputError(
+                "a corpus has source and target, path, or name; got "
+                f"{', '.join(filter(None, [self.source, self.path, self.name]))}. List them as "
+                "separate corpora."
+            )
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    """Random changes of the training text, so that a model also learns unusual input.
+
+    Each option is the share of the lines that is changed, from 0 to 1. Each epoch draws other
+    lines. A line may have several changes. The changes are for translation only.
+
+    Attributes:
+        join: two to four sentences in a random order become one line. A fifth of these lines are
+            one long sentence with semicolons.
+        names: a name on both sides is replaced by another name, most often one with accents.
+        end_mark: the last punctuation mark is left out on both sides.
+        upper: both sides are in upper case.
+        title: each word of both sides starts with a capital.
+        lower: both sides are in lower case; with fewer than three words, only the source.
+        typography: quotation marks, apostrophes, dashes and ellipses of both sides are typographic.
+            Half of these lines, and all without such marks, also get quotation marks or a dash.
+        typos: the source has a wrong, missing, doubled or swapped letter, or several.
+        spaces: the source has a space before a mark, no space after a mark, or double spaces.
+        copy: an emoji, URL, e-mail address, number, code or tag is at the same place of both sides.
+    """
+
+    join: float = free(0.0, share)
+    names: float = free(0.0, share)
+    end_mark: float = free(0.0, share)
+    upper: float = free(0.0, share)
+    title: float = free(0.0, share)
+    lower: float = free(0.0, share)
+    typography: float = free(0.0, share)
+    typos: float = free(0.0, share)
+    spaces: float = free(0.0, share)
+    copy: float = free(0.0, share)
+
+    def __post_init__(self) -> None:
+        check(self, "data.augment")
+
+    def __bool__(self) -> bool:
+        """Whether any text is changed."""
+        return any(getattr(self, option.name) for option in fields(self))
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The examples, and how they become batches.
+
+    The examples come from a list of corpora. For one corpus there are short forms: two files, one
+    file, or a TFDS corpus. Without any of these, the program generates its corpus.
+
+    Attributes:
+        corpora: corpora of the training text, in this order, like [{source: a.en, target: a.de},
+            {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
+        valid_corpora: corpora of the validation text; empty: held out from the training text.
+        train_source: file of source sentences, one per line. With train_target it is the short
+            form of a list of one corpus.
+        train_target: file of translations; line n translates line n of train_source.
+        folder: folder for relative paths of text files. Empty: the working folder, then the folder
+            in the environment variable TF_TRANSFORMER_DATA.
+        origin: where a user can get the files; the error for a missing file says this.
+        valid_source: source sentences for validation; empty: held out from the training text.
+        valid_target: translations of valid_source.
+        train_file: file of examples, for a task with one file; replaces train_source and
+            train_target.
+        valid_file: file of validation examples; empty: held out from train_file.
+        tfds: a TFDS translation corpus with its language pair, like wmt14_translate/de-en, which
+            translates German to English. tfds_reverse gives the other direction.
+        tfds_reverse: translate from the second language of the pair to the first.
+        tfds_valid_split: split of the TFDS corpus for validation, like validation; empty: held
+            out from the training text.
+        tfds_dir: folder of TFDS' prepared corpora; empty: the default of TFDS.
+        source_language: source language of generated text, as a num2words code, and of corpora that
+            name languages, like tmx. With tfds, training sets it to the language of the corpus.
+        target_language: target language, like source_language. mul: each source text says its
+            target language, so corpora may have different ones.
+        generated_pairs: pairs in the generated training corpus.
+        held_out: distinct sources whose pairs become the validation text when none is given. At
+            most a tenth of the sources and a tenth of the pairs are held out.
+        cache_dir: folder of tokenised text, which all runs on the same text share. Empty: a text
+            of up to shard_pairs pairs stays in memory, and a longer one goes to the run's folder.
+        shard_pairs: pairs in one shard of tokenised text. Memory holds only a few shards of a
+            long text. Training shuffles four shards together. If a longer text is sorted by
+            topic, shuffle its lines first.
+        max_length: longest sentence in tokens, on either side. Training skips longer pairs; a
+            language model learns longer lines in windows. 0: 256, or batch_tokens if smaller.
+        vocabularies: shared: one vocabulary for all texts. separate: one for each side of a
+            translation, for languages with different scripts; needs model.tie_embeddings target or
+            none. joint: the same tokens on both sides, which divide their texts in different ways;
+            only for imported models.
+        vocabulary_size: tokens in each vocabulary. A small text may give fewer. 261: the tokens
+            are bytes, and no pieces are learned.
+        tokenizer: SentencePiece model of your own, in place of a learned vocabulary. With
+            vocabularies separate, two with a comma between them: source.model,target.model. Its
+            pieces, its symbols and its normalization stay; vocabulary_size, segmentation and
+            normalization have no effect.
+        segmentation: method of SentencePiece for pieces of words. bpe: byte-pair encoding (the
+            paper, En-De). unigram: pieces chosen by likelihood, like word pieces (the paper,
+            En-Fr).
+        bpe_dropout: probability that byte-pair encoding skips a merge in training (Provilkov et al.
+            2020). Each epoch has other pieces. For small corpora. The rate 0.1 makes about a fifth
+            more pieces, and batches grow accordingly.
+        augment: random changes of the training text, such as upper case and copied emoji.
+        normalization: rules that rewrite text before it is divided into pieces. nmt_nfc: white
+            space becomes a space, invisible characters are deleted, and letters are composed with
+            their marks. nmt_nfkc and nfkc: rules of SentencePiece, which also rewrite characters
+            such as ½. identity: no rewriting.
+        batch_tokens: most source tokens, and most target tokens, in a batch. Counts padding, and
+            the batches of all replicas together.
+        bucket_width: a batch holds sentences of similar length. Lengths are rounded up to multiples
+            of this before they are compared.
+    """
+
+    corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
+    valid_corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
+    train_source: LocalPath = free("", on_resume="known_text", common=True)
+    train_target: LocalPath = free("", on_resume="known_text", common=True)
+    folder: LocalPath = free("", on_resume="known_text")
+    origin: str = free("", on_resume="free")
+    valid_source: LocalPath = free("", on_resume="known_text", common=True)
+    valid_target: LocalPath = free("", on_resume="known_text", common=True)
+    train_file: LocalPath = free("", on_resume="known_text", common=True)
+    valid_file: LocalPath = free("", on_resume="known_text", common=True)
+    tfds: str = free("", common=True)
+    tfds_reverse: bool = free(False)
+    tfds_valid_split: str = free("")
+    tfds_dir: PathOrAddress = free("", on_resume="known_text")
+    source_language: str = inherited("en", on_resume="known_text")
+    target_language: str = inherited("de", on_resume="known_text")
+    generated_pairs: int = free(40_000, positive)
+    held_out: int = free(1000, positive)
+    cache_dir: LocalPath = free("", on_resume="free")
+    shard_pairs: int = free(250_000, positive)
+    max_length: int = free(0, not_negative, derived=True, common=True)
+    vocabularies: Literal["shared", "separate", "joint"] = same("shared")
+    vocabulary_size: int = same(8000, positive, fits_text=True, common=True)
+    tokenizer: LocalPath = free("")
+    segmentation: Literal["bpe", "unigram"] = same("bpe")
+    bpe_dropout: float = free(0.0, rate)
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
+    normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = same("nmt_nfc")
+    batch_tokens: int = free(2048, positive, fits_text=True, common=True)
+    bucket_width: int = free(2, positive)
+
+    def __post_init__(self) -> None:
+        check(self, "data")
+        if self.bpe_dropout and self.segmentation != "bpe":
+            raise InputError(
+                f"data.bpe_dropout needs data.segmentation bpe, got {self.segmentation}."
+            )
+        if not self.max_length:
+            object.__setattr__(self, "max_length", min(256, self.batch_tokens))
+        for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
+            if bool(getattr(self, one)) != bool(getattr(self, other)):
+                raise InputError(f"data.{one} and data.{other} must be given together.")
+        self._check_corpora()
+        if self.tokenizer and (self.vocabularies == "separate") != ("," in self.tokenizer):
+            raise InputError(
+                "data.tokenizer needs one file with data.vocabularies shared, and two files with a "
+                f"comma between them with separate, got {self.tokenizer} with {self.vocabularies}."
+            )
+        if self.train_file and (self.train_source or self.tfds):
+            raise InputError(
+                "give data.train_file, data.train_source with data.train_target, or data.tfds: "
+                "one of them only."
+            )
+        if self.valid_file and not self.train_file:
+            raise InputError("data.valid_file needs data.train_file.")
+        if self.valid_source and not (self.train_source or self.tfds or self.corpora):
+            raise InputError("data.valid_source needs data.train_source or data.tfds.")
+        if self.train_source and self.tfds:
+            raise InputError(
+                "give data.train_source and data.train_target, or data.tfds, not both."
+            )
+        if self.batch_tokens < self.max_length:
+            raise InputError(
+                f"data.batch_tokens ({self.batch_tokens}) must hold at least one sentence of "
+                f"data.max_length ({self.max_length})."
+            )
+
+    def _check_corpora(self) -> None:
+        train = (self.train_source, self.train_file, self.tfds)
+        valid = (self.valid_source, self.valid_file, self.tfds_valid_split)
+        if Corpus() in self.corpora + self.valid_corpora:
+            raise InputError("a corpus needs source and target, path, or a name and a format.")
+        if self.corpora and any(train):
+            raise InputError(
+                "give data.corpora, or a short form of one corpus (data.train_source and "
+                "data.train_target, data.train_file, or data.tfds), not both."
+            )
+        if self.valid_corpora and any(valid):
+            raise InputError(
+                "give data.valid_corpora, or a short form of one corpus (data.valid_source and "
+                "data.valid_target, data.valid_file, or data.tfds_valid_split), not both."
+            )
+        if self.valid_corpora and not (self.corpora or any(train)):
+            raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
+
+    @property
+    def tokenizer_options(self) -> dict[str, Any]:
+        """Arguments of `Tokenizer.train`, by name."""
+        names = ("vocabulary_size", "segmentation", "normalization")
+        return {name: getattr(self, name) for name in names}
