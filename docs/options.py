@@ -17,6 +17,7 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 from tf_transformer import config
 from tf_transformer.commands import main
 from tf_transformer.commands.command_line import GIVEN
+from tf_transformer.config.corpus import ShortForms
 from tf_transformer.config.option import rules_of
 from tf_transformer.registry import OPTIONS, options_of
 
@@ -60,6 +61,8 @@ def page() -> str:
     for name, hint in get_type_hints(config.Config).items():
         if name != "task":
             parts.append(_group(name, hint, f"{name.capitalize()} options"))
+        if name == "data":
+            parts.append(_group(name, ShortForms, "Short forms of corpora", described_by=hint))
     parts.append(_group("data.augment", config.AugmentConfig, "Augmentation options"))
     parts.append(_group("corpus", config.Corpus, "Corpus options"))
     parts.append(TASKS)
@@ -107,10 +110,11 @@ def _program(name: str) -> str:
     return f"python -m {name}" if (ROOT / name).is_dir() else f"tf-transformer {name}"
 
 
-def _group(name: str, cls: Any, title: str) -> str:
-    """The section of one of the configuration's dataclasses."""
+def _group(name: str, cls: Any, title: str, described_by: Any = None) -> str:
+    """The section of one of the configuration's dataclasses; another may describe its fields."""
     doc = docstring_parser.parse(inspect.getdoc(cls) or "")
-    texts = {param.arg_name: param.description or "" for param in doc.params}
+    described = docstring_parser.parse(inspect.getdoc(described_by or cls) or "")
+    texts = {param.arg_name: param.description or "" for param in described.params}
     hints = get_type_hints(cls)
     rows = [
         _row(f"--{name}.{each.name}", hints[each.name], _of_field(each), texts[each.name])

@@ -80,11 +80,13 @@ BAD_OPTIONS = [
     ),
     *(
         (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
-        for name in ("generated_pairs", "held_out", "vocabulary_size")
-    ),
-    *(
-        (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
-        for name in ("batch_tokens", "bucket_width", "shard_pairs")
+        for name in (
+            "generated_pairs",
+            "held_out",
+            "vocabulary_size",
+            "batch_tokens",
+            "shard_pairs",
+        )
     ),
     (
         DataConfig,
@@ -99,12 +101,13 @@ BAD_OPTIONS = [
     (
         DataConfig,
         {"valid_source": "v.en", "valid_target": "v.de"},
-        "data.valid_source needs data.train_source or data.tfds.",
+        "data.valid_corpora needs data.corpora, or a short form of it.",
     ),
     (
         DataConfig,
         {"train_source": "a.en", "train_target": "a.de", "tfds": "wmt14_translate/de-en"},
-        "give data.train_source and data.train_target, or data.tfds, not both.",
+        "give data.train_file, data.train_source with data.train_target, or data.tfds: one of them "
+        "only.",
     ),
     (
         DataConfig,

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tf_transformer.config import DataConfig
 from tf_transformer.data.augmentation.text_augmentation import TextAugmentation
-from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.batch_sampler import BUCKET_WIDTH, BatchSampler
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.store import TokenStore
@@ -31,7 +31,7 @@ def sampler_of(store: TokenStore, data: DataConfig, codec: Codec) -> BatchSample
     """The batches of a training, with its changes of the text."""
     change = TextAugmentation(data.augment, codec, data.max_length, seed=1)
     return BatchSampler(
-        *(store, data.batch_tokens, data.bucket_width),
+        *(store, data.batch_tokens, BUCKET_WIDTH),
         seed=1,
         augment=change if data.augment else None,
         keeps_budget=bool(data.augment),

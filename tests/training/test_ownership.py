@@ -161,8 +161,16 @@ def start(config, run_dir):
 
 
 def with_files(config, **paths):
-    paths = {name: str(path) for name, path in paths.items()}
-    return dataclasses.replace(config, data=dataclasses.replace(config.data, **paths))
+    """The configuration with other files of its pairs, by the short forms of corpora."""
+    lists = {"train": config.data.corpora, "valid": config.data.valid_corpora}
+    files = {
+        f"{part}_{side}": getattr(corpora[0], side)
+        for part, corpora in lists.items()
+        for side in ("source", "target")
+        if corpora
+    } | {name: str(path) for name, path in paths.items()}
+    data = dataclasses.replace(config.data, corpora=(), valid_corpora=(), **files)
+    return dataclasses.replace(config, data=data)
 
 
 def test_a_run_goes_on_with_its_text_only(text, tmp_path):

@@ -1,8 +1,9 @@
 """The options of the examples: corpora, random changes of their text, tokens and batches."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from typing import Any, Literal
 
+from tf_transformer.config.corpus import GENERATED_PAIRS, Corpus, ShortForms
 from tf_transformer.config.option import (
     free,
     inherited,
@@ -15,49 +16,6 @@ from tf_transformer.config.option import (
 from tf_transformer.config.values import check
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath, PathOrAddress
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus: two files, one file that holds both sides, a TFDS corpus, or generated text.
-
-    Attributes:
-        source: file of source sentences, one per line. Any file may be plain or compressed.
-        target: file of translations; line n translates line n of source.
-        path: one file that holds both sides of each example; replaces source and target.
-        name: name of a corpus without a file, like wmt14_translate/de-en with format tfds.
-        format: text, tsv, jsonl, tmx, tfds, generated, or the name of a registered format. Empty:
-            the ending of the file decides.
-        columns: the places of source and target in path. tsv: names from the first line, or
-            numbers from 1 when the first line is an example; default 1 and 2. jsonl: keys;
-            default source and target, or the languages of the data options. tmx: languages;
-            default the languages of the data options.
-        split: split of a tfds or generated corpus; empty: train.
-        reverse: translate a tfds corpus from the second language of the pair to the first.
-    """
-
-    source: LocalPath = ""
-    target: LocalPath = ""
-    path: LocalPath = ""
-    name: str = ""
-    format: str = ""
-    columns: tuple[str, ...] = ()
-    split: str = ""
-    reverse: bool = False
-
-    def __post_init__(self) -> None:
-        check(self, "corpus")
-        if bool(self.source) != bool(self.target):
-            raise InputError(
-                "a corpus of two files has source and target, but only "
-                f"{self.source or self.target} is given. For one file with both sides give path."
-            )
-        if bool(self.source) + bool(self.path) + bool(self.name) > 1:
-            raise InputError(
-                "a corpus has source and target, path, or name; got "
-                f"{', '.join(filter(None, [self.source, self.path, self.name]))}. List them as "
-                "separate corpora."
-            )
 
 
 @dataclass(frozen=True)
@@ -106,34 +64,20 @@ class DataConfig:
     """The examples, and how they become batches.
 
     The examples come from a list of corpora. For one corpus there are short forms: two files, one
-    file, or a TFDS corpus. Without any of these, the program generates its corpus.
+    file, or a TFDS corpus. Without any of these, the program generates its corpus. The
+    configuration holds the corpora that a short form stands for.
 
     Attributes:
         corpora: corpora of the training text, in this order, like [{source: a.en, target: a.de},
             {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
         valid_corpora: corpora of the validation text; empty: held out from the training text.
-        train_source: file of source sentences, one per line. With train_target it is the short
-            form of a list of one corpus.
-        train_target: file of translations; line n translates line n of train_source.
         folder: folder for relative paths of text files. Empty: the working folder, then the folder
             in the environment variable TF_TRANSFORMER_DATA.
         origin: where a user can get the files; the error for a missing file says this.
-        valid_source: source sentences for validation; empty: held out from the training text.
-        valid_target: translations of valid_source.
-        train_file: file of examples, for a task with one file; replaces train_source and
-            train_target.
-        valid_file: file of validation examples; empty: held out from train_file.
-        tfds: a TFDS translation corpus with its language pair, like wmt14_translate/de-en, which
-            translates German to English. tfds_reverse gives the other direction.
-        tfds_reverse: translate from the second language of the pair to the first.
-        tfds_valid_split: split of the TFDS corpus for validation, like validation; empty: held
-            out from the training text.
-        tfds_dir: folder of TFDS' prepared corpora; empty: the default of TFDS.
         source_language: source language of generated text, as a num2words code, and of corpora that
             name languages, like tmx. With tfds, training sets it to the language of the corpus.
         target_language: target language, like source_language. mul: each source text says its
             target language, so corpora may have different ones.
-        generated_pairs: pairs in the generated training corpus.
         held_out: distinct sources whose pairs become the validation text when none is given. At
             most a tenth of the sources and a tenth of the pairs are held out.
         cache_dir: folder of tokenised text, which all runs on the same text share. Empty: a text
@@ -166,27 +110,26 @@ class DataConfig:
             such as ½. identity: no rewriting.
         batch_tokens: most source tokens, and most target tokens, in a batch. Counts padding, and
             the batches of all replicas together.
-        bucket_width: a batch holds sentences of similar length. Lengths are rounded up to multiples
-            of this before they are compared.
+        train_source: short form of corpora: file of source sentences, one per line.
+        train_target: file of translations; line n translates line n of train_source.
+        valid_source: short form of valid_corpora: source sentences for validation.
+        valid_target: translations of valid_source.
+        train_file: short form of corpora: file of examples, for a task with one file.
+        valid_file: short form of valid_corpora: file of validation examples, for such a task.
+        tfds: short form of corpora: a TFDS translation corpus with its language pair, like
+            wmt14_translate/de-en, which translates German to English.
+        tfds_reverse: translate tfds from the second language of the pair to the first.
+        tfds_valid_split: short form of valid_corpora: split of tfds, like validation.
+        tfds_dir: folder of TFDS' prepared corpora; empty: the default of TFDS.
+        generated_pairs: pairs in the generated training corpus.
     """
 
     corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
     valid_corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
-    train_source: LocalPath = free("", on_resume="known_text", common=True)
-    train_target: LocalPath = free("", on_resume="known_text", common=True)
     folder: LocalPath = free("", on_resume="known_text")
     origin: str = free("", on_resume="free")
-    valid_source: LocalPath = free("", on_resume="known_text", common=True)
-    valid_target: LocalPath = free("", on_resume="known_text", common=True)
-    train_file: LocalPath = free("", on_resume="known_text", common=True)
-    valid_file: LocalPath = free("", on_resume="known_text", common=True)
-    tfds: str = free("", common=True)
-    tfds_reverse: bool = free(False)
-    tfds_valid_split: str = free("")
-    tfds_dir: PathOrAddress = free("", on_resume="known_text")
     source_language: str = inherited("en", on_resume="known_text")
     target_language: str = inherited("de", on_resume="known_text")
-    generated_pairs: int = free(40_000, positive)
     held_out: int = free(1000, positive)
     cache_dir: LocalPath = free("", on_resume="free")
     shard_pairs: int = free(250_000, positive)
@@ -199,37 +142,32 @@ class DataConfig:
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = same("nmt_nfc")
     batch_tokens: int = free(2048, positive, fits_text=True, common=True)
-    bucket_width: int = free(2, positive)
 
-    def __post_init__(self) -> None:
+    train_source: InitVar[LocalPath] = ""
+    train_target: InitVar[LocalPath] = ""
+    valid_source: InitVar[LocalPath] = ""
+    valid_target: InitVar[LocalPath] = ""
+    train_file: InitVar[LocalPath] = ""
+    valid_file: InitVar[LocalPath] = ""
+    tfds: InitVar[str] = ""
+    tfds_reverse: InitVar[bool] = False
+    tfds_valid_split: InitVar[str] = ""
+    tfds_dir: InitVar[PathOrAddress] = ""
+    generated_pairs: InitVar[int] = GENERATED_PAIRS
+
+    def __post_init__(self, *short_forms: Any) -> None:
         check(self, "data")
+        self._resolve(ShortForms(*short_forms))
         if self.bpe_dropout and self.segmentation != "bpe":
             raise InputError(
                 f"data.bpe_dropout needs data.segmentation bpe, got {self.segmentation}."
             )
         if not self.max_length:
             object.__setattr__(self, "max_length", min(256, self.batch_tokens))
-        for one, other in (("train_source", "train_target"), ("valid_source", "valid_target")):
-            if bool(getattr(self, one)) != bool(getattr(self, other)):
-                raise InputError(f"data.{one} and data.{other} must be given together.")
-        self._check_corpora()
         if self.tokenizer and (self.vocabularies == "separate") != ("," in self.tokenizer):
             raise InputError(
                 "data.tokenizer needs one file with data.vocabularies shared, and two files with a "
                 f"comma between them with separate, got {self.tokenizer} with {self.vocabularies}."
-            )
-        if self.train_file and (self.train_source or self.tfds):
-            raise InputError(
-                "give data.train_file, data.train_source with data.train_target, or data.tfds: "
-                "one of them only."
-            )
-        if self.valid_file and not self.train_file:
-            raise InputError("data.valid_file needs data.train_file.")
-        if self.valid_source and not (self.train_source or self.tfds or self.corpora):
-            raise InputError("data.valid_source needs data.train_source or data.tfds.")
-        if self.train_source and self.tfds:
-            raise InputError(
-                "give data.train_source and data.train_target, or data.tfds, not both."
             )
         if self.batch_tokens < self.max_length:
             raise InputError(
@@ -237,23 +175,29 @@ class DataConfig:
                 f"data.max_length ({self.max_length})."
             )
 
-    def _check_corpora(self) -> None:
-        train = (self.train_source, self.train_file, self.tfds)
-        valid = (self.valid_source, self.valid_file, self.tfds_valid_split)
+    def _resolve(self, short: ShortForms) -> None:
+        """Writes the corpora that short forms stand for into the lists of corpora."""
         if Corpus() in self.corpora + self.valid_corpora:
             raise InputError("a corpus needs source and target, path, or a name and a format.")
-        if self.corpora and any(train):
+        is_generated = [corpus.format for corpus in self.corpora] == ["generated"]
+        listed = () if is_generated and short.corpora else self.corpora  # any text replaces it
+        if listed and short.corpora:
             raise InputError(
                 "give data.corpora, or a short form of one corpus (data.train_source and "
                 "data.train_target, data.train_file, or data.tfds), not both."
             )
-        if self.valid_corpora and any(valid):
+        if self.valid_corpora and short.valid_corpora:
             raise InputError(
                 "give data.valid_corpora, or a short form of one corpus (data.valid_source and "
                 "data.valid_target, data.valid_file, or data.tfds_valid_split), not both."
             )
-        if self.valid_corpora and not (self.corpora or any(train)):
+        corpora, valid = listed or short.corpora, self.valid_corpora or short.valid_corpora
+        if valid and not corpora:
             raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
+        if not corpora and short.generated_pairs != GENERATED_PAIRS:
+            corpora = (Corpus(format="generated"),)
+        object.__setattr__(self, "corpora", short.completed(corpora))
+        object.__setattr__(self, "valid_corpora", short.completed(valid))
 
     @property
     def tokenizer_options(self) -> dict[str, Any]:

@@ -80,6 +80,7 @@ class Rules:
         fits_text: a training chooses its value by the size of the text, if it is not given.
         of_preset: it differs between the presets of a model.
         common: most users need it; the reference shows it first.
+        short_for: the option that it is a short form of.
         derived: the dataclass computes the value for the default.
         greedy: `DecodeConfig.greedy`, the search of validation, has it, too.
         off: the value with which an option of the search changes no text, or its `Effect`.
@@ -93,6 +94,7 @@ class Rules:
     fits_text: bool = False
     of_preset: bool = False
     common: bool = False
+    short_for: str = ""
     derived: bool = False
     greedy: bool = False
     off: Any = None

@@ -23,11 +23,9 @@ class TrainConfig:
         learning_rate: factor on the paper's schedule, d_model^-0.5 · min(step^-0.5, …).
         label_smoothing: share of the target probability that is spread over all tokens (ε).
         consistency: method that runs the model twice per update, for small corpora. The loss then
-            includes the divergence of both predictions. r_drop: two draws of dropout. simcut: with
-            all input tokens, and with some tokens hidden. An update takes about twice the time.
-        consistency_weight: weight of the divergence in the loss. 0: the published weight, 5 for
-            r_drop and 3 for simcut.
-        cut_rate: share of the input tokens that simcut hides, on both sides.
+            includes the divergence of both predictions, with the published weight: 5 for r_drop and
+            3 for simcut. r_drop: two draws of dropout. simcut: with all input tokens, and with 5%
+            of them hidden. An update takes about twice the time.
         word_dropout: share of the input tokens that training hides, on both sides. For small
             corpora.
         accumulate: batches per update. Without dropout, N batches have the effect of one batch that
@@ -77,8 +75,6 @@ class TrainConfig:
     learning_rate: float = free(1.0, positive, fine_tuning=0.1, common=True)
     label_smoothing: float = free(0.1, rate, common=True)
     consistency: Literal["none", "r_drop", "simcut"] = free("none")
-    consistency_weight: float = free(0.0, not_negative)
-    cut_rate: float = free(0.05, rate)
     word_dropout: float = free(0.0, rate)
     accumulate: int = free(1, positive)
     clip_norm: float = free(0.0, not_negative)

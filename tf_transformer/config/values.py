@@ -28,8 +28,9 @@ def check(config: Any, group: str, open_to: str = "") -> None:
             whose value breaks a check.
     """
     prefix = f"{group}." if group else ""
-    for name, hint in get_type_hints(type(config)).items():
-        value = getattr(config, name)
+    hints = get_type_hints(type(config))
+    for name in (each.name for each in fields(config)):
+        value, hint = getattr(config, name), hints[name]
         accepted = _as_type(value, str if name == open_to else hint)
         if accepted is None:
             raise InputError(f"{prefix}{name} must be {in_words(hint)}, got {value!r:.80}.")

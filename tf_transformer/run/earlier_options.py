@@ -13,6 +13,11 @@ MOVED = {
     "train": ("bleu_tokenize",),
     "decode": ("copy_without_letters", "grammar"),
 }
+# Options of training that are constants now, with their values.
+CONSTANTS: dict[str, dict[str, Any]] = {
+    "data": {"bucket_width": 2},
+    "train": {"consistency_weight": 0.0, "cut_rate": 0.05},
+}
 
 
 def task_named(options: Any) -> str:
@@ -35,17 +40,18 @@ def task_named(options: Any) -> str:
     return name
 
 
-def present_options(options: Mapping[str, Any], task: str) -> dict[str, Any]:
+def present_options(options: Mapping[str, Any], task: str, trains: bool = False) -> dict[str, Any]:
     """The options of a file; the options of the task are in the group `task`, without its name.
 
-    Options that belong to other tasks are left out.
+    Options that belong to other tasks, and options that became constants, are left out.
 
     Args:
         options: the options in the file, by group.
         task: the name of the task.
+        trains: whether the options are for training, so that constants need their value.
 
     Raises:
-        InputError: for an unknown task.
+        InputError: for an unknown task, and for another value of a constant in training.
 
     Example:
         >>> present_options({"task": "parsing", "decode": {"beam_size": 2, "grammar": False}},
@@ -58,11 +64,25 @@ def present_options(options: Mapping[str, Any], task: str) -> dict[str, Any]:
         if isinstance(group_options := groups.get(group), Mapping):
             groups[group] = {k: v for k, v in group_options.items() if k not in names}
             moved |= {name: group_options[name] for name in names if name in group_options}
+    for group, constants in CONSTANTS.items():
+        if isinstance(group_options := groups.get(group), Mapping):
+            groups[group] = {k: v for k, v in group_options.items() if k not in constants}
+            if trains:
+                _require_constants(group, group_options)
     given = groups.pop("task", {})
     own = {name: value for name, value in moved.items() if name in own_options(options_of(task))}
     if isinstance(given, Mapping):
         own |= {name: value for name, value in given.items() if name != "name"}
     return groups | ({"task": own} if own else {})
+
+
+def _require_constants(group: str, options: Mapping[str, Any]) -> None:
+    for name, constant in CONSTANTS[group].items():
+        if (value := options.get(name, constant)) != constant:
+            raise InputError(
+                f"{group}.{name} is no option any more: it is always {constant}, got {value}. "
+                "Leave it out, or train with an earlier version."
+            )
 
 
 def own_options(options: type[TaskOptions]) -> list[str]:

@@ -50,8 +50,8 @@ class LanguageModeling(Task):
         )
 
     def load_splits(self, config: Config) -> Splits:
-        """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
-        if not (config.data.train_file or config.data.corpora):
+        """The texts of the corpora; see `DataConfig`."""
+        if not config.data.corpora:
             raise InputError(
                 "a language model learns from lines of text. Give data.train_file, and "
                 "data.valid_file if you have a text for validation."

@@ -52,8 +52,8 @@ class MaskedLanguageModeling(Task):
         return config
 
     def load_splits(self, config: Config) -> Splits:
-        """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
-        if not (config.data.train_file or config.data.corpora):
+        """The texts of the corpora; see `DataConfig`."""
+        if not config.data.corpora:
             raise InputError("give data.train_file, a text file with one sentence per line.")
         return Splits(*load_examples(config, self.fields))
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import tensorflow as tf
 from tqdm import tqdm
 
-from tf_transformer.config import Config, DataConfig
+from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data import corpora
 from tf_transformer.data.augmentation.text_augmentation import (
     FIELDS,
@@ -16,7 +16,7 @@ from tf_transformer.data.augmentation.text_augmentation import (
     changed_texts,
 )
 from tf_transformer.data.augmented_batches import Augment
-from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.batch_sampler import BUCKET_WIDTH, BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.make_store import find_or_make
@@ -150,8 +150,8 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
     may_change = {name for name in rules if rules[name].on_resume == "free"}
     if has_identity:
         may_change |= {name for name in rules if rules[name].on_resume == "known_text"}
-    elif config.data.tfds:  # languages of a corpus were not stored then
-        _require_same_direction(folder, config.data)
+    elif tfds := [corpus for corpus in config.data.corpora if corpus.format == "tfds"]:
+        _require_same_direction(folder, config.data, tfds[0])  # languages were not stored then
         may_change |= set(LANGUAGES)
     changed = {
         name: values
@@ -166,17 +166,17 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
         )
 
 
-def _require_same_direction(folder: RunFolder, data: DataConfig) -> None:
+def _require_same_direction(folder: RunFolder, data: DataConfig, corpus: Corpus) -> None:
     """Raises an `InputError` if an earlier version trained the other direction of a TFDS corpus.
 
     That version took the languages of a corpus in alphabetical order.
     """
     languages = [data.source_language, data.target_language]
-    if languages != sorted(languages, reverse=data.tfds_reverse):
+    if languages != sorted(languages, reverse=corpus.reverse):
         source, target = languages
         raise InputError(
             f"{folder.path} was trained from {target} to {source}, because an earlier version took "
-            f"the languages of {data.tfds} in alphabetical order. This version would train from "
+            f"the languages of {corpus.name} in alphabetical order. This version would train from "
             f"{source} to {target}. Give another --run_dir."
         )
 
@@ -324,7 +324,7 @@ def _sampler(
         warn=lambda text: tqdm.write(f"warning: {name}: {text}", file=sys.stderr),
     )
     return BatchSampler(
-        *(store, data.batch_tokens, data.bucket_width, config.train.seed, augment),
+        *(store, data.batch_tokens, BUCKET_WIDTH, config.train.seed, augment),
         keeps_budget=bool(data.augment),
     )
 
