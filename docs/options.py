@@ -44,6 +44,9 @@ Each task has options of its own, in the group `task`. `--task NAME` selects a t
 YAML file, `task: parsing` is short for `task: {name: parsing}`.
 """
 
+TRAITS = """\
+`tf-transformer import` sets these options of the model. A model of your own rarely needs them."""
+
 # The parameters of a command that most users need; the page folds the others. A command that is not
 # here has no rare ones.
 COMMON = {
@@ -61,6 +64,8 @@ def page() -> str:
     for name, hint in get_type_hints(config.Config).items():
         if name != "task":
             parts.append(_group(name, hint, f"{name.capitalize()} options"))
+        if name == "model":
+            parts.append(_group(name, hint, "Traits of imported models", imported=True))
         if name == "data":
             parts.append(_group(name, ShortForms, "Short forms of corpora", described_by=hint))
     parts.append(_group("data.augment", config.AugmentConfig, "Augmentation options"))
@@ -110,20 +115,31 @@ def _program(name: str) -> str:
     return f"python -m {name}" if (ROOT / name).is_dir() else f"tf-transformer {name}"
 
 
-def _group(name: str, cls: Any, title: str, described_by: Any = None) -> str:
-    """The section of one of the configuration's dataclasses; another may describe its fields."""
+def _group(
+    name: str, cls: Any, title: str, described_by: Any = None, imported: bool = False
+) -> str:
+    """The section of one of the configuration's dataclasses.
+
+    Args:
+        name: the group of its options.
+        cls: the dataclass.
+        title: the heading.
+        described_by: the dataclass whose docstring describes the fields; None: `cls`.
+        imported: whether the section has the traits of imported models, or the other options.
+    """
     doc = docstring_parser.parse(inspect.getdoc(cls) or "")
     described = docstring_parser.parse(inspect.getdoc(described_by or cls) or "")
     texts = {param.arg_name: param.description or "" for param in described.params}
     hints = get_type_hints(cls)
+    options = [each for each in dataclasses.fields(cls) if rules_of(each).imported == imported]
     rows = [
         _row(f"--{name}.{each.name}", hints[each.name], _of_field(each), texts[each.name])
-        for each in dataclasses.fields(cls)
+        for each in options
         if f"{name}.{each.name}" != "task.name"
     ]
-    common = {each.name for each in dataclasses.fields(cls) if rules_of(each).common}
+    common = {each.name for each in options if rules_of(each).common}
     tables = f"\n{_tables(rows, common)}" if rows else ""
-    return f"## {title}\n\n{_summary(doc)}\n{tables}"
+    return f"## {title}\n\n{TRAITS if imported else _summary(doc)}\n{tables}"
 
 
 def _summary(doc: docstring_parser.Docstring) -> str:

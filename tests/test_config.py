@@ -16,6 +16,7 @@ from tf_transformer.config import (
 )
 from tf_transformer.config.task import ClassificationOptions, ParsingOptions, TranslationOptions
 from tf_transformer.errors import InputError
+from tf_transformer.registry import OPTIONS
 
 # (class, options, what the error says)
 BAD_OPTIONS = [
@@ -85,7 +86,7 @@ BAD_OPTIONS = [
             "held_out",
             "vocabulary_size",
             "batch_tokens",
-            "shard_pairs",
+            "bucket_width",
         )
     ),
     (
@@ -346,6 +347,17 @@ def test_differences_name_the_fields_and_both_values():
         "model.num_layers": (4, 2),
         "decode.beam_size": (4, 1),
     }
+
+
+def test_there_are_at_most_120_options():
+    """A new one needs a reason to stand beside them. Traits of imported models do not count."""
+    options = {
+        (task if name.startswith("task.") else "", name)
+        for task in OPTIONS
+        for name, rules in Config(task=task).rules.items()
+        if name != "task" and not rules.imported
+    }
+    assert len(options) <= 120
 
 
 # --- values of another type ------------------------------------------------------------------

@@ -8,13 +8,14 @@ import tensorflow as tf
 
 from tf_transformer.config import DataConfig
 from tf_transformer.data.augmentation.text_augmentation import TextAugmentation
-from tf_transformer.data.batch_sampler import BUCKET_WIDTH, BatchSampler
+from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.codec import Codec
+from tf_transformer.training.preparation import SHARD_PAIRS
 from tf_transformer.training.replica_batches import replica_batches
 
 
@@ -22,7 +23,7 @@ def store_of(text: ExampleStream, codec: Codec, data: DataConfig, folder: str) -
     """The complete store, as a training makes it."""
     encode = functools.partial(TRANSLATION.encode, codec=codec)
     encoder = Encoder(encode, max(codec.sizes), identity="benchmark")
-    store = find_or_make(text, encoder, data.max_length, data.shard_pairs, folder)
+    store = find_or_make(text, encoder, data.max_length, SHARD_PAIRS, folder)
     store.num_shards()  # returns when all shards are there
     return store
 
@@ -31,7 +32,7 @@ def sampler_of(store: TokenStore, data: DataConfig, codec: Codec) -> BatchSample
     """The batches of a training, with its changes of the text."""
     change = TextAugmentation(data.augment, codec, data.max_length, seed=1)
     return BatchSampler(
-        *(store, data.batch_tokens, BUCKET_WIDTH),
+        *(store, data.batch_tokens, data.bucket_width),
         seed=1,
         augment=change if data.augment else None,
         keeps_budget=bool(data.augment),

@@ -126,7 +126,7 @@ def test_a_run_that_another_one_starts_has_its_labels_and_linearization(folder, 
     trees = (f"( (S (NEWS (DT the) (NN {i})) (ODD (VBD saw))) )" for i in range(20))
     (tmp_path / "new.mrg").write_text("".join(trees))
     with pytest.raises(InputError, match="labels of the training trees: NEWS ODD"):
-        start(train_file=str(tmp_path / "new.mrg"))
+        start(corpora=(), train_file=str(tmp_path / "new.mrg"))
     assert not (tmp_path / "run" / "tokenizer.model").exists()
     start()
 

@@ -202,7 +202,7 @@ def test_a_run_of_an_earlier_version_goes_on_and_then_knows_its_text(text, tmp_p
     run = RunFolder(tmp_path / "run")
     stored = run.load_text()
     run.text.unlink()
-    with pytest.raises(InputError, match=r"data\.train_source was"):
+    with pytest.raises(InputError, match=r"data\.corpora was \(Corpus\(source="):
         start(with_files(text, train_source=tmp_path / "a.de"), run.path)
     start(text, run.path)
     assert run.load_text() == {name: stored[name] for name in ("training", "validation")}

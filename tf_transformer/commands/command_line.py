@@ -132,9 +132,13 @@ def read_options(
 
 def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> None:
     """Clears the lists of corpora of a file if the command line gives a short form of them."""
-    given = {word.partition("=")[0].removeprefix("--data.") for word in words}
+    given = {word.partition("=")[0] for word in words}
     for name, rules, _ in options_in(ShortForms):
-        if rules.short_for and name in given and rules.short_for not in given:
+        if (
+            f"--data.{name}" in given
+            and rules.short_for
+            and f"--data.{rules.short_for}" not in given
+        ):
             options.data[rules.short_for] = ()
 
 

@@ -1,6 +1,6 @@
 """A corpus, and the short forms of a list of corpora."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from tf_transformer.config.option import free, not_negative, positive
 from tf_transformer.config.values import check
@@ -55,6 +55,11 @@ class Corpus:
                 f"{', '.join(filter(None, [self.source, self.path, self.name]))}. List them as "
                 "separate corpora."
             )
+
+    def __repr__(self) -> str:
+        """The fields that are given."""
+        given = {each.name: value for each in fields(self) if (value := getattr(self, each.name))}
+        return f"Corpus({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
 
 @dataclass(frozen=True)

@@ -81,10 +81,9 @@ class DataConfig:
         held_out: distinct sources whose pairs become the validation text when none is given. At
             most a tenth of the sources and a tenth of the pairs are held out.
         cache_dir: folder of tokenised text, which all runs on the same text share. Empty: a text
-            of up to shard_pairs pairs stays in memory, and a longer one goes to the run's folder.
-        shard_pairs: pairs in one shard of tokenised text. Memory holds only a few shards of a
-            long text. Training shuffles four shards together. If a longer text is sorted by
-            topic, shuffle its lines first.
+            of up to 250,000 pairs stays in memory, and a longer one goes to the run's folder, in
+            shards of this size. Memory holds only a few shards. Training shuffles four shards
+            together. If a longer text is sorted by topic, shuffle its lines first.
         max_length: longest sentence in tokens, on either side. Training skips longer pairs; a
             language model learns longer lines in windows. 0: 256, or batch_tokens if smaller.
         vocabularies: shared: one vocabulary for all texts. separate: one for each side of a
@@ -110,6 +109,8 @@ class DataConfig:
             such as ½. identity: no rewriting.
         batch_tokens: most source tokens, and most target tokens, in a batch. Counts padding, and
             the batches of all replicas together.
+        bucket_width: a batch holds sentences of similar length. Lengths are rounded up to multiples
+            of this before they are compared.
         train_source: short form of corpora: file of source sentences, one per line.
         train_target: file of translations; line n translates line n of train_source.
         valid_source: short form of valid_corpora: source sentences for validation.
@@ -132,7 +133,6 @@ class DataConfig:
     target_language: str = inherited("de", on_resume="known_text")
     held_out: int = free(1000, positive)
     cache_dir: LocalPath = free("", on_resume="free")
-    shard_pairs: int = free(250_000, positive)
     max_length: int = free(0, not_negative, derived=True, common=True)
     vocabularies: Literal["shared", "separate", "joint"] = same("shared")
     vocabulary_size: int = same(8000, positive, fits_text=True, common=True)
@@ -142,6 +142,7 @@ class DataConfig:
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = same("nmt_nfc")
     batch_tokens: int = free(2048, positive, fits_text=True, common=True)
+    bucket_width: int = free(2, positive)
 
     train_source: InitVar[LocalPath] = ""
     train_target: InitVar[LocalPath] = ""

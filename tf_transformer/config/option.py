@@ -9,16 +9,19 @@ for the option. A training may start with the weights of another run, its origin
   error.
 - `inherited`: it has the origin's value unless the option is given.
 - `free`: it does not depend on the origin.
-- `search`: as `inherited`, for an option that changes predictions and no update.
+- `search`: as `inherited`, for an option that changes predictions and no update. It may change when
+  a training resumes.
 
 The other arguments are checks of the value and fields of `Rules`.
 """
 
 import enum
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
+FromOrigin = Literal["same", "inherited", "free"]
 LARGEST_INT = 2**31 - 1  # searches count with int32
 T = TypeVar("T")
 
@@ -73,13 +76,15 @@ class Rules:
     Attributes:
         from_origin: what `train.init_from` means for it.
         checks: rules for its value.
-        on_resume: whether it may have another value when a training resumes. known_text: it may
-            if the run's folder holds the identity of the text, because it names the text.
+        on_resume: whether it may have another value when training resumes. free: it changes an
+            update only by rounding and by the noise of dropout. known_text: it names the text, and
+            may change if the run's folder holds the identity of the text.
         fine_tuning: the value of a training that starts with the weights of the same task, if the
             option is not given; None: the default.
         fits_text: a training chooses its value by the size of the text, if it is not given.
         of_preset: it differs between the presets of a model.
         common: most users need it; the reference shows it first.
+        imported: a trait of imported models, which few other models need.
         short_for: the option that it is a short form of.
         derived: the dataclass computes the value for the default.
         greedy: `DecodeConfig.greedy`, the search of validation, has it, too.
@@ -87,13 +92,14 @@ class Rules:
         formats: the formats of exports that have this option of the search, beside SavedModels.
     """
 
-    from_origin: Literal["same", "inherited", "free"] = "inherited"
+    from_origin: FromOrigin = "inherited"
     checks: tuple[Check, ...] = ()
     on_resume: Literal["fixed", "free", "known_text"] = "fixed"
     fine_tuning: Any = None
     fits_text: bool = False
     of_preset: bool = False
     common: bool = False
+    imported: bool = False
     short_for: str = ""
     derived: bool = False
     greedy: bool = False
@@ -101,32 +107,19 @@ class Rules:
     formats: tuple[Format, ...] = ()
 
 
-def _option(default: T, **rules: Any) -> T:
-    return field(default=default, metadata={"rules": Rules(**rules)})
+def free(default: T, *checks: Check, from_origin: FromOrigin = "free", **rules: Any) -> T:
+    """A field with a default. The module's docstring describes the kinds of fields."""
+    return field(default=default, metadata={"rules": Rules(from_origin, checks, **rules)})
 
 
-def same(default: T, *checks: Check, **rules: Any) -> T:
-    """A field with a default, which must have the value of the origin."""
-    return _option(default, from_origin="same", checks=checks, **rules)
-
-
-def inherited(default: T, *checks: Check, **rules: Any) -> T:
-    """A field with a default, which has the value of the origin unless it is given."""
-    return _option(default, from_origin="inherited", checks=checks, **rules)
-
-
-def free(default: T, *checks: Check, **rules: Any) -> T:
-    """A field with a default, which does not depend on the origin."""
-    return _option(default, from_origin="free", checks=checks, **rules)
+same = functools.partial(free, from_origin="same")
+inherited = functools.partial(free, from_origin="inherited")
 
 
 def search(default: T, *checks: Check, off: Any, **rules: Any) -> T:
-    """A field with a default, which changes only predictions. Each says with which value it is off.
-
-    A training may resume with another value unless the rules say otherwise.
-    """
+    """A field of a search, which says with which value it is off; see `Rules.off`."""
     rules = {"from_origin": "inherited", "on_resume": "free"} | rules
-    return _option(default, checks=checks, off=off, **rules)
+    return free(default, *checks, off=off, **rules)
 
 
 def rules_of(option: Field) -> Rules:

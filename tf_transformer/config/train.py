@@ -55,7 +55,6 @@ class TrainConfig:
             those of that run, and learning_rate is lower. Its weights are the best until an update
             has a better score.
         freeze: parts of the model whose weights stay as they are, like '[encoder, "*_embedding"]'.
-        max_skipped: stop after this many updates in a row with gradients that are not finite.
         strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.
             multi_worker: the processes in TF_CONFIG. auto: multi_worker with TF_CONFIG, mirrored
             with several GPUs, else one.
@@ -90,7 +89,6 @@ class TrainConfig:
     export_best: bool = free(False, on_resume="free")
     init_from: LocalPath = free("", common=True)
     freeze: tuple[str, ...] = free(())
-    max_skipped: int = free(20, positive, on_resume="free")
     strategy: Strategy = free("auto", on_resume="free", common=True)
     threads: int = free(0, not_negative, on_resume="free", common=True)
     micro_batches: int = free(0, not_negative, on_resume="free")

@@ -11,7 +11,6 @@ from tf_transformer.data.shard_sampler import BatchIndices, ShardSampler
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Batch
 
-BUCKET_WIDTH = 2  # tokens; with it, fewer lengths differ, and batches are fuller
 OPEN_SHARDS = 4  # shards whose batches are shuffled together
 
 

@@ -30,7 +30,7 @@ def training_corpora(data: DataConfig) -> tuple[Corpus, ...]:
 
     Example:
         >>> training_corpora(DataConfig(train_source="a.en", train_target="a.de"))
-        (Corpus(source='a.en', target='a.de', ...),)
+        (Corpus(source='a.en', target='a.de'),)
     """
     return data.corpora or (Corpus(format="generated"),)
 

@@ -20,7 +20,7 @@ def in_folder(data: DataConfig) -> DataConfig:
 
     Example:
         >>> in_folder(DataConfig(folder="corpora", train_file="a.txt")).corpora
-        (Corpus(..., path='corpora/a.txt', ...),)
+        (Corpus(path='corpora/a.txt', format='text'),)
     """
     return replace(
         data,

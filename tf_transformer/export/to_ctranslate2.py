@@ -126,6 +126,9 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
             "CTranslate2's encoders do not support model.position=alibi. Use --format saved_model, "
             "or train with another model.position."
         )
+    # CTranslate2's coverage penalty uses one head of one layer. Its repetition penalty divides
+    # logits, and ours multiplies log-probabilities. Its random numbers differ.
+    # run_in_ctranslate2.py does not have the rules for punctuation.
     for name, rules, value in options_in(decode):
         if "ctranslate2" in rules.formats or rules.off in (value, *Effect):
             continue

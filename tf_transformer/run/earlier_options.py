@@ -15,8 +15,8 @@ MOVED = {
 }
 # Options of training that are constants now, with their values.
 CONSTANTS: dict[str, dict[str, Any]] = {
-    "data": {"bucket_width": 2},
-    "train": {"consistency_weight": 0.0, "cut_rate": 0.05},
+    "data": {"shard_pairs": 250_000},
+    "train": {"consistency_weight": 0.0, "cut_rate": 0.05, "max_skipped": 20},
 }
 
 
@@ -62,13 +62,12 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
     moved: dict[str, Any] = {}
     for group, names in MOVED.items():
         if isinstance(group_options := groups.get(group), Mapping):
-            groups[group] = {k: v for k, v in group_options.items() if k not in names}
+            constants = CONSTANTS.get(group, {})
+            gone = {*names, *constants}
+            groups[group] = {k: v for k, v in group_options.items() if k not in gone}
             moved |= {name: group_options[name] for name in names if name in group_options}
-    for group, constants in CONSTANTS.items():
-        if isinstance(group_options := groups.get(group), Mapping):
-            groups[group] = {k: v for k, v in group_options.items() if k not in constants}
-            if trains:
-                _require_constants(group, group_options)
+            for name in constants if trains else ():
+                _require_constant(f"{group}.{name}", group_options.get(name), constants[name])
     given = groups.pop("task", {})
     own = {name: value for name, value in moved.items() if name in own_options(options_of(task))}
     if isinstance(given, Mapping):
@@ -76,13 +75,12 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
     return groups | ({"task": own} if own else {})
 
 
-def _require_constants(group: str, options: Mapping[str, Any]) -> None:
-    for name, constant in CONSTANTS[group].items():
-        if (value := options.get(name, constant)) != constant:
-            raise InputError(
-                f"{group}.{name} is no option any more: it is always {constant}, got {value}. "
-                "Leave it out, or train with an earlier version."
-            )
+def _require_constant(name: str, value: Any, constant: Any) -> None:
+    if value not in (None, constant):
+        raise InputError(
+            f"{name} is no option any more: it is always {constant}, got {value}. Leave it out, or "
+            "train with an earlier version."
+        )
 
 
 def own_options(options: type[TaskOptions]) -> list[str]:

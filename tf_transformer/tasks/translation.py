@@ -64,17 +64,12 @@ class Translation(Task):
         """The size of the corpora; None for the generated corpus alone, and for GRU models."""
         if config.model.architecture != "transformer":
             return None
-        if corpora.is_generated(config.data) or corpora.own_file(config.data.corpora):
+        if corpora.is_generated(config.data):
             return None
         return corpora.training_size(config.data, self.fields)
 
     def load_splits(self, config: Config) -> Splits:
         """The pairs of the corpora; see `DataConfig`."""
-        if corpora.own_file(config.data.corpora):
-            raise InputError(
-                "translation learns from pairs. In place of data.train_file, give "
-                "data.train_source and data.train_target, or data.corpora."
-            )
         return Splits(*corpora.load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:

@@ -16,7 +16,7 @@ from tf_transformer.data.augmentation.text_augmentation import (
     changed_texts,
 )
 from tf_transformer.data.augmented_batches import Augment
-from tf_transformer.data.batch_sampler import BUCKET_WIDTH, BatchSampler
+from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.make_store import find_or_make
@@ -32,6 +32,7 @@ from tf_transformer.text.source_codec import SourceCodec
 from tf_transformer.training.inheritance import LANGUAGES, require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
+SHARD_PAIRS = 250_000  # in one shard of tokenised text
 SAMPLES = 32  # validation inputs in the run's folder, for the check of an export
 # Which validation examples are scored; stored with the identities of the text. Runs of earlier
 # versions store nothing here, and score the first examples.
@@ -317,14 +318,14 @@ def _sampler(
         stream,
         encoder,
         data.max_length,
-        data.shard_pairs,
+        SHARD_PAIRS,
         folder=data.cache_dir or folder.tokens,
         keep=bool(data.cache_dir),
         report=lambda counts: tqdm.write(f"{name}: {counts}"),
         warn=lambda text: tqdm.write(f"warning: {name}: {text}", file=sys.stderr),
     )
     return BatchSampler(
-        *(store, data.batch_tokens, BUCKET_WIDTH, config.train.seed, augment),
+        *(store, data.batch_tokens, data.bucket_width, config.train.seed, augment),
         keeps_budget=bool(data.augment),
     )
 

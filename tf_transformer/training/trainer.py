@@ -140,9 +140,7 @@ def _train(
     checkpoints.resume()
     metric = task.metric(early_stopping.metric)
     validation = Validation(task, updater, data, config.decode.greedy, strategy, metric)
-    divergence = DivergenceCheck(
-        updater, checkpoints, data.codec.size(task.labels), config.train.max_skipped
-    )
+    divergence = DivergenceCheck(updater, checkpoints, data.codec.size(task.labels))
     trainer = _Trainer(
         *(config, strategy, data, updater, validation, divergence),
         *(metric, early_stopping, checkpoints, on_best),
