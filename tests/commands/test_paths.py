@@ -31,6 +31,7 @@ def options_in(owner, prefix=""):
     doc = docstring_parser.parse(inspect.getdoc(owner) or "")
     texts = {each.arg_name: each.description or "" for each in doc.params}
     for name, hint in hints.items():
+        hint = hint.type if isinstance(hint, dataclasses.InitVar) else hint
         items = get_args(hint)[:1] if isinstance(hint, type(tuple[str, ...])) else ()
         if dataclasses.is_dataclass(hint) and isinstance(hint, type):
             yield from options_in(hint, f"{prefix}{name}.")
@@ -54,6 +55,13 @@ NEEDS = {  # validation text needs training text
     "data.valid_source": {"data.train_source": "x", "data.train_target": "x"},
     "data.valid_target": {"data.train_source": "x", "data.train_target": "x"},
     "data.valid_file": {"data.train_file": "x"},
+}
+
+
+PLACES = {  # of the values of short forms
+    f"data.{part}_{form}": f"data.{corpora}.0.{field}"
+    for part, corpora in (("train", "corpora"), ("valid", "valid_corpora"))
+    for form, field in (("source", "source"), ("target", "target"), ("file", "path"))
 }
 
 
@@ -98,8 +106,8 @@ def nested(options):
 
 def value_of(values, option):
     """The value of an option in the arguments of a command."""
-    for name in option.split("."):
-        if name.isdigit() or isinstance(values, list):
+    for name in PLACES.get(option, option).split("."):
+        if name.isdigit() or isinstance(values, list | tuple):
             values = values[int(name)] if name.isdigit() else values[0]
         else:
             values = values[name] if isinstance(values, dict) else getattr(values, name)
