@@ -17,7 +17,8 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 from tf_transformer import config
 from tf_transformer.commands import main
 from tf_transformer.commands.command_line import GIVEN
-from tf_transformer.config import FITTING
+from tf_transformer.config.corpus import ShortForms
+from tf_transformer.config.option import rules_of
 from tf_transformer.registry import OPTIONS, options_of
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -43,29 +44,14 @@ Each task has options of its own, in the group `task`. `--task NAME` selects a t
 YAML file, `task: parsing` is short for `task: {name: parsing}`.
 """
 
-# The options that most users need, by command or group; the page folds the others. A group that is
-# not here has no rare options.
+TRAITS = """\
+`tf-transformer import` sets these options of the model. A model of your own rarely needs them."""
+
+# The parameters of a command that most users need; the page folds the others. A command that is not
+# here has no rare ones.
 COMMON = {
     "evaluate": {"run_dir", "source", "reference", "hypotheses", "metric", "output"},
     "translate": {"run_dir", "input", "output", "n_best_output", "attention_output"},
-    "--model": {
-        *("num_layers", "d_model", "d_ff", "num_heads", "dropout_rate", "position"),
-        *("norm_first", "tie_embeddings"),
-    },
-    "--data": {
-        *("train_source", "train_target", "valid_source", "valid_target"),
-        *("corpora", "valid_corpora", "train_file", "valid_file", "tfds"),
-        *("vocabulary_size", "max_length", "batch_tokens"),
-    },
-    "--train": {
-        *("epochs", "steps", "warmup_steps", "learning_rate", "label_smoothing"),
-        *("validate_every", "metric", "patience", "precision", "strategy", "threads"),
-        *("init_from", "seed"),
-    },
-    "--decode": {
-        *("beam_size", "length_penalty", "num_hypotheses", "sampling", "temperature"),
-        *("max_source_length", "batch_size", "average"),
-    },
 }
 
 
@@ -78,6 +64,10 @@ def page() -> str:
     for name, hint in get_type_hints(config.Config).items():
         if name != "task":
             parts.append(_group(name, hint, f"{name.capitalize()} options"))
+        if name == "model":
+            parts.append(_group(name, hint, "Traits of imported models", imported=True))
+        if name == "data":
+            parts.append(_group(name, ShortForms, "Short forms of corpora", described_by=hint))
     parts.append(_group("data.augment", config.AugmentConfig, "Augmentation options"))
     parts.append(_group("corpus", config.Corpus, "Corpus options"))
     parts.append(TASKS)
@@ -113,7 +103,9 @@ def _command(name: str, function: Callable[..., None]) -> str:
             )
             rows.append(_row(option, hint, shown, texts[parameter.name]))
     also = f"\nIt also takes {', '.join(groups)}.\n" if groups else ""
-    return f"## {_program(name)}\n\n{_summary(doc)}\n\n{_tables(rows, COMMON.get(name))}{also}"
+    return (
+        f"## {_program(name)}\n\n{_summary(doc)}\n\n{_tables(rows, COMMON.get(name, set()))}{also}"
+    )
 
 
 def _program(name: str) -> str:
@@ -123,31 +115,44 @@ def _program(name: str) -> str:
     return f"python -m {name}" if (ROOT / name).is_dir() else f"tf-transformer {name}"
 
 
-def _group(name: str, cls: Any, title: str) -> str:
-    """The section of one of the configuration's dataclasses."""
+def _group(
+    name: str, cls: Any, title: str, described_by: Any = None, imported: bool = False
+) -> str:
+    """The section of one of the configuration's dataclasses.
+
+    Args:
+        name: the group of its options.
+        cls: the dataclass.
+        title: the heading.
+        described_by: the dataclass whose docstring describes the fields; None: `cls`.
+        imported: whether the section has the traits of imported models, or the other options.
+    """
     doc = docstring_parser.parse(inspect.getdoc(cls) or "")
-    texts = {param.arg_name: param.description or "" for param in doc.params}
+    described = docstring_parser.parse(inspect.getdoc(described_by or cls) or "")
+    texts = {param.arg_name: param.description or "" for param in described.params}
     hints = get_type_hints(cls)
+    options = [each for each in dataclasses.fields(cls) if rules_of(each).imported == imported]
     rows = [
-        _row(f"--{name}.{each.name}", hints[each.name], _of_field(name, each), texts[each.name])
-        for each in dataclasses.fields(cls)
+        _row(f"--{name}.{each.name}", hints[each.name], _of_field(each), texts[each.name])
+        for each in options
         if f"{name}.{each.name}" != "task.name"
     ]
-    tables = f"\n{_tables(rows, COMMON.get('--' + name))}" if rows else ""
-    return f"## {title}\n\n{_summary(doc)}\n{tables}"
+    common = {each.name for each in options if rules_of(each).common}
+    tables = f"\n{_tables(rows, common)}" if rows else ""
+    return f"## {title}\n\n{TRAITS if imported else _summary(doc)}\n{tables}"
 
 
 def _summary(doc: docstring_parser.Docstring) -> str:
     return "\n\n".join(filter(None, [doc.short_description, doc.long_description]))
 
 
-def _tables(rows: list[str], common: set[str] | None) -> str:
+def _tables(rows: list[str], common: set[str]) -> str:
     """The table of the common options, and the folded table of the rare ones.
 
     Raises:
         KeyError: when a common option does not exist.
     """
-    if common is None:
+    if not common:
         return _table(rows)
     by_name = {row.split("`")[1].rpartition(".")[2].lstrip("-"): row for row in rows}
     if unknown := common - by_name.keys():
@@ -169,11 +174,11 @@ def _row(option: str, hint: Any, default: str, text: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _of_field(group: str, field: dataclasses.Field) -> str:
+def _of_field(field: dataclasses.Field) -> str:
     """The default of an option, which training may choose by the size of its text."""
     if field.default is dataclasses.MISSING:  # a group of options
         return "empty"
-    may_fit = f"{group}.{field.name}" in FITTING
+    may_fit = rules_of(field).fits_text
     return _default(field.default) + ", or [fitting the text](#python-trainpy)" * may_fit
 
 

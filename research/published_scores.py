@@ -18,8 +18,8 @@ from typing import Any
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from tf_transformer.commands import command_line
+from tf_transformer.config.task import TranslationOptions
 from tf_transformer.files.reading import read_texts
-from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.translation_scores import Bleu
 
 _EMPTY = "<empty>"

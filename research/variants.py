@@ -119,7 +119,7 @@ def measured(
     import keras
 
     from tf_transformer import tasks
-    from tf_transformer.task_options import ClassificationOptions
+    from tf_transformer.config.task import ClassificationOptions
 
     keras.utils.set_random_seed(1)
     options, name, grammar = variants(preset)[variant]

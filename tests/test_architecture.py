@@ -16,11 +16,11 @@ DOCUMENTS = [page for pattern in PATTERNS for page in ROOT.glob(pattern)]
 
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
-    {"errors", "option", "text.special_ids"},
+    {"errors", "text.special_ids"},
     {"files", "machine", "registry"},
     {"kernels"},
     {"text", "config"},
-    {"layers", "task_options"},
+    {"layers"},
     {"decoding"},
     {"models", "losses", "data", "parsing"},
     {"run"},
@@ -32,7 +32,7 @@ LEVELS = [
     {"commands"},
 ]
 KERAS_ONLY = {
-    *("errors", "option", "registry", "config", "task_options"),
+    *("errors", "registry", "config"),
     *("machine.thresholds", "text.special_ids", "text.sequences"),
     *("kernels", "layers", "models", "decoding", "losses"),
     *("training.metrics", "training.schedule"),

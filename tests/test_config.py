@@ -14,8 +14,9 @@ from tf_transformer.config import (
     ModelConfig,
     TrainConfig,
 )
+from tf_transformer.config.task import ClassificationOptions, ParsingOptions, TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.task_options import ClassificationOptions, ParsingOptions, TranslationOptions
+from tf_transformer.registry import OPTIONS
 
 # (class, options, what the error says)
 BAD_OPTIONS = [
@@ -80,11 +81,13 @@ BAD_OPTIONS = [
     ),
     *(
         (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
-        for name in ("generated_pairs", "held_out", "vocabulary_size")
-    ),
-    *(
-        (DataConfig, {name: 0}, f"data.{name} must be positive, got 0.")
-        for name in ("batch_tokens", "bucket_width", "shard_pairs")
+        for name in (
+            "generated_pairs",
+            "held_out",
+            "vocabulary_size",
+            "batch_tokens",
+            "bucket_width",
+        )
     ),
     (
         DataConfig,
@@ -99,12 +102,13 @@ BAD_OPTIONS = [
     (
         DataConfig,
         {"valid_source": "v.en", "valid_target": "v.de"},
-        "data.valid_source needs data.train_source or data.tfds.",
+        "data.valid_corpora needs data.corpora, or a short form of it.",
     ),
     (
         DataConfig,
         {"train_source": "a.en", "train_target": "a.de", "tfds": "wmt14_translate/de-en"},
-        "give data.train_source and data.train_target, or data.tfds, not both.",
+        "give data.train_file, data.train_source with data.train_target, or data.tfds: one of them "
+        "only.",
     ),
     (
         DataConfig,
@@ -342,6 +346,17 @@ def test_differences_name_the_fields_and_both_values():
         "model.num_layers": (4, 2),
         "decode.beam_size": (4, 1),
     }
+
+
+def test_there_are_at_most_120_options():
+    """A new one needs a reason to stand beside them. Traits of imported models do not count."""
+    options = {
+        (task if name.startswith("task.") else "", name)
+        for task in OPTIONS
+        for name, rules in Config(task=task).rules.items()
+        if name != "task" and not rules.imported
+    }
+    assert len(options) <= 120
 
 
 # --- values of another type ------------------------------------------------------------------

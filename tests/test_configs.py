@@ -46,7 +46,8 @@ def test_text_stands_in_the_data_folder(path):
 
 def test_a_recipe_finds_its_text_in_the_data_folder(tmp_path, monkeypatch):
     data = DataConfig(**yaml.safe_load((ROOT / "configs/multi30k.yaml").read_text("utf-8"))["data"])
-    for path in (data.train_source, data.train_target, data.valid_source, data.valid_target):
+    (train,), (valid,) = data.corpora, data.valid_corpora
+    for path in (train.source, train.target, valid.source, valid.target):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("a\n")
     monkeypatch.setenv("TF_TRANSFORMER_DATA", str(tmp_path))

@@ -295,7 +295,7 @@ class Layer:
 
 
 def test_a_common_option_that_does_not_exist_is_an_error(monkeypatch):
-    monkeypatch.setitem(options.COMMON, "--decode", {"beam_size", "beam_width"})
+    monkeypatch.setitem(options.COMMON, "translate", {"run_dir", "beam_width"})
     with pytest.raises(KeyError, match="beam_width"):
         options.page()
 

@@ -10,13 +10,13 @@ import tensorflow as tf
 from conftest import small_config
 
 from tf_transformer.commands import evaluate, export, translate
+from tf_transformer.config.task import LanguageModelingOptions, ParsingOptions
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import save_weights
-from tf_transformer.task_options import LanguageModelingOptions, ParsingOptions
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer

@@ -73,11 +73,11 @@ TASKS = Registry(
 )
 # Classes of options that need no import of the task, which would import TensorFlow.
 OPTIONS = {
-    "translation": "tf_transformer.task_options:TranslationOptions",
-    "language_modeling": "tf_transformer.task_options:LanguageModelingOptions",
-    "parsing": "tf_transformer.task_options:ParsingOptions",
-    "masked_language_modeling": "tf_transformer.task_options:MaskedLanguageModelingOptions",
-    "classification": "tf_transformer.task_options:ClassificationOptions",
+    "translation": "tf_transformer.config.task:TranslationOptions",
+    "language_modeling": "tf_transformer.config.task:LanguageModelingOptions",
+    "parsing": "tf_transformer.config.task:ParsingOptions",
+    "masked_language_modeling": "tf_transformer.config.task:MaskedLanguageModelingOptions",
+    "classification": "tf_transformer.config.task:ClassificationOptions",
 }
 
 

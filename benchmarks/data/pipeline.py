@@ -15,6 +15,7 @@ from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.codec import Codec
+from tf_transformer.training.preparation import SHARD_PAIRS
 from tf_transformer.training.replica_batches import replica_batches
 
 
@@ -22,7 +23,7 @@ def store_of(text: ExampleStream, codec: Codec, data: DataConfig, folder: str) -
     """The complete store, as a training makes it."""
     encode = functools.partial(TRANSLATION.encode, codec=codec)
     encoder = Encoder(encode, max(codec.sizes), identity="benchmark")
-    store = find_or_make(text, encoder, data.max_length, data.shard_pairs, folder)
+    store = find_or_make(text, encoder, data.max_length, SHARD_PAIRS, folder)
     store.num_shards()  # returns when all shards are there
     return store
 

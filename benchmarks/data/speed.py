@@ -19,7 +19,7 @@ from benchmarks.harness.usage import usage_of
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import ExampleStream
-from tf_transformer.data.generated import generate
+from tf_transformer.data.generated import generate, training_pairs
 from tf_transformer.data.readers.text import stream_files
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
@@ -75,7 +75,7 @@ def text_of(data: DataConfig, source: str, target: str) -> ExampleStream:
     if source:
         return stream_files(source, target)
     languages = data.source_language, data.target_language
-    return generate(data.generated_pairs, *languages, seed=0).stream()
+    return generate(training_pairs(data), *languages, seed=0).stream()
 
 
 if __name__ == "__main__":

@@ -16,15 +16,15 @@ from tf_transformer.commands.command_line import parser_of, read_options, types_
 from tf_transformer.commands.main import COMMANDS
 from tf_transformer.commands.option_errors import as_typed
 from tf_transformer.config import Config, Corpus, DecodeConfig, ModelConfig, TrainConfig
-from tf_transformer.errors import InputError
-from tf_transformer.registry import OPTIONS, options_of
-from tf_transformer.run.earlier_options import own_options
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.task_options import (
+from tf_transformer.config.task import (
     LanguageModelingOptions,
     ParsingOptions,
     TranslationOptions,
 )
+from tf_transformer.errors import InputError
+from tf_transformer.registry import OPTIONS, options_of
+from tf_transformer.run.earlier_options import own_options
+from tf_transformer.run.folder import RunFolder
 
 FIELDS = [field.name for field in dataclasses.fields(DecodeConfig)]
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tf_transformer.commands import command_line, export
 from tf_transformer.commands import main as commands
-from tf_transformer.config import DataConfig
+from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.data.corpora import own_file
 from tf_transformer.data.folder import VARIABLE, in_folder
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath, PathOrAddress, local_path
@@ -30,6 +31,7 @@ def options_in(owner, prefix=""):
     doc = docstring_parser.parse(inspect.getdoc(owner) or "")
     texts = {each.arg_name: each.description or "" for each in doc.params}
     for name, hint in hints.items():
+        hint = hint.type if isinstance(hint, dataclasses.InitVar) else hint
         items = get_args(hint)[:1] if isinstance(hint, type(tuple[str, ...])) else ()
         if dataclasses.is_dataclass(hint) and isinstance(hint, type):
             yield from options_in(hint, f"{prefix}{name}.")
@@ -53,6 +55,13 @@ NEEDS = {  # validation text needs training text
     "data.valid_source": {"data.train_source": "x", "data.train_target": "x"},
     "data.valid_target": {"data.train_source": "x", "data.train_target": "x"},
     "data.valid_file": {"data.train_file": "x"},
+}
+
+
+PLACES = {  # of the values of short forms
+    f"data.{part}_{form}": f"data.{corpora}.0.{field}"
+    for part, corpora in (("train", "corpora"), ("valid", "valid_corpora"))
+    for form, field in (("source", "source"), ("target", "target"), ("file", "path"))
 }
 
 
@@ -97,8 +106,8 @@ def nested(options):
 
 def value_of(values, option):
     """The value of an option in the arguments of a command."""
-    for name in option.split("."):
-        if name.isdigit() or isinstance(values, list):
+    for name in PLACES.get(option, option).split("."):
+        if name.isdigit() or isinstance(values, list | tuple):
             values = values[int(name)] if name.isdigit() else values[0]
         else:
             values = values[name] if isinstance(values, dict) else getattr(values, name)
@@ -218,19 +227,19 @@ def test_a_file_with_commas_in_its_name_is_one_path(folders):
 
 
 def test_a_library_with_file_systems_of_its_own_gets_addresses(folders):
-    assert DataConfig.__annotations__["tfds_dir"] == PathOrAddress
-    words = ["--run_dir", "x", "--data.tfds_dir=gs://bucket/corpora"]
+    assert Corpus.__annotations__["data_dir"] == PathOrAddress
+    words = ["--run_dir", "x", "--data.tfds", "x/de-en", "--data.tfds_dir=gs://bucket/corpora"]
     data = command_line.read_options(commands.command("train"), words)["data"]
-    assert data.tfds_dir == "gs://bucket/corpora"
-    words = ["--run_dir", "x", "--data.tfds_dir=~/corpora"]
+    assert data.corpora[0].data_dir == "gs://bucket/corpora"
+    words = ["--run_dir", "x", "--data.tfds", "x/de-en", "--data.tfds_dir=~/corpora"]
     data = command_line.read_options(commands.command("train"), words)["data"]
-    assert data.tfds_dir == str(folders / "home" / "corpora")
+    assert data.corpora[0].data_dir == str(folders / "home" / "corpora")
 
 
 def test_the_data_folder_of_the_environment_may_be_in_the_home_folder(folders, monkeypatch):
     monkeypatch.setenv(VARIABLE, "~/data")
     found = in_folder(DataConfig(train_file="a.txt"))
-    assert found.train_file == str(folders / "home" / "data" / "a.txt")
+    assert own_file(found.corpora) == str(folders / "home" / "data" / "a.txt")
     monkeypatch.setenv(VARIABLE, "gs://bucket/data")
     with pytest.raises(InputError, match=f"^{VARIABLE} must be a path of this machine, got gs://"):
         in_folder(DataConfig(train_file="a.txt"))

@@ -139,7 +139,9 @@ def config_of(tmp_path, **options):
 
 def test_a_task_with_other_ids_than_text_refuses_it_before_it_learns_a_tokenizer(tmp_path):
     config = config_of(tmp_path)
-    data = DataConfig(train_file=config.data.train_source, vocabulary_size=330, bpe_dropout=0.1)
+    data = DataConfig(
+        train_file=config.data.corpora[0].source, vocabulary_size=330, bpe_dropout=0.1
+    )
     config = Config(data=data, task="language_modeling")
     with pytest.raises(InputError, match=r"is for translation.*language_modeling, got 0\.1"):
         prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))

@@ -4,8 +4,9 @@ import pytest
 
 from tf_transformer import tasks
 from tf_transformer.config import Config, Corpus, DataConfig
+from tf_transformer.config.task import ClassificationOptions
+from tf_transformer.data.corpora import own_file
 from tf_transformer.data.folder import VARIABLE, in_folder
-from tf_transformer.task_options import ClassificationOptions
 
 
 @pytest.fixture
@@ -38,14 +39,14 @@ def test_the_environment_names_a_folder_for_files_that_are_not_here(
 ):
     monkeypatch.setenv(VARIABLE, str(folders / "corpora"))
     data = in_folder(DataConfig(train_file=given.format(folders)))
-    assert data.train_file == expected.format(folders)
+    assert own_file(data.corpora) == expected.format(folders)
 
 
 def test_the_option_counts_more_than_the_environment_and_the_working_folder(folders, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(folders / "none"))
     paths = {"train_source": "a.txt", "train_target": "b.txt"}
     data = in_folder(DataConfig(folder="../corpora", **paths))
-    assert (data.train_source, data.train_target) == ("../corpora/a.txt", "../corpora/b.txt")
+    assert data.corpora == (Corpus("../corpora/a.txt", "../corpora/b.txt"),)
 
 
 def test_files_of_corpora_are_in_the_folder(folders):
@@ -81,7 +82,7 @@ def test_every_task_reads_files_of_the_folder(folders, task):
     data = DataConfig(folder="../corpora", train_file="train.txt")
     kind = tasks.get(task)
     config = kind.complete(Config(data=data, task=own or task))
-    assert config.data.train_file == "train.txt"
+    assert own_file(config.data.corpora) == "train.txt"
     train, valid = kind.load_splits(config)
     assert len(train.read()) + len(valid) == 30
 

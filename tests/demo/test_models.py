@@ -7,6 +7,7 @@ from rest_server import RestServer
 from tf_transformer import kernels, tasks
 from tf_transformer.commands import demo
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
+from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.demo import models
 from tf_transformer.demo.models import SavedModel, ServedModel
 from tf_transformer.errors import InputError
@@ -14,7 +15,6 @@ from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
 from tf_transformer.run.purpose import direction_of
-from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 

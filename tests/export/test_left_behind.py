@@ -8,8 +8,10 @@ from dataclasses import fields, replace
 import pytest
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.config.option import Effect, options_in
+from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.export import left_behind, to_ctranslate2, to_marian, to_marian_npz
+from tf_transformer.export import to_ctranslate2, to_marian, to_marian_npz
 from tf_transformer.imports import marian_folder, marian_npz
 from tf_transformer.inference.translator import Translator
 
@@ -27,6 +29,7 @@ VALUES = {
 }
 # What a summary calls an option, if it does not name it.
 WORDS = {"length_penalty_offset": "length penalty length^α", "early_stopping": "early_stopping"}
+REFUSED = ("coverage_penalty", "punctuation", "repetition_penalty", "sampling")  # by CTranslate2
 FILES = ("generation_config.json", "tokenizer_config.json", "decoder.yml", "search.json")
 
 
@@ -64,10 +67,13 @@ def with_option(translator, name):
 
 
 def test_every_option_is_known():
-    options = {field.name for field in fields(DecodeConfig)}
-    options |= {"copy_without_letters", "lower_capitals"}  # of the task
-    assert options == {*left_behind.NEUTRAL, *left_behind.HELD, *left_behind.WITHOUT_EFFECT}
-    assert set(VALUES) == options - set(left_behind.WITHOUT_EFFECT)
+    options = (*options_in(DecodeConfig), *options_in(TranslationOptions))
+    assert {name for name, rules, _ in options if rules.off is not None} == {
+        *(field.name for field in fields(DecodeConfig)),
+        *("copy_without_letters", "lower_capitals"),  # of the task
+    }
+    silent = None, Effect.CHOICE, Effect.SPEED
+    assert set(VALUES) == {name for name, rules, _ in options if rules.off not in silent}
 
 
 @pytest.mark.parametrize("format", ["marian", "marian_npz", "ctranslate2"])
@@ -80,7 +86,7 @@ def test_an_option_is_in_the_folder_or_in_the_summary(translators, format, name,
         pytest.skip("this model has no tags")
     changed = with_option(translator, name)
     before = written(translator, format, tmp_path / "before")
-    if format == "ctranslate2" and name in to_ctranslate2.UNSUPPORTED:
+    if format == "ctranslate2" and name in REFUSED:
         with pytest.raises(InputError, match=f"does not support decode.{name}="):
             written(changed, format, tmp_path / "after")
         return

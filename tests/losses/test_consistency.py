@@ -116,8 +116,8 @@ def test_word_dropout_is_for_the_inputs_of_training(make, hidden, training):
 
 def test_options_name_the_objective():
     assert type(make_loss(TrainConfig())) is CrossEntropy
-    simcut = make_loss(TrainConfig(consistency="simcut", cut_rate=0.1))
-    assert (type(simcut), simcut.weight, simcut.cut.rate) == (SimCut, 3.0, 0.1)
-    r_drop = make_loss(TrainConfig(consistency="r_drop", consistency_weight=1.0))
-    assert (type(r_drop), r_drop.weight, r_drop.label_smoothing) == (RDrop, 1.0, 0.1)
+    simcut = make_loss(TrainConfig(consistency="simcut"))
+    assert (type(simcut), simcut.weight, simcut.cut.rate) == (SimCut, 3.0, 0.05)
+    r_drop = make_loss(TrainConfig(consistency="r_drop", label_smoothing=0.2))
+    assert (type(r_drop), r_drop.weight, r_drop.label_smoothing) == (RDrop, 5.0, 0.2)
     assert make_loss(TrainConfig(word_dropout=0.2)).word_dropout.rate == 0.2

@@ -2,24 +2,25 @@
 
 import pathlib
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import pytest
 import yaml
 
 from tf_transformer.commands import train
 from tf_transformer.commands.command_line import read_options
-from tf_transformer.config import Config
-from tf_transformer.errors import InputError
-from tf_transformer.run.earlier_options import MOVED
-from tf_transformer.run.folder import RunFolder
-from tf_transformer.task_options import (
+from tf_transformer.config import Config, Corpus
+from tf_transformer.config.corpus import ShortForms
+from tf_transformer.config.task import (
     ClassificationOptions,
     LanguageModelingOptions,
     MaskedLanguageModelingOptions,
     ParsingOptions,
     TranslationOptions,
 )
+from tf_transformer.errors import InputError
+from tf_transformer.run.earlier_options import CONSTANTS, MOVED
+from tf_transformer.run.folder import RunFolder
 
 ROOT = pathlib.Path(__file__).parents[2]
 STORED = ROOT / "tests" / "fixtures" / "earlier_configs"
@@ -36,6 +37,15 @@ TASKS = {
     "masked_language_modeling": MaskedLanguageModelingOptions(),
 }
 
+SHORT_FORMS = [each.name for each in fields(ShortForms)]
+CORPORA = {
+    "translation": (Corpus(name="wmt14_translate/de-en", format="tfds"),),
+    "parsing": (Corpus(path="trees.mrg", format="text"),),
+    "classification": (Corpus(path="rows.tsv", format="text"),),
+    "language_modeling": (Corpus(path="text.en", format="text"),),
+    "masked_language_modeling": (Corpus(path="text.en", format="text"),),
+}
+
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_configuration_of_an_earlier_version_has_the_same_meaning(name, tmp_path):
@@ -47,14 +57,43 @@ def test_a_configuration_of_an_earlier_version_has_the_same_meaning(name, tmp_pa
     stored = yaml.safe_load(run.config.read_text("utf-8"))
     present = yaml.safe_load(yaml.safe_dump(asdict(config)))
     for group in ("model", "data", "train", "decode"):
-        of_tasks = MOVED.get(group, ())
-        expected = {option: x for option, x in stored[group].items() if option not in of_tasks}
+        gone = {*MOVED.get(group, ()), *CONSTANTS.get(group, ()), *SHORT_FORMS}
+        expected = {option: x for option, x in stored[group].items() if option not in gone}
+        expected.pop("corpora", None)
         assert expected.items() <= present[group].items()
+    assert (config.data.corpora, config.data.valid_corpora) == (CORPORA[name], ())
     options = read_options(train.main, ["--run_dir", "x", "--config", str(run.config)])
     del options["run_dir"], options["given"]
     assert Config(**options) == config
     run.save_config(config)
     assert run.load_config() == config
+
+
+def test_a_constant_with_another_value_is_an_error_in_training_only(tmp_path):
+    """Predictions do not depend on it, so an earlier run still loads."""
+    run = RunFolder(tmp_path)
+    run.save_config(Config())
+    text = run.config.read_text("utf-8").replace("  steps: 0\n", "  steps: 0\n  cut_rate: 0.2\n")
+    run.config.write_text(text, "utf-8")
+    assert run.load_config() == Config()
+    with pytest.raises(SystemExit):
+        read_options(train.main, ["--run_dir", "x", "--config", str(run.config)])
+
+
+@pytest.mark.parametrize(
+    ("words", "corpus"),
+    [
+        (["--data.train_source=a", "--data.train_target=b"], Corpus("a", "b")),
+        (["--data.train_file", "a"], Corpus(path="a", format="text")),
+        (["--data.tfds", "x/de-en"], Corpus(name="x/de-en", format="tfds")),
+        (["--data.held_out", "3"], Corpus(path="stored.tmx")),
+    ],
+)
+def test_a_short_form_on_the_command_line_overrides_the_corpora_of_a_file(tmp_path, words, corpus):
+    file = tmp_path / "x.yaml"
+    file.write_text("data: {corpora: [{path: stored.tmx}], valid_corpora: [{path: valid.tmx}]}")
+    data = read_options(train.main, ["--run_dir", "x", "--config", str(file), *words])["data"]
+    assert (data.corpora, data.valid_corpora) == ((corpus,), (Corpus(path="valid.tmx"),))
 
 
 def test_the_pretrained_run_loads_with_its_options():

@@ -27,10 +27,10 @@ from tf_transformer.config import (
     ModelConfig,
     TrainConfig,
 )
+from tf_transformer.config.task import ParsingOptions
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.task_options import ParsingOptions
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHANGED = Config(
@@ -104,8 +104,9 @@ def test_every_option_with_any_value_loads_as_it_was_saved(tmp_path_factory, dat
     run = RunFolder(tmp_path_factory.mktemp("run"))
     config = Config(task=data.draw(st.sampled_from(sorted(OPTIONS))))
     for part in ("model", "data", "train", "decode", "task"):
-        hints = get_type_hints(type(getattr(config, part)))
-        hints.pop("name", None)
+        group = getattr(config, part)
+        hints = get_type_hints(type(group))
+        hints = {x.name: hints[x.name] for x in dataclasses.fields(group) if x.name != "name"}
         names = st.lists(st.sampled_from(sorted(hints)), unique=True) if hints else st.just([])
         for name in data.draw(names):
             with contextlib.suppress(InputError):  # out of range, or not with other options

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_transformer.commands import evaluate, export, train, translate
-from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.inference.batch_predictor import pad
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
-from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks import TestSet, load_predictor
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.text.normalization import well_formed
@@ -375,9 +375,8 @@ def test_a_classifier_with_other_labels_has_a_new_head(classifier):
 def test_an_encoder_of_another_model_is_an_error(run, folder, classifier, tmp_path):
     """The run is a translator, whose encoder does not hold the embeddings."""
     config = RunFolder(run).load_config()
-    data = dataclasses.replace(
-        config.data, train_file=str(folder / "rows.tsv"), generated_pairs=40_000
-    )
+    rows = Corpus(path=str(folder / "rows.tsv"), format="text")
+    data = dataclasses.replace(config.data, corpora=(rows,))
     tuning = options(1, init_from=str(run))
     message = r"its model \(Transformer\) has the layers .*encoder .*Both need an encoder"
     with pytest.raises(InputError, match=message):

@@ -11,6 +11,7 @@ from parsing.plain_restore import normalize
 from tf_transformer import kernels
 from tf_transformer.commands import evaluate, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config.task import ParsingOptions
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
 from tf_transformer.export import manifest
@@ -19,7 +20,6 @@ from tf_transformer.parsing.linearization import WORD, Actions
 from tf_transformer.parsing.restore import restore
 from tf_transformer.parsing.trees import parse
 from tf_transformer.run.run import Run
-from tf_transformer.task_options import ParsingOptions
 from tf_transformer.tasks.parsing import PARSING
 from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training import trainer
@@ -126,7 +126,7 @@ def test_a_run_that_another_one_starts_has_its_labels_and_linearization(folder, 
     trees = (f"( (S (NEWS (DT the) (NN {i})) (ODD (VBD saw))) )" for i in range(20))
     (tmp_path / "new.mrg").write_text("".join(trees))
     with pytest.raises(InputError, match="labels of the training trees: NEWS ODD"):
-        start(train_file=str(tmp_path / "new.mrg"))
+        start(corpora=(), train_file=str(tmp_path / "new.mrg"))
     assert not (tmp_path / "run" / "tokenizer.model").exists()
     start()
 

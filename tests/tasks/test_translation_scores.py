@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sacrebleu.significance import PairedTest
 
 from tf_transformer.commands import evaluate
+from tf_transformer.config.task import BleuTokenizer, TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.task_options import BleuTokenizer, TranslationOptions
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.tasks.translation_scores import normalized
 from tf_transformer.text.normalization import comparable

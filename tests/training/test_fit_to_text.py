@@ -119,7 +119,7 @@ def test_a_run_that_starts_with_weights_has_their_vocabulary_and_sizes(
     assert config.data.tokenizer_options == origin.data.tokenizer_options
     assert config.data.batch_tokens == 1024
     assert config.decode == dataclasses.replace(origin.decode, average=Config().decode.average)
-    assert config.train.learning_rate == defaults.FINE_TUNING_RATE < Config().train.learning_rate
+    assert config.train.learning_rate == 0.1 < Config().train.learning_rate
     words += ["--model.dropout_rate=0.1", "--train.learning_rate=0.7", "--decode.beam_size=3"]
     config = completed(monkeypatch, tmp_path / "run", *words)
     assert config.model == dataclasses.replace(origin.model, dropout_rate=0.1)

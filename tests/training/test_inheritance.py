@@ -18,15 +18,14 @@ from tf_transformer.config import (
     ModelConfig,
     TrainConfig,
 )
+from tf_transformer.config.task import ClassificationOptions, ParsingOptions
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS, options_of
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
-from tf_transformer.task_options import ClassificationOptions, ParsingOptions
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.own_tokenizer import load_own
 from tf_transformer.text.tokenizer import Tokenizer
-from tf_transformer.training import defaults
 from tf_transformer.training.fit_to_text import fit_to_text
 from tf_transformer.training.preparation import require_trainable
 
@@ -43,7 +42,7 @@ OF_TASKS = [
     for field in dataclasses.fields(options_of(task))
     if field.name != "name"
 ]
-NAMES = [("translation", name) for name in Config().from_origin if "." in name]
+NAMES = [("translation", name) for name in Config().rules if "." in name]
 CASES = list(dict.fromkeys([*NAMES, *OF_TASKS]))
 
 
@@ -111,16 +110,19 @@ def test_every_option_of_every_task_says_what_it_means_for_an_origin():
         f"{cls.__name__}.{field.name}"
         for cls in CLASSES
         for field in dataclasses.fields(cls)
-        if field.name != "augment" and "from_origin" not in field.metadata
+        if field.name != "augment" and "rules" not in field.metadata
     ]
-    assert not silent, "write same(…), inherited(…) or free(…) as its default; see option.py"
-    assert len(CASES) > 140
+    assert not silent, "write same(…), inherited(…), free(…) or search(…); see config/option.py"
+    assert len(CASES) > 110
 
 
 def test_a_tuned_run_is_the_same_model_with_a_training_of_its_own():
     """The table in docs/start/fine_tune.md."""
     free = {
-        name for task in OPTIONS for name, x in Config(task=task).from_origin.items() if x == "free"
+        name
+        for task in OPTIONS
+        for name, rules in Config(task=task).rules.items()
+        if rules.from_origin == "free"
     }
     assert {name for name in free if not name.startswith(("train.", "data."))} == {"decode.average"}
     assert free >= {f"train.{field.name}" for field in dataclasses.fields(TrainConfig)}
@@ -131,7 +133,7 @@ def test_each_option_follows_its_rule(folder, tmp_path, task, name):
     """An option that is not given, and a given one, with an origin that has another value."""
     value = operator.attrgetter(name)
     new = base(folder, task)
-    rule = new.from_origin[name]
+    rule = new.rules[name].from_origin
     origin = changed(new, name)
     if origin is None:
         assert rule == "free", "give the test a value that the option can have"
@@ -353,4 +355,4 @@ def test_options_of_a_resumed_run_are_its_own(folder, tmp_path, monkeypatch):
     again = Run.at(run.path, Config(train=options))
     config = fit_to_text(again, tasks.for_run(again.config), given={"train.init_from"}).config
     assert (config.task, config.model) == (stored.task, stored.model)
-    assert config.train.learning_rate == defaults.FINE_TUNING_RATE
+    assert config.train.learning_rate == 0.1

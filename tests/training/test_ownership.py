@@ -161,8 +161,16 @@ def start(config, run_dir):
 
 
 def with_files(config, **paths):
-    paths = {name: str(path) for name, path in paths.items()}
-    return dataclasses.replace(config, data=dataclasses.replace(config.data, **paths))
+    """The configuration with other files of its pairs, by the short forms of corpora."""
+    lists = {"train": config.data.corpora, "valid": config.data.valid_corpora}
+    files = {
+        f"{part}_{side}": getattr(corpora[0], side)
+        for part, corpora in lists.items()
+        for side in ("source", "target")
+        if corpora
+    } | {name: str(path) for name, path in paths.items()}
+    data = dataclasses.replace(config.data, corpora=(), valid_corpora=(), **files)
+    return dataclasses.replace(config, data=data)
 
 
 def test_a_run_goes_on_with_its_text_only(text, tmp_path):
@@ -194,7 +202,7 @@ def test_a_run_of_an_earlier_version_goes_on_and_then_knows_its_text(text, tmp_p
     run = RunFolder(tmp_path / "run")
     stored = run.load_text()
     run.text.unlink()
-    with pytest.raises(InputError, match=r"data\.train_source was"):
+    with pytest.raises(InputError, match=r"data\.corpora was \(Corpus\(source="):
         start(with_files(text, train_source=tmp_path / "a.de"), run.path)
     start(text, run.path)
     assert run.load_text() == {name: stored[name] for name in ("training", "validation")}

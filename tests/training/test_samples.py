@@ -12,9 +12,9 @@ import tensorflow as tf
 from conftest import small_config
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
+from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.data.spread import spread
 from tf_transformer.run.run import Run
-from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
 from tf_transformer.tasks.masked_language_modeling import MASKED_LANGUAGE_MODELING

@@ -26,7 +26,7 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Evaluation
 from tf_transformer.tasks.translation import TRANSLATION, Translation
-from tf_transformer.training import preparation, strategy, trainer
+from tf_transformer.training import divergence, preparation, strategy, trainer
 from tf_transformer.training.checkpoint import Checkpoints, _manager
 from tf_transformer.training.progress import TrainingProgress
 from tf_transformer.training.schedule import TransformerSchedule
@@ -435,9 +435,10 @@ def test_a_warm_start_of_another_shape_is_an_error(run, tmp_path, part, name, va
         trainer.train(Run.at(tmp_path, dataclasses.replace(config, **{part: changed})))
 
 
-def test_gradients_that_stay_infinite_stop_the_run_with_advice(tmp_path):
+def test_gradients_that_stay_infinite_stop_the_run_with_advice(tmp_path, monkeypatch):
+    monkeypatch.setattr(divergence, "MAX_SKIPPED", 3)
     message = r"3 updates in a row.*were skipped.*Lower train.learning_rate"
-    options = {"learning_rate": 1e38, "max_skipped": 3, "steps": 4, "validate_every": 4}
+    options = {"learning_rate": 1e38, "steps": 4, "validate_every": 4}
     with pytest.raises(InputError, match=message):
         trainer.train(Run.at(tmp_path, small_config(**options)))
 
@@ -526,7 +527,8 @@ def test_tokenised_text_is_kept_where_the_configuration_says(tmp_path, monkeypat
     """And a second start finds it there, and goes on with the same batches."""
     monkeypatch.chdir(tmp_path)
     config = small_config()
-    data = dataclasses.replace(config.data, shard_pairs=7, cache_dir=cache_dir)
+    monkeypatch.setattr(preparation, "SHARD_PAIRS", 7)
+    data = dataclasses.replace(config.data, cache_dir=cache_dir)
     config = dataclasses.replace(config, data=data)
 
     def prepared():

@@ -16,7 +16,9 @@ import yaml
 from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
-from tf_transformer.config import DERIVED, FITTING, PRESETS, DecodeConfig, ModelConfig
+from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
+from tf_transformer.config.corpus import ShortForms
+from tf_transformer.config.option import options_in, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import (
     LocalPath,
@@ -113,6 +115,7 @@ def read_options(
             files = [stored]
             words = ["--config", stored, *words]
             options = parser.parse_args(words)
+        _override_corpora(options, words)
         names = parser.parse_args(words, defaults=False).keys()
         given = frozenset(name for name in names if not name.endswith("__path__"))  # of a file
         values = _values(main, parser, options)
@@ -127,6 +130,18 @@ def read_options(
     return values | _task_values(main, values.pop("task", None), task, named)
 
 
+def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> None:
+    """Clears the lists of corpora of a file if the command line gives a short form of them."""
+    given = {word.partition("=")[0] for word in words}
+    for name, rules, _ in options_in(ShortForms):
+        if (
+            f"--data.{name}" in given
+            and rules.short_for
+            and f"--data.{rules.short_for}" not in given
+        ):
+            options.data[rules.short_for] = ()
+
+
 def _values(
     main: Callable[..., None], parser: jsonargparse.ArgumentParser, options: jsonargparse.Namespace
 ) -> dict[str, Any]:
@@ -137,6 +152,9 @@ def _values(
             in place of a path.
     """
     require_groups(vars(options), main)
+    if "data" in options:
+        for name, hint in get_type_hints(ShortForms, include_extras=True).items():
+            options.data[name] = with_local_paths(options.data[name], hint, f"data.{name}")
     values = parser.instantiate(options).as_dict()
     for name, hint in get_type_hints(main, include_extras=True).items():
         if name == _repeated(main):
@@ -171,7 +189,7 @@ def parser_of(
         value = yaml.safe_load(text)
         if not isinstance(value, dict):
             return value
-        value = present_options(value, task)
+        value = present_options(value, task, trains=_has_model(main))
         return _with_preset_options(value) if _has_model(main) else value
 
     jsonargparse.set_loader("yaml", load, exceptions=(yaml.YAMLError,))
@@ -193,8 +211,12 @@ def parser_of(
     if _has_task(main):
         parser.add_class_arguments(_task_options(main, task), "task", skip={"name"})
     types = types_of(main, task)
-    parser.set_defaults({name: value for name, value in DERIVED.items() if name in types})
+    derived = select(Config, lambda rules: rules.derived).items()
+    parser.set_defaults({name: value for name, value in derived if name in types})
+    fitting = select(Config, lambda rules: rules.fits_text)
     for action in parser._actions:  # argparse has no public list of them
+        if "InitVar" in str(vars(action).get("_typehint")):  # jsonargparse does not check these
+            vars(action)["_typehint"] = types[action.dest]
         if vars(action).get("_typehint") in (LocalPath, PathOrAddress):
             vars(action)["_typehint"] = str  # what the help says
         if types.get(action.dest) is bool:  # --resume alone means --resume true
@@ -203,7 +225,7 @@ def parser_of(
             action.metavar, action.help = "NAME", _help(main, "task") or argparse.SUPPRESS
         if action.dest == "model" and _has_model(main):
             action.metavar, action.help = "NAME", f"A preset: {', '.join(PRESETS)}."
-        if action.dest in FITTING and GIVEN in inspect.signature(main).parameters:
+        if action.dest in fitting and GIVEN in inspect.signature(main).parameters:
             action.help = f"{action.help} Not given: a value that fits the size of the text."
     return parser
 
@@ -226,6 +248,8 @@ def _types_in(group: str, options: type) -> dict[str, Any]:
     """The types of the options of a group, and of the groups in it."""
     types: dict[str, Any] = {}
     for name, hint in get_type_hints(options).items():
+        if isinstance(hint, dataclasses.InitVar):
+            hint = getattr(hint.type, "__origin__", hint.type)  # without annotations
         types[f"{group}.{name}"] = hint
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             types |= _types_in(f"{group}.{name}", hint)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
-from tf_transformer.config import Corpus, DType, TaskOptions, replaced
+from tf_transformer.config import Corpus, DType, TaskOptions
+from tf_transformer.config.values import replaced
 from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, get_origin
 
-from tf_transformer.config import in_words
+from tf_transformer.config.values import in_words
 from tf_transformer.run.earlier_options import MOVED
 
 Types = Mapping[str, Any]

@@ -16,7 +16,7 @@ from tf_transformer.config import (
     TaskOptions,
     TrainConfig,
 )
-from tf_transformer.data.corpora import check
+from tf_transformer.data.corpora import check, own_file
 from tf_transformer.data.folder import in_folder
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.machine.gpus import WITHOUT_GPUS
@@ -87,7 +87,7 @@ def _check_inputs(run: Run) -> None:
     """Raises an `InputError` for files that a new training cannot read."""
     data = run.config.data
     files = in_folder(data)
-    check_files(run.config.task.name, files.train_file, files.valid_file)
+    check_files(run.config.task.name, own_file(files.corpora), own_file(files.valid_corpora))
     check(data)
     run.origin  # noqa: B018  raises for train.init_from
 

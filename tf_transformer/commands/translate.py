@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.config import Config, DType
+from tf_transformer.config.option import Effect, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free
@@ -29,8 +29,6 @@ REPORTED = {
     Notice.PLACEHOLDERS: "placeholders differ between input and output",
     Notice.EMPTY: "empty output (try --min_length 1)",
 }
-# Options that leave translations equal.
-WITHOUT_EFFECT = ("batch_size", "batch_tokens", "parallel_batches", "trained_source_length")
 
 
 def main(
@@ -143,9 +141,10 @@ def _attention_file(path: str, overwrite: bool) -> "AttentionFile":
 
 def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
     """The options that a translation depends on, by their names on the command line."""
-    options = asdict(config.decode) | given
-    options |= {f"task.{name}": getattr(config.task, name) for name in config.task.of_search}
-    return {f"--{name}": value for name, value in options.items() if name not in WITHOUT_EFFECT}
+    options = select(config.decode, lambda rules: rules.off is not Effect.SPEED) | given
+    own = select(config.task, lambda rules: rules.off is not None)
+    options |= {f"task.{name}": value for name, value in own.items()}
+    return {f"--{name}": value for name, value in options.items()}
 
 
 def _load(run: Run, dtype: DType) -> "Predictor":

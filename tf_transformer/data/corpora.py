@@ -26,43 +26,34 @@ DEFAULTS: Languages = (DataConfig.source_language, DataConfig.target_language)
 
 
 def training_corpora(data: DataConfig) -> tuple[Corpus, ...]:
-    """Returns the corpora of the training text: `data.corpora`, or the corpus of a short form.
+    """Returns the corpora of the training text.
 
     Example:
         >>> training_corpora(DataConfig(train_source="a.en", train_target="a.de"))
-        (Corpus(source='a.en', target='a.de', ...),)
+        (Corpus(source='a.en', target='a.de'),)
     """
-    if data.corpora:
-        return data.corpora
-    if data.train_file:
-        return (Corpus(path=data.train_file, format="text"),)
-    if data.train_source:
-        return (Corpus(data.train_source, data.train_target),)
-    if data.tfds:
-        return (Corpus(name=data.tfds, format="tfds", reverse=data.tfds_reverse),)
-    return (Corpus(format="generated"),)
+    return data.corpora or (Corpus(format="generated"),)
 
 
 def validation_corpora(data: DataConfig) -> tuple[Corpus, ...]:
     """Returns the corpora of the validation text. It has none if training text is held out."""
-    if data.valid_corpora:
+    if data.valid_corpora or not is_generated(data):
         return data.valid_corpora
-    if data.valid_file:
-        return (Corpus(path=data.valid_file, format="text"),)
-    if data.valid_source:
-        return (Corpus(data.valid_source, data.valid_target),)
-    if data.tfds_valid_split:
-        return tuple(
-            replace(corpus, split=data.tfds_valid_split) for corpus in training_corpora(data)
-        )
-    if is_generated(data):
-        return (Corpus(format="generated", split="validation"),)
-    return ()
+    return tuple(replace(corpus, split="validation") for corpus in training_corpora(data))
 
 
 def is_generated(data: DataConfig) -> bool:
     """Whether the generated corpus is the only training text."""
-    return training_corpora(data) == (Corpus(format="generated"),)
+    return all(corpus.format == "generated" for corpus in data.corpora) and len(data.corpora) < 2
+
+
+def own_file(corpora: Sequence[Corpus]) -> str:
+    """Returns the file of a task with one file, such as `data.train_file`; "" for other corpora.
+
+    Some tasks read it in a format of their own.
+    """
+    path = corpora[0].path if len(corpora) == 1 else ""
+    return path if path and corpora[0] == Corpus(path=path, format="text") else ""
 
 
 def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream, Examples]:
@@ -141,14 +132,15 @@ def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[l
 def check(data: DataConfig) -> None:
     """Checks that the files of all corpora of a configuration can be opened.
 
-    Files of tasks with their own file format (`data.train_file`) are not checked.
+    The files of a task with one file (`own_file`) are not checked.
 
     Raises:
         InputError: if a file cannot be read. The message names `data.origin` if it is set.
     """
     files = in_folder(data)
-    corpora = [*training_corpora(files), *validation_corpora(files)] if not files.train_file else []
-    for corpus in corpora:
+    if own_file(files.corpora):
+        return
+    for corpus in (*training_corpora(files), *validation_corpora(files)):
         try:
             check_corpus(corpus)
         except InputError as error:
@@ -183,7 +175,7 @@ def with_languages(data: DataConfig) -> DataConfig:
     """
     for corpus in training_corpora(data):
         if format_of(corpus) == "tfds":
-            pair = tfds_languages(corpus.name, corpus.reverse, data.tfds_dir)
+            pair = tfds_languages(corpus.name, corpus.reverse, corpus.data_dir)
             if pair:
                 data = replace(data, source_language=pair[0], target_language=pair[1])
     _require_one_target([*training_corpora(data), *validation_corpora(data)], data)

@@ -3,19 +3,12 @@
 import glob
 import os
 from dataclasses import replace
-from typing import Any
 
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import split_paths
 
 VARIABLE = "TF_TRANSFORMER_DATA"
-_ONE = ("train_source", "train_target", "valid_source", "valid_target")
-_SEVERAL = (
-    "train_file",
-    "valid_file",
-    "tokenizer",
-)  # some tasks take paths with commas between them
 
 
 def in_folder(data: DataConfig) -> DataConfig:
@@ -26,25 +19,30 @@ def in_folder(data: DataConfig) -> DataConfig:
     `TF_TRANSFORMER_DATA`, if it is set. A run stores the paths as the user gave them.
 
     Example:
-        >>> in_folder(DataConfig(folder="corpora", train_file="a.txt", valid_file="/b.txt"))
-        DataConfig(..., train_file='corpora/a.txt', valid_file='/b.txt', ...)
+        >>> in_folder(DataConfig(folder="corpora", train_file="a.txt")).corpora
+        (Corpus(path='corpora/a.txt', format='text'),)
     """
-    paths: dict[str, Any] = {name: located(getattr(data, name), data.folder) for name in _ONE}
-    for name in _SEVERAL:
-        given = getattr(data, name)
-        whole = located(given, data.folder)
-        parts = [given] if os.path.exists(whole) else split_paths(given)
-        paths[name] = ",".join(located(part, data.folder) for part in parts)
-    for name in ("corpora", "valid_corpora"):
-        paths[name] = tuple(_corpus(corpus, data.folder) for corpus in getattr(data, name))
-    return replace(data, **paths)
-
-
-def _corpus(corpus: Corpus, folder: str) -> Corpus:
-    source, target, path = (
-        located(given, folder) for given in (corpus.source, corpus.target, corpus.path)
+    return replace(
+        data,
+        corpora=tuple(_located_corpus(corpus, data.folder) for corpus in data.corpora),
+        valid_corpora=tuple(_located_corpus(corpus, data.folder) for corpus in data.valid_corpora),
+        tokenizer=_located_paths(data.tokenizer, data.folder),
     )
-    return replace(corpus, source=source, target=target, path=path)
+
+
+def _located_corpus(corpus: Corpus, folder: str) -> Corpus:
+    return replace(
+        corpus,
+        source=located(corpus.source, folder),
+        target=located(corpus.target, folder),
+        path=_located_paths(corpus.path, folder),
+    )
+
+
+def _located_paths(given: str, folder: str) -> str:
+    """One path, or several with commas between them, which some tasks take."""
+    parts = [given] if os.path.exists(located(given, folder)) else split_paths(given)
+    return ",".join(located(part, folder) for part in parts)
 
 
 def located(path: str, folder: str) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.config.corpus import GENERATED_PAIRS
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.readers.rows import Rows
 from tf_transformer.errors import InputError
@@ -62,11 +63,16 @@ def read_generated(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> R
     return Rows((name, name), lambda _: rows, examples.stream().identify)
 
 
+def training_pairs(config: DataConfig) -> int:
+    """The number of pairs of the generated training corpus."""
+    return max((corpus.pairs for corpus in config.corpora), default=0) or GENERATED_PAIRS
+
+
 @functools.lru_cache(maxsize=1)
 def generated_splits(config: DataConfig) -> tuple[Examples, Examples, Examples]:
     """Makes the corpus as (train, valid, test). No two pairs have the same meaning."""
     held_out = min(config.held_out, TEST_PAIRS)
-    total = config.generated_pairs + held_out + TEST_PAIRS
+    total = training_pairs(config) + held_out + TEST_PAIRS
     # The seed is constant: evaluate.py makes the corpus again and needs the same test pairs.
     corpus = generate(total, config.source_language, config.target_language, seed=0)
     return (

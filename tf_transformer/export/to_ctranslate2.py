@@ -28,8 +28,8 @@ import ml_dtypes
 import numpy as np
 
 from tf_transformer.config import DecodeConfig, LayerConfig, ModelConfig, Quantization
+from tf_transformer.config.option import Effect, options_in, select
 from tf_transformer.errors import InputError
-from tf_transformer.export.left_behind import NEUTRAL
 from tf_transformer.imports.ctranslate2_model import table_name
 from tf_transformer.imports.layouts import ctranslate2
 from tf_transformer.inference.search import max_target_lengths
@@ -42,22 +42,6 @@ if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
     from tf_transformer.inference.translator import Translator
-
-# The fields of `DecodeConfig` that run_in_ctranslate2.py uses.
-SEARCH_OPTIONS = (
-    *("beam_size", "length_penalty", "length_penalty_offset"),
-    *("max_extra_length", "max_length_ratio", "max_length"),
-    *("min_length", "min_length_ratio", "no_repeat_ngram_size", "excluded_tokens"),
-    *("avoid_unknown", "distinct", "target_tag"),
-)
-# Fields without an equal in CTranslate2's search, and the values that turn them off. CTranslate2's
-# coverage penalty uses one head of one layer. Its repetition penalty divides logits, and ours
-# multiplies log-probabilities. Its random numbers differ. run_in_ctranslate2.py does not have the
-# rules for punctuation.
-UNSUPPORTED = {
-    name: NEUTRAL[name]
-    for name in ("sampling", "coverage_penalty", "repetition_penalty", "punctuation")
-}
 
 
 def write(translator: "Translator", folder: pathlib.Path, quantization: Quantization) -> None:
@@ -135,13 +119,17 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
             "CTranslate2's encoders do not support model.position=alibi. Use --format saved_model, "
             "or train with another model.position."
         )
-    for name, off in UNSUPPORTED.items():
-        if getattr(decode, name) != off:
-            raise InputError(
-                f"CTranslate2 does not support decode.{name}={getattr(decode, name)}. Use "
-                f"--format saved_model, or give --{name} {str(off).lower()} and set the options of "
-                "CTranslate2 in your calls."
-            )
+    # CTranslate2's coverage penalty uses one head of one layer. Its repetition penalty divides
+    # logits, and ours multiplies log-probabilities. Its random numbers differ.
+    # run_in_ctranslate2.py does not have the rules for punctuation.
+    for name, rules, value in options_in(decode):
+        if "ctranslate2" in rules.formats or rules.off in (value, *Effect):
+            continue
+        raise InputError(
+            f"CTranslate2 does not support decode.{name}={value}. Use --format saved_model, or "
+            f"give --{name} {str(rules.off).lower()} and set the options of CTranslate2 in your "
+            "calls."
+        )
 
 
 def notes(decode: DecodeConfig) -> list[str]:
@@ -168,7 +156,7 @@ def vocabulary(tokenizer: Tokenizer) -> list[str]:
 
 def search_options(translator: "Translator") -> dict[str, Any]:
     """The content of search.json."""
-    options = {name: getattr(translator.config, name) for name in SEARCH_OPTIONS}
+    options = select(translator.config, lambda rules: "ctranslate2" in rules.formats)
     lengths = {"max_source_length": translator.max_source_length}
     return options | dict(translator.own_options) | lengths | {"positions": positions(translator)}
 

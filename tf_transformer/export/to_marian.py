@@ -7,7 +7,7 @@ columns of the model change places, which changes no logit.
 
 import json
 import pathlib
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -15,7 +15,7 @@ import numpy as np
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export.left_behind import left_behind
+from tf_transformer.export.left_behind import in_words, left_behind
 from tf_transformer.imports.layouts import TRANSFORMERS
 from tf_transformer.imports.marian_folder import BIAS
 from tf_transformer.imports.weights import SAFETENSORS
@@ -79,20 +79,20 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     tokenizer |= {"clean_up_tokenization_spaces": False}  # the texts of the run keep their spaces
     _write_json(folder / "tokenizer_config.json", tokenizer)
     _write_json(folder / "special_tokens_map.json", special)
-    held = {"early_stopping", "max_length"}
-    if 0 < decode.max_length <= decode.max_extra_length:
-        held |= {"max_length_ratio", "max_extra_length"}  # max_length comes first
-    return summary(translator, "Transformers", EPSILON, held)
+    comes_first = 0 < decode.max_length <= decode.max_extra_length
+    replaced = ("max_length_ratio", "max_extra_length") if comes_first else ()
+    lost = left_behind(translator, "marian", ("length_penalty_offset", *replaced))
+    return summary(translator, "Transformers", EPSILON, lost)
 
 
-def summary(translator: "Translator", program: str, epsilon: float, held: Collection[str]) -> str:
+def summary(translator: "Translator", program: str, epsilon: float, lost: Mapping[str, Any]) -> str:
     """The number of parameters, and what a program computes in another way.
 
     Args:
         translator: the exported translator.
         program: the name of the program.
         epsilon: ε of its layer normalization.
-        held: the options that the program has; see `left_behind`.
+        lost: the options that the program does not have; see `left_behind`.
     """
     model = translator.model
     notes = [f"{model.count_params():,} parameters"]
@@ -103,10 +103,9 @@ def summary(translator: "Translator", program: str, epsilon: float, held: Collec
         )
     if translator.config.length_penalty_offset:
         notes.append(f"{program} has the length penalty length^α: long beams may differ")
-    if options := left_behind(translator, {"length_penalty_offset", *held}):
+    if lost:
         notes.append(
-            f"{program} does not have these options, so translations may differ: "
-            f"{', '.join(options)}"
+            f"{program} does not have these options, so translations may differ: {in_words(lost)}"
         )
     return "; ".join(notes)
 

@@ -14,6 +14,7 @@ import yaml
 
 from tf_transformer.errors import InputError
 from tf_transformer.export import to_marian
+from tf_transformer.export.left_behind import left_behind
 from tf_transformer.imports import marian_npz
 from tf_transformer.imports.layouts import MARIAN
 from tf_transformer.imports.marian_npz import BIAS, EMBEDDING, OPTIONS
@@ -77,10 +78,9 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
         "allow-unk": not decode.avoid_unknown,
     }
     (folder / "decoder.yml").write_text(yaml.safe_dump(search, sort_keys=False), "utf-8")
-    held = {"max_length_ratio", "avoid_unknown"}
-    if decode.beam_size == 1:
-        held.add("early_stopping")
-    return to_marian.summary(translator, "Marian", marian_npz.EPSILON, held)
+    replaced = ("early_stopping",) if decode.beam_size == 1 else ()
+    lost = left_behind(translator, "marian_npz", ("length_penalty_offset", *replaced))
+    return to_marian.summary(translator, "Marian", marian_npz.EPSILON, lost)
 
 
 def require_supported(model: Transformer) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.config.option import select
+from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.imports.ctranslate2_file import ModelFile, read_model_file
 from tf_transformer.imports.ctranslate2_model import assign_positions, model_options, used_names
@@ -29,7 +31,6 @@ from tf_transformer.imports.layouts import ctranslate2
 from tf_transformer.imports.options import decimal, read_json, read_lines, without_effect
 from tf_transformer.imports.sentencepiece_models import sentencepiece_models
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
-from tf_transformer.task_options import TranslationOptions
 
 KINDS = ("TransformerSpec", "TransformerBase", "TransformerBig")
 # Keys of config.json, with the value that older folders without the file have.
@@ -167,11 +168,11 @@ def _search(folder: pathlib.Path, model: ModelConfig) -> tuple[DecodeConfig, Tra
         return decode, TranslationOptions()
     stored = read_json(path)
     names = {field.name for field in fields(DecodeConfig)} & stored.keys()
-    rules = TranslationOptions.of_search & stored.keys()
+    own = select(TranslationOptions, lambda rules: rules.formats).keys() & stored.keys()
     try:
         return (
             DecodeConfig(**{name: stored[name] for name in names} | {"average": 1}),
-            TranslationOptions(**{name: stored[name] for name in rules}),
+            TranslationOptions(**{name: stored[name] for name in own}),
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from error

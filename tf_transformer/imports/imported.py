@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
+from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.models.names import by_name
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import save_weights
-from tf_transformer.task_options import TranslationOptions
 from tf_transformer.text.codec import Codec
 
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}

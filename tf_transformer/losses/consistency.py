@@ -17,6 +17,9 @@ from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, sums_
 from tf_transformer.losses.word_dropout import WordDropout
 from tf_transformer.text.special_ids import PAD_ID
 
+R_DROP_WEIGHT = 5.0  # of the divergence: Liang et al. (2021), for translation
+SIMCUT_WEIGHT, CUT_RATE = 3.0, 0.05  # Gao et al. (2022)
+
 
 class Consistency(CrossEntropy):
     """The base class of losses with two predictions, p and q, for each token.
@@ -117,12 +120,12 @@ def make_loss(config: TrainConfig) -> CrossEntropy:
         >>> make_loss(TrainConfig(consistency="r_drop")).weight
         5.0
     """
-    epsilon, weight = config.label_smoothing, config.consistency_weight
+    epsilon = config.label_smoothing
     word_dropout = WordDropout(config.word_dropout) if config.word_dropout else None
     if config.consistency == "r_drop":
-        return RDrop(epsilon, weight or 5.0, word_dropout)
+        return RDrop(epsilon, R_DROP_WEIGHT, word_dropout)
     if config.consistency == "simcut":
-        return SimCut(epsilon, weight or 3.0, WordDropout(config.cut_rate), word_dropout)
+        return SimCut(epsilon, SIMCUT_WEIGHT, WordDropout(CUT_RATE), word_dropout)
     return CrossEntropy(epsilon, word_dropout)
 
 

@@ -13,6 +13,11 @@ MOVED = {
     "train": ("bleu_tokenize",),
     "decode": ("copy_without_letters", "grammar"),
 }
+# Options of training that are constants now, with their values.
+CONSTANTS: dict[str, dict[str, Any]] = {
+    "data": {"shard_pairs": 250_000},
+    "train": {"consistency_weight": 0.0, "cut_rate": 0.05, "max_skipped": 20},
+}
 
 
 def task_named(options: Any) -> str:
@@ -35,17 +40,18 @@ def task_named(options: Any) -> str:
     return name
 
 
-def present_options(options: Mapping[str, Any], task: str) -> dict[str, Any]:
+def present_options(options: Mapping[str, Any], task: str, trains: bool = False) -> dict[str, Any]:
     """The options of a file; the options of the task are in the group `task`, without its name.
 
-    Options that belong to other tasks are left out.
+    Options that belong to other tasks, and options that became constants, are left out.
 
     Args:
         options: the options in the file, by group.
         task: the name of the task.
+        trains: whether the options are for training, so that constants need their value.
 
     Raises:
-        InputError: for an unknown task.
+        InputError: for an unknown task, and for another value of a constant in training.
 
     Example:
         >>> present_options({"task": "parsing", "decode": {"beam_size": 2, "grammar": False}},
@@ -56,13 +62,25 @@ def present_options(options: Mapping[str, Any], task: str) -> dict[str, Any]:
     moved: dict[str, Any] = {}
     for group, names in MOVED.items():
         if isinstance(group_options := groups.get(group), Mapping):
-            groups[group] = {k: v for k, v in group_options.items() if k not in names}
+            constants = CONSTANTS.get(group, {})
+            gone = {*names, *constants}
+            groups[group] = {k: v for k, v in group_options.items() if k not in gone}
             moved |= {name: group_options[name] for name in names if name in group_options}
+            for name in constants if trains else ():
+                _require_constant(f"{group}.{name}", group_options.get(name), constants[name])
     given = groups.pop("task", {})
     own = {name: value for name, value in moved.items() if name in own_options(options_of(task))}
     if isinstance(given, Mapping):
         own |= {name: value for name, value in given.items() if name != "name"}
     return groups | ({"task": own} if own else {})
+
+
+def _require_constant(name: str, value: Any, constant: Any) -> None:
+    if value not in (None, constant):
+        raise InputError(
+            f"{name} is no option any more: it is always {constant}, got {value}. Leave it out, or "
+            "train with an earlier version."
+        )
 
 
 def own_options(options: type[TaskOptions]) -> list[str]:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any, get_type_hints
 
-from tf_transformer.config import DERIVED, Config, replaced
+from tf_transformer.config import Config
+from tf_transformer.config.option import select
+from tf_transformer.config.values import replaced
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.writing import one_line, write_whole
@@ -244,7 +246,7 @@ def _parse(content: bytes) -> Config:
 
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
     parser.add_class_arguments(Config, skip={"task"})
-    parser.set_defaults(DERIVED)
+    parser.set_defaults(select(Config, lambda rules: rules.derived))
     try:
         # YAML's rules, as in `save_config`. jsonargparse's rules differ for text like 1e3.
         options = yaml.safe_load(content.decode("utf-8"))

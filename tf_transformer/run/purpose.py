@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from tf_transformer.config import Config
+from tf_transformer.config.option import select
 from tf_transformer.data.corpora import differ, run_languages
 from tf_transformer.errors import InputError
 
@@ -36,8 +37,9 @@ def require_one_purpose(runs: Sequence[tuple[object, Config]], target_tag: str |
         InputError: for runs with different purposes.
     """
     (first, config), *others = runs
-    rules = config.from_origin
-    names = [name for name, rule in rules.items() if name.startswith("task.") and rule == "same"]
+    names = [
+        f"task.{name}" for name in select(config.task, lambda rules: rules.from_origin == "same")
+    ]
     names += ["decode.target_tag"] if target_tag is None else []
     for other, theirs in others:
         if theirs.task.name != config.task.name:

@@ -10,6 +10,8 @@ import numpy as np
 from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config.task import ClassificationOptions
+from tf_transformer.data.corpora import own_file
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers.tables import stream_table
@@ -24,7 +26,6 @@ from tf_transformer.losses.cross_entropy import (
     label_losses,
 )
 from tf_transformer.models.encoder_only import Classifier
-from tf_transformer.task_options import ClassificationOptions
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
@@ -104,8 +105,8 @@ class Classification(Task):
                 `train.consistency`.
         """
         require_cross_entropy(config.train)
-        file, options = config.data.train_file, _options(config)
-        if not file:
+        path, options = own_file(in_folder(config.data).corpora), _options(config)
+        if not path:
             raise InputError(
                 "give data.train_file, a file of tab-separated columns. task.text_columns and "
                 "task.label_column name the columns with texts and labels."
@@ -115,7 +116,6 @@ class Classification(Task):
                 raise InputError(f"task.labels must be different, got {', '.join(options.labels)}.")
             return config
         names: set[str] = set()
-        path = in_folder(config.data).train_file
         for (label,) in stream_table(path, [options.label_column], ["label"], tuple):
             names.update(names_in(label, options.label_separator))
         if len(names) < 2:
@@ -128,9 +128,9 @@ class Classification(Task):
     def load_splits(self, config: Config) -> Splits:
         """The rows of `data.train_file` and `data.valid_file`."""
         data, options = in_folder(config.data), _options(config)
-        train = _rows(data.train_file, options)
-        if data.valid_file:
-            return Splits(train, _rows(data.valid_file, options).read())
+        train = _rows(own_file(data.corpora), options)
+        if valid_file := own_file(data.valid_corpora):
+            return Splits(train, _rows(valid_file, options).read())
         return Splits(*train.hold_out(data.held_out, config.train.seed))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:

@@ -10,6 +10,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.config.task import LanguageModelingOptions
 from tf_transformer.data.corpora import load_examples, read_test
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
@@ -18,7 +19,6 @@ from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.inference.text_generator import TextGenerator, TextScore
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.task_options import LanguageModelingOptions
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID
@@ -50,8 +50,8 @@ class LanguageModeling(Task):
         )
 
     def load_splits(self, config: Config) -> Splits:
-        """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
-        if not (config.data.train_file or config.data.corpora):
+        """The texts of the corpora; see `DataConfig`."""
+        if not config.data.corpora:
             raise InputError(
                 "a language model learns from lines of text. Give data.train_file, and "
                 "data.valid_file if you have a text for validation."

@@ -7,6 +7,7 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.config.task import MaskedLanguageModelingOptions
 from tf_transformer.data.corpora import load_examples, read_test
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
@@ -18,7 +19,6 @@ from tf_transformer.losses.consistency import require_cross_entropy
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, token_losses
 from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.models.word_masking import at_masks
-from tf_transformer.task_options import MaskedLanguageModelingOptions
 from tf_transformer.tasks.language_modeling import perplexity
 from tf_transformer.tasks.metrics import Metric, OfModel
 from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
@@ -52,8 +52,8 @@ class MaskedLanguageModeling(Task):
         return config
 
     def load_splits(self, config: Config) -> Splits:
-        """The texts of `data.train_file`, or of the corpora; see `DataConfig`."""
-        if not (config.data.train_file or config.data.corpora):
+        """The texts of the corpora; see `DataConfig`."""
+        if not config.data.corpora:
             raise InputError("give data.train_file, a text file with one sentence per line.")
         return Splits(*load_examples(config, self.fields))
 

@@ -10,6 +10,8 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
+from tf_transformer.config.task import ParsingOptions
+from tf_transformer.data.corpora import own_file
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers.rows import content
@@ -20,7 +22,6 @@ from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import Actions, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
-from tf_transformer.task_options import ParsingOptions
 from tf_transformer.tasks.encoder_decoder import build_model
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
@@ -68,14 +69,14 @@ class Parsing(Task):
     def load_splits(self, config: Config) -> Splits:
         """The trees of bracket files; see `tree_files` for the files of an option."""
         data = in_folder(config.data)
-        if not data.train_file:
+        if not (train_file := own_file(data.corpora)):
             raise InputError(
                 "parsing learns from trees. Give data.train_file: bracket files, or folders of "
                 "bracket files."
             )
-        train = stream_trees(data.train_file)
-        if data.valid_file:
-            return Splits(train, stream_trees(data.valid_file).read())
+        train = stream_trees(train_file)
+        if valid_file := own_file(data.valid_corpora):
+            return Splits(train, stream_trees(valid_file).read())
         return Splits(*train.hold_out(data.held_out, config.train.seed))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:

@@ -8,6 +8,7 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
+from tf_transformer.config.task import TranslationOptions
 from tf_transformer.data import corpora
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.generated import generated_splits
@@ -16,7 +17,6 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
-from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.encoder_decoder import build_model
 from tf_transformer.tasks.metrics import Metric, References
 from tf_transformer.tasks.task import Splits, Task, TestSet
@@ -64,17 +64,12 @@ class Translation(Task):
         """The size of the corpora; None for the generated corpus alone, and for GRU models."""
         if config.model.architecture != "transformer":
             return None
-        if corpora.is_generated(config.data) or config.data.train_file:
+        if corpora.is_generated(config.data):
             return None
         return corpora.training_size(config.data, self.fields)
 
     def load_splits(self, config: Config) -> Splits:
         """The pairs of the corpora; see `DataConfig`."""
-        if config.data.train_file:
-            raise InputError(
-                "translation learns from pairs. In place of data.train_file, give "
-                "data.train_source and data.train_target, or data.corpora."
-            )
         return Splits(*corpora.load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:

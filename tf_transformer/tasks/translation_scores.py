@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.task_options import TranslationOptions
 from tf_transformer.tasks.metrics import References
 from tf_transformer.text.normalization import comparable_in_script, is_blank
 

@@ -31,9 +31,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tf_transformer.config import FITTING, SIZES, ModelConfig, TrainConfig
+from tf_transformer.config import Config, ModelConfig, TrainConfig
+from tf_transformer.config.option import select
 from tf_transformer.data.text_size import MOST_PAIRS, TextSize
 
+FITTING = tuple(select(Config, lambda rules: rules.fits_text))
 LONG_PAIR = 200  # bytes; longer pairs count as several
 # Points, between which the size is linear in logarithms.
 VOCABULARY = (
@@ -62,7 +64,6 @@ WHY_MODEL = (
     (300_000, "so much text is worth a larger model"),
     (1_000_000, "so much text is worth the paper's base model"),
 )
-FINE_TUNING_RATE = 0.1  # the factor of the learning rate for a trained model
 INTERVALS, SHORTEST_INTERVAL = 30, 100  # of validation: their number, and their updates
 
 
@@ -82,7 +83,7 @@ class Choice(NamedTuple):
 
 
 def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
-    """The options of `config.FITTING` that are not given.
+    """The options of `FITTING` that are not given.
 
     Args:
         size: of the training text.
@@ -163,10 +164,10 @@ def _reasons(
     values: Mapping[str, Any], size: TextSize, pairs: int, preset: str, why: str, passes: str
 ) -> list[str]:
     """A line for the vocabulary, one for the model, and one for the updates."""
-    sizes = [f"model.{name}" for name in SIZES]
+    of_preset = ModelConfig.preset_options(preset)
+    sizes = [f"model.{name}" for name in of_preset if name != "dropout_rate"]
     shown = dict(values)
     if set(sizes) <= set(values):
-        of_preset = ModelConfig.preset_options(preset)
         shown = {"model": preset} | {
             name: value
             for name, value in values.items()

@@ -9,6 +9,7 @@ from tf_transformer.training.update import Updater
 # Multiple of ln V, the loss of a uniform guess. A new model has about ln V. A spike of a training
 # that recovers is a few times higher. At 10 ln V, the mean probability of the right token is V^-10.
 FACTOR = 10
+MAX_SKIPPED = 20  # updates in a row with gradients that are not finite
 
 
 class DivergenceCheck:
@@ -21,16 +22,12 @@ class DivergenceCheck:
         updater: the model and the optimizer.
         checkpoints: the checkpoints of the training.
         vocabulary_size: number of tokens, V.
-        max_skipped: number of skipped updates in a row that ends the training.
     """
 
-    def __init__(
-        self, updater: Updater, checkpoints: Checkpoints, vocabulary_size: int, max_skipped: int
-    ):
+    def __init__(self, updater: Updater, checkpoints: Checkpoints, vocabulary_size: int):
         self._updater = updater
         self._checkpoints = checkpoints
         self._vocabulary_size = vocabulary_size
-        self._max_skipped = max_skipped
         self.start_interval()
 
     def start_interval(self) -> None:
@@ -50,7 +47,7 @@ class DivergenceCheck:
     def check_gradients(self) -> None:
         """Raises an `InputError` when too many updates in a row were skipped."""
         skipped = int(self._updater.optimizer.skipped_in_a_row.numpy())
-        if skipped >= self._max_skipped:
+        if skipped >= MAX_SKIPPED:
             raise InputError(
                 f"{skipped} updates in a row, up to number {self._updater.next_batch:,}, were "
                 f"skipped because their gradients were not finite. {self._advice()} Instead of "

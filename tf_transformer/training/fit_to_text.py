@@ -6,7 +6,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tf_transformer.config import FITTING
+from tf_transformer.config.option import select
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Task
 from tf_transformer.training import defaults
@@ -19,7 +19,6 @@ from tf_transformer.training.inheritance import (
 )
 
 GROUPS = ("model.", "data.", "train.")
-RATE = "train.learning_rate"
 
 
 def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
@@ -37,7 +36,7 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
         InputError: for data that cannot be read, and for options or text that do not fit the
             weights that the run starts with.
     """
-    open_options = [name for name in FITTING if name not in given]
+    open_options = [name for name in defaults.FITTING if name not in given]
     if run.folder.has_checkpoint:
         return _with_options(run, _of_started(run, open_options, given))
     fixed = _of_origin(run, task, given)
@@ -58,7 +57,8 @@ def _of_started(run: Run, names: Sequence[str], given: Collection[str]) -> dict[
     """The options `names` of a run that has started, and options that depend on its origin."""
     stored = run.folder.load_config()
     if run.config.train.init_from:
-        names = [*names, *dependent_options(run.config), RATE]
+        tuned = select(run.config, lambda rules: rules.fine_tuning)
+        names = [*names, *dependent_options(run.config), *tuned]
     is_same_task = stored.task.name == run.config.task.name
     kept = [name for name in names if is_same_task or not name.startswith("task.")]
     return values(stored, [name for name in kept if name not in given])
@@ -76,11 +76,14 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
     require_direction(completed, given)
     groups = dict.fromkeys(name.partition(".")[0] for name in options)
     tqdm.write(f"taken from {folder}, if not given: options of {', '.join(groups)}")
-    if origin.task.name == run.config.task.name and RATE not in given:
-        options[RATE] = defaults.FINE_TUNING_RATE
-        tqdm.write(
-            f"chosen for a trained model: --{RATE} {options[RATE]}, so that it keeps what it knows"
-        )
+    if origin.task.name == run.config.task.name:
+        for name, rules in run.config.rules.items():
+            if rules.fine_tuning and name not in given:
+                options[name] = rules.fine_tuning
+                tqdm.write(
+                    f"chosen for a trained model: --{name} {options[name]}, so that it keeps what "
+                    "it knows"
+                )
     return options
 
 

@@ -1,4 +1,4 @@
-"""What a run takes from the run in `train.init_from`, its origin; `option.py` has the rules."""
+"""What a run takes from the run in `train.init_from`, its origin; `Rules.from_origin` says it."""
 
 import operator
 from collections.abc import Collection, Iterable
@@ -14,8 +14,11 @@ LANGUAGES = ("data.source_language", "data.target_language")
 
 def dependent_options(config: Config) -> list[str]:
     """The names of the options whose value may come from an origin, like model.d_model."""
-    rules = config.from_origin.items()
-    return [name for name, rule in rules if rule != "free" and name != "task"]
+    return [
+        name
+        for name, rules in config.rules.items()
+        if rules.from_origin != "free" and name != "task"
+    ]
 
 
 def inherited_options(run: Run, given: Collection[str]) -> dict[str, Any]:
@@ -75,12 +78,12 @@ def require_same_options(run: Run) -> None:
     """
     if not run.origin:
         return
-    origin, rules = run.origin.config, run.config.from_origin
+    origin, rules = run.origin.config, run.config.rules
     shared = _shared_options(run.config, origin)
     listed = "; ".join(
         f"{name} is {old!r} there, {new!r} here"
         for name, (old, new) in origin.differences(run.config).items()
-        if name in shared and rules[name] == "same"
+        if name in shared and rules[name].from_origin == "same"
     )
     if listed:
         raise InputError(

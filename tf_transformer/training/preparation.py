@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import tensorflow as tf
 from tqdm import tqdm
 
-from tf_transformer.config import Config, DataConfig
+from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data import corpora
 from tf_transformer.data.augmentation.text_augmentation import (
     FIELDS,
@@ -29,29 +29,14 @@ from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.source_codec import SourceCodec
-from tf_transformer.training.inheritance import require_same_options
+from tf_transformer.training.inheritance import LANGUAGES, require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
+SHARD_PAIRS = 250_000  # in one shard of tokenised text
 SAMPLES = 32  # validation inputs in the run's folder, for the check of an export
 # Which validation examples are scored; stored with the identities of the text. Runs of earlier
 # versions store nothing here, and score the first examples.
 SCORED = {"scored": "sample"}
-# Options that may change between two starts of a run. They change an update only by rounding and
-# by the noise of dropout.
-MAY_CHANGE = {
-    *("train.steps", "train.epochs", "train.patience", "train.save_every", "train.max_skipped"),
-    *("train.keep_checkpoints", "train.export_best", "train.strategy", "train.threads"),
-    *("train.micro_batches", "train.jit_compile"),
-    *("data.cache_dir", "data.origin"),
-}
-# Other options of the search may change: they change no update.
-READING = {"decode.punctuation", "decode.target_tag"}
-LANGUAGES = {"data.source_language", "data.target_language"}
-NAMES = LANGUAGES | {  # names of a text; they may change if the identity of the text is known
-    *("data.train_source", "data.train_target", "data.valid_source", "data.valid_target"),
-    *("data.train_file", "data.valid_file", "data.tfds_dir", "data.folder"),
-    *("data.corpora", "data.valid_corpora"),
-}
 
 
 @dataclass(frozen=True)
@@ -134,9 +119,8 @@ def _can_augment(task: Task) -> bool:
 def require_trainable(run: Run) -> None:
     """Checks that the run's configuration can be trained in its folder.
 
-    With a checkpoint, training resumes, and needs the configuration of the folder. These options
-    may change: `MAY_CHANGE`, the options of the search except `READING`, and paths of texts whose
-    identity is known.
+    With a checkpoint, training resumes, and needs the configuration of the folder.
+    `Rules.on_resume` says which options may change.
     Without a checkpoint, the folder may hold files of a run only if a failed start made them.
 
     Raises:
@@ -163,15 +147,17 @@ def require_trainable(run: Run) -> None:
 
 
 def _require_same_options(folder: RunFolder, config: Config) -> None:
-    may_change = MAY_CHANGE | {f"task.{name}" for name in config.task.of_search}
-    may_change |= NAMES if folder.text.is_file() else set()
-    if config.data.tfds and not folder.text.is_file():  # languages of a corpus were not stored then
-        _require_same_direction(folder, config.data)
-        may_change |= LANGUAGES
+    has_identity, rules = folder.text.is_file(), config.rules
+    may_change = {name for name in rules if rules[name].on_resume == "free"}
+    if has_identity:
+        may_change |= {name for name in rules if rules[name].on_resume == "known_text"}
+    elif tfds := [corpus for corpus in config.data.corpora if corpus.format == "tfds"]:
+        _require_same_direction(folder, config.data, tfds[0])  # languages were not stored then
+        may_change |= set(LANGUAGES)
     changed = {
         name: values
         for name, values in folder.load_config().differences(config).items()
-        if name in READING or not (name in may_change or name.startswith("decode."))
+        if name not in may_change
     }
     if changed:
         listed = "; ".join(f"{k} was {old!r}, now {new!r}" for k, (old, new) in changed.items())
@@ -181,17 +167,17 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
         )
 
 
-def _require_same_direction(folder: RunFolder, data: DataConfig) -> None:
+def _require_same_direction(folder: RunFolder, data: DataConfig, corpus: Corpus) -> None:
     """Raises an `InputError` if an earlier version trained the other direction of a TFDS corpus.
 
     That version took the languages of a corpus in alphabetical order.
     """
     languages = [data.source_language, data.target_language]
-    if languages != sorted(languages, reverse=data.tfds_reverse):
+    if languages != sorted(languages, reverse=corpus.reverse):
         source, target = languages
         raise InputError(
             f"{folder.path} was trained from {target} to {source}, because an earlier version took "
-            f"the languages of {data.tfds} in alphabetical order. This version would train from "
+            f"the languages of {corpus.name} in alphabetical order. This version would train from "
             f"{source} to {target}. Give another --run_dir."
         )
 
@@ -332,7 +318,7 @@ def _sampler(
         stream,
         encoder,
         data.max_length,
-        data.shard_pairs,
+        SHARD_PAIRS,
         folder=data.cache_dir or folder.tokens,
         keep=bool(data.cache_dir),
         report=lambda counts: tqdm.write(f"{name}: {counts}"),

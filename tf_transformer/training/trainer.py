@@ -142,15 +142,13 @@ def _train(
     checkpoints.resume()
     metric = task.metric(early_stopping.metric)
     validation = Validation(task, updater, data, config.decode.greedy, strategy, metric)
-    divergence = DivergenceCheck(
-        updater, checkpoints, data.codec.size(task.labels), config.train.max_skipped
-    )
+    divergence = DivergenceCheck(updater, checkpoints, data.codec.size(task.labels))
     trainer = _Trainer(
         *(config, strategy, data, updater, validation, divergence),
         *(metric, early_stopping, checkpoints, on_best),
     )
     if workers.is_chief(strategy):
-        # With new values of `MAY_CHANGE`, now that the resume succeeded.
+        # With new values of options that may change, now that the resume succeeded.
         folder.save_config(with_trained_length(run, data.train.store, resumes))
     with StopRequest() as stop:
         try:

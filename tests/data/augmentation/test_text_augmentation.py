@@ -251,7 +251,7 @@ def test_the_vocabulary_has_pieces_of_changed_texts(tmp_path):
 def test_other_tasks_refuse_it_before_they_learn_a_tokenizer(tmp_path):
     data = config_of(tmp_path).data
     data = DataConfig(
-        train_file=data.train_source, vocabulary_size=330, augment=AugmentConfig(lower=0.1)
+        train_file=data.corpora[0].source, vocabulary_size=330, augment=AugmentConfig(lower=0.1)
     )
     config = Config(data=data, task="language_modeling")
     with pytest.raises(InputError, match=r"data\.augment\.lower is for translation.*got 0\.1"):

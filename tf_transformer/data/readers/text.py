@@ -23,7 +23,7 @@ def read_plain_text(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
     """
     paths = (corpus.path,) if len(fields) == 1 else (corpus.source, corpus.target)
     if not all(paths):
-        needed = "path, a file" if len(fields) == 1 else "source and target, two files"
+        needed = "path (data.train_file)" if len(fields) == 1 else "source and target, two files"
         raise InputError(f"a corpus of format text with {' and '.join(fields)} needs {needed}.")
     kind = "lines" if len(fields) == 1 else "files"
     return Rows(

@@ -13,7 +13,7 @@ from tf_transformer.errors import InputError
 
 def read_tfds(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
     """Opens the split `split` of the corpus `name`, by default train; see `open_tfds`."""
-    return open_tfds(corpus.name, corpus.split or "train", corpus.reverse, data.tfds_dir)
+    return open_tfds(corpus.name, corpus.split or "train", corpus.reverse, corpus.data_dir)
 
 
 def open_tfds(name: str, split: str, reverse: bool = False, data_dir: str = "") -> Rows:

@@ -7,16 +7,35 @@ package names its class of options as `Task.Options`.
 from dataclasses import dataclass
 from typing import Literal
 
-from tf_transformer.config import TaskOptions
-from tf_transformer.errors import InputError
-from tf_transformer.option import inherited, same
+from tf_transformer.config.option import Check, Effect, inherited, same, search
+from tf_transformer.config.values import check
 
 FEWEST_RESAMPLES = 40  # a 95% interval leaves out one of 40 samples at either end
+enough = Check(
+    lambda count: count == 0 or count >= FEWEST_RESAMPLES,
+    f"be 0 or at least {FEWEST_RESAMPLES}",
+    f": a 95% interval leaves out one of {FEWEST_RESAMPLES} samples at either end",
+)
+one_or_two = Check(lambda columns: len(columns) in (1, 2), "be one or two columns")
 
 # The tokenizers of sacreBLEU, for BLEU.
 BleuTokenizer = Literal[
     "13a", "intl", "char", "none", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200"
 ]
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """A task and its own options; a subclass has the options as fields.
+
+    Attributes:
+        name: a registered task, or module:attribute.
+    """
+
+    name: str = inherited("")
+
+    def __post_init__(self) -> None:
+        check(self, "task")
 
 
 @dataclass(frozen=True)
@@ -43,19 +62,9 @@ class TranslationOptions(TaskOptions):
     bleu_tokenize: BleuTokenizer = inherited("13a")
     lowercase: bool = inherited(False)
     normalize: bool = inherited(True)
-    resamples: int = inherited(0)
-    copy_without_letters: bool = inherited(False)
-    lower_capitals: bool = inherited(False)
-
-    of_search = frozenset({"copy_without_letters", "lower_capitals"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.resamples and self.resamples < FEWEST_RESAMPLES:
-            raise InputError(
-                f"task.resamples must be 0 or at least {FEWEST_RESAMPLES}, got {self.resamples}: a "
-                f"95% interval leaves out one of {FEWEST_RESAMPLES} samples at either end."
-            )
+    resamples: int = inherited(0, enough)
+    copy_without_letters: bool = search(False, off=False, formats=("ctranslate2",))
+    lower_capitals: bool = search(False, off=False, formats=("ctranslate2",))
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,7 @@ class ParsingOptions(TaskOptions):
     linearization: Literal["brackets", "in_order", "lexical_brackets", "lexical_in_order"] = same(
         "lexical_in_order"
     )
-    grammar: bool = inherited(True)
-
-    of_search = frozenset({"grammar"})
+    grammar: bool = search(True, off=Effect.TEXTS)
 
 
 @dataclass(frozen=True)
@@ -94,17 +101,10 @@ class ClassificationOptions(TaskOptions):
     """
 
     name: str = inherited("classification")
-    text_columns: tuple[str, ...] = inherited(("text",))
+    text_columns: tuple[str, ...] = inherited(("text",), one_or_two)
     label_column: str = inherited("label")
     label_separator: str = inherited("")
     labels: tuple[str, ...] = inherited(())
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.text_columns) not in (1, 2):
-            raise InputError(
-                f"task.text_columns must be one or two columns, got {len(self.text_columns)}."
-            )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,207 @@
+"""The options of the examples: corpora, random changes of their text, tokens and batches."""
+
+from dataclasses import InitVar, dataclass, field, fields
+from typing import Any, Literal
+
+from tf_transformer.config.corpus import GENERATED_PAIRS, Corpus, ShortForms
+from tf_transformer.config.option import (
+    free,
+    inherited,
+    not_negative,
+    positive,
+    rate,
+    same,
+    share,
+)
+from tf_transformer.config.values import check
+from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath, PathOrAddress
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    """Random changes of the training text, so that a model also learns unusual input.
+
+    Each option is the share of the lines that is changed, from 0 to 1. Each epoch draws other
+    lines. A line may have several changes. The changes are for translation only.
+
+    Attributes:
+        join: two to four sentences in a random order become one line. A fifth of these lines are
+            one long sentence with semicolons.
+        names: a name on both sides is replaced by another name, most often one with accents.
+        end_mark: the last punctuation mark is left out on both sides.
+        upper: both sides are in upper case.
+        title: each word of both sides starts with a capital.
+        lower: both sides are in lower case; with fewer than three words, only the source.
+        typography: quotation marks, apostrophes, dashes and ellipses of both sides are typographic.
+            Half of these lines, and all without such marks, also get quotation marks or a dash.
+        typos: the source has a wrong, missing, doubled or swapped letter, or several.
+        spaces: the source has a space before a mark, no space after a mark, or double spaces.
+        copy: an emoji, URL, e-mail address, number, code or tag is at the same place of both sides.
+    """
+
+    join: float = free(0.0, share)
+    names: float = free(0.0, share)
+    end_mark: float = free(0.0, share)
+    upper: float = free(0.0, share)
+    title: float = free(0.0, share)
+    lower: float = free(0.0, share)
+    typography: float = free(0.0, share)
+    typos: float = free(0.0, share)
+    spaces: float = free(0.0, share)
+    copy: float = free(0.0, share)
+
+    def __post_init__(self) -> None:
+        check(self, "data.augment")
+
+    def __bool__(self) -> bool:
+        """Whether any text is changed."""
+        return any(getattr(self, option.name) for option in fields(self))
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The examples, and how they become batches.
+
+    The examples come from a list of corpora. For one corpus there are short forms: two files, one
+    file, or a TFDS corpus. Without any of these, the program generates its corpus. The
+    configuration holds the corpora that a short form stands for.
+
+    Attributes:
+        corpora: corpora of the training text, in this order, like [{source: a.en, target: a.de},
+            {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
+        valid_corpora: corpora of the validation text; empty: held out from the training text.
+        folder: folder for relative paths of text files. Empty: the working folder, then the folder
+            in the environment variable TF_TRANSFORMER_DATA.
+        origin: where a user can get the files; the error for a missing file says this.
+        source_language: source language of generated text, as a num2words code, and of corpora that
+            name languages, like tmx. With tfds, training sets it to the language of the corpus.
+        target_language: target language, like source_language. mul: each source text says its
+            target language, so corpora may have different ones.
+        held_out: distinct sources whose pairs become the validation text when none is given. At
+            most a tenth of the sources and a tenth of the pairs are held out.
+        cache_dir: folder of tokenised text, which all runs on the same text share. Empty: a text
+            of up to 250,000 pairs stays in memory, and a longer one goes to the run's folder, in
+            shards of this size. Memory holds only a few shards. Training shuffles four shards
+            together. If a longer text is sorted by topic, shuffle its lines first.
+        max_length: longest sentence in tokens, on either side. Training skips longer pairs; a
+            language model learns longer lines in windows. 0: 256, or batch_tokens if smaller.
+        vocabularies: shared: one vocabulary for all texts. separate: one for each side of a
+            translation, for languages with different scripts; needs model.tie_embeddings target or
+            none. joint: the same tokens on both sides, which divide their texts in different ways;
+            only for imported models.
+        vocabulary_size: tokens in each vocabulary. A small text may give fewer. 261: the tokens
+            are bytes, and no pieces are learned.
+        tokenizer: SentencePiece model of your own, in place of a learned vocabulary. With
+            vocabularies separate, two with a comma between them: source.model,target.model. Its
+            pieces, its symbols and its normalization stay; vocabulary_size, segmentation and
+            normalization have no effect.
+        segmentation: method of SentencePiece for pieces of words. bpe: byte-pair encoding (the
+            paper, En-De). unigram: pieces chosen by likelihood, like word pieces (the paper,
+            En-Fr).
+        bpe_dropout: probability that byte-pair encoding skips a merge in training (Provilkov et al.
+            2020). Each epoch has other pieces. For small corpora. The rate 0.1 makes about a fifth
+            more pieces, and batches grow accordingly.
+        augment: random changes of the training text, such as upper case and copied emoji.
+        normalization: rules that rewrite text before it is divided into pieces. nmt_nfc: white
+            space becomes a space, invisible characters are deleted, and letters are composed with
+            their marks. nmt_nfkc and nfkc: rules of SentencePiece, which also rewrite characters
+            such as ½. identity: no rewriting.
+        batch_tokens: most source tokens, and most target tokens, in a batch. Counts padding, and
+            the batches of all replicas together.
+        bucket_width: a batch holds sentences of similar length. Lengths are rounded up to multiples
+            of this before they are compared.
+        train_source: short form of corpora: file of source sentences, one per line.
+        train_target: file of translations; line n translates line n of train_source.
+        valid_source: short form of valid_corpora: source sentences for validation.
+        valid_target: translations of valid_source.
+        train_file: short form of corpora: file of examples, for a task with one file.
+        valid_file: short form of valid_corpora: file of validation examples, for such a task.
+        tfds: short form of corpora: a TFDS translation corpus with its language pair, like
+            wmt14_translate/de-en, which translates German to English.
+        tfds_reverse: translate tfds from the second language of the pair to the first.
+        tfds_valid_split: short form of valid_corpora: split of tfds, like validation.
+        tfds_dir: folder of TFDS' prepared corpora; empty: the default of TFDS.
+        generated_pairs: pairs in the generated training corpus.
+    """
+
+    corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
+    valid_corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
+    folder: LocalPath = free("", on_resume="known_text")
+    origin: str = free("", on_resume="free")
+    source_language: str = inherited("en", on_resume="known_text")
+    target_language: str = inherited("de", on_resume="known_text")
+    held_out: int = free(1000, positive)
+    cache_dir: LocalPath = free("", on_resume="free")
+    max_length: int = free(0, not_negative, derived=True, common=True)
+    vocabularies: Literal["shared", "separate", "joint"] = same("shared")
+    vocabulary_size: int = same(8000, positive, fits_text=True, common=True)
+    tokenizer: LocalPath = free("")
+    segmentation: Literal["bpe", "unigram"] = same("bpe")
+    bpe_dropout: float = free(0.0, rate)
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
+    normalization: Literal["nmt_nfc", "nmt_nfkc", "nfkc", "identity"] = same("nmt_nfc")
+    batch_tokens: int = free(2048, positive, fits_text=True, common=True)
+    bucket_width: int = free(2, positive)
+
+    train_source: InitVar[LocalPath] = ""
+    train_target: InitVar[LocalPath] = ""
+    valid_source: InitVar[LocalPath] = ""
+    valid_target: InitVar[LocalPath] = ""
+    train_file: InitVar[LocalPath] = ""
+    valid_file: InitVar[LocalPath] = ""
+    tfds: InitVar[str] = ""
+    tfds_reverse: InitVar[bool] = False
+    tfds_valid_split: InitVar[str] = ""
+    tfds_dir: InitVar[PathOrAddress] = ""
+    generated_pairs: InitVar[int] = GENERATED_PAIRS
+
+    def __post_init__(self, *short_forms: Any) -> None:
+        check(self, "data")
+        self._resolve(ShortForms(*short_forms))
+        if self.bpe_dropout and self.segmentation != "bpe":
+            raise InputError(
+                f"data.bpe_dropout needs data.segmentation bpe, got {self.segmentation}."
+            )
+        if not self.max_length:
+            object.__setattr__(self, "max_length", min(256, self.batch_tokens))
+        if self.tokenizer and (self.vocabularies == "separate") != ("," in self.tokenizer):
+            raise InputError(
+                "data.tokenizer needs one file with data.vocabularies shared, and two files with a "
+                f"comma between them with separate, got {self.tokenizer} with {self.vocabularies}."
+            )
+        if self.batch_tokens < self.max_length:
+            raise InputError(
+                f"data.batch_tokens ({self.batch_tokens}) must hold at least one sentence of "
+                f"data.max_length ({self.max_length})."
+            )
+
+    def _resolve(self, short: ShortForms) -> None:
+        """Writes the corpora that short forms stand for into the lists of corpora."""
+        if Corpus() in self.corpora + self.valid_corpora:
+            raise InputError("a corpus needs source and target, path, or a name and a format.")
+        is_generated = [corpus.format for corpus in self.corpora] == ["generated"]
+        listed = () if is_generated and short.corpora else self.corpora  # any text replaces it
+        if listed and short.corpora:
+            raise InputError(
+                "give data.corpora, or a short form of one corpus (data.train_source and "
+                "data.train_target, data.train_file, or data.tfds), not both."
+            )
+        if self.valid_corpora and short.valid_corpora:
+            raise InputError(
+                "give data.valid_corpora, or a short form of one corpus (data.valid_source and "
+                "data.valid_target, data.valid_file, or data.tfds_valid_split), not both."
+            )
+        corpora, valid = listed or short.corpora, self.valid_corpora or short.valid_corpora
+        if valid and not corpora:
+            raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
+        if not corpora and short.generated_pairs != GENERATED_PAIRS:
+            corpora = (Corpus(format="generated"),)
+        object.__setattr__(self, "corpora", short.completed(corpora))
+        object.__setattr__(self, "valid_corpora", short.completed(valid))
+
+    @property
+    def tokenizer_options(self) -> dict[str, Any]:
+        """Arguments of `Tokenizer.train`, by name."""
+        names = ("vocabulary_size", "segmentation", "normalization")
+        return {name: getattr(self, name) for name in names}

@@ -1,0 +1,264 @@
+"""The options of the model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tf_transformer.config.layer import (
+    Activation,
+    Attention,
+    LayerConfig,
+    Normalization,
+    Position,
+)
+from tf_transformer.config.option import (
+    inherited,
+    not_negative,
+    positive,
+    rate,
+    same,
+    select,
+)
+from tf_transformer.config.values import check
+from tf_transformer.errors import InputError
+
+SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "marian", "opennmt", "fairseq")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Sizes and variants of the Transformer (paper Table 3).
+
+    A preset is a name for sizes and dropout: tiny, small, base or big. Give it as --model base, or
+    as model: base or model: {preset: base, norm_first: true} in a YAML file. A single option
+    overrides the preset, in any order.
+
+    The properties `encoder` and `decoder` give the `LayerConfig` of one stack, with zeros replaced.
+
+    Attributes:
+        architecture: transformer, or a GRU encoder and decoder with the attention of Bahdanau
+            et al. (2015) or Luong et al. (2015).
+        num_layers: layers of the encoder and layers of the decoder (N).
+        num_encoder_layers: layers of the encoder; 0: num_layers.
+        num_decoder_layers: layers of the decoder; 0: num_layers.
+        d_model: size of the embeddings and of each layer's output (D).
+        d_ff: size of the hidden layer of the feed-forward network (F).
+        num_heads: attention heads (H).
+        encoder_d_model: d_model of the encoder; 0: d_model. Another size needs tie_embeddings
+            target or none.
+        encoder_d_ff: d_ff of the encoder; 0: d_ff.
+        encoder_num_heads: num_heads of the encoder; 0: num_heads.
+        key_dim: size of the queries and keys of one head (d_k); 0: d_model / num_heads.
+        value_dim: size of the values of one head (d_v); 0: d_model / num_heads.
+        dropout_rate: dropout on each sub-layer's output and on the sum of embeddings and positions.
+        attention_dropout_rate: dropout on the attention weights.
+        feed_forward_dropout_rate: dropout on the hidden layer of the feed-forward network.
+        layer_drop_rate: probability that training skips a layer (LayerDrop, Fan et al. 2020).
+        num_key_value_heads: heads of keys and values; 0: num_heads. Fewer heads make the cache
+            smaller (grouped-query attention); 1 is multi-query attention.
+        position: encoding of positions. sinusoidal (the paper) and learned are added to the
+            embeddings. rotary, relative, t5 and alibi act on the scores of self-attention. With
+            none, the model sees no positions. The others are for imported models. They have sines,
+            then cosines. sinusoidal_halves has the paper's rates, marian Marian's. opennmt and
+            fairseq have Marian's rates, and their first position is 1 or 2.
+        max_length: largest number of learned positions, for position learned.
+        max_relative_distance: largest distance to either side that has an embedding of its own,
+            for position relative. Longer distances share the embedding of this distance.
+        attention: the positions that self-attention attends to. full (the paper): all positions.
+            local (section 4 of the paper): the neighbourhood. strided: the neighbourhood and every
+            attention_window-th position. linear: all positions, by sums in place of the softmax.
+            All but full are for long sequences. Attention to the source is always full.
+        decoder_attention: attention of the decoder; same: attention. With linear, the cache of a
+            decoder has a constant size.
+        attention_window: positions in the neighbourhood, for attention local and strided. In a
+            decoder it ends at the current position. In an encoder, half of it lies on either side.
+        activation: activation of the feed-forward network: relu (the paper), gelu, swish or swiglu.
+            swiglu has three matrices of d_model × d_ff weights; the others have two.
+        normalization: layer_norm (the paper) or rms_norm, at each sub-layer.
+        norm_epsilon: ε, which normalization adds to the variance.
+        tie_embeddings: embeddings that share one matrix. all (the paper): source, target and
+            output. target: target and output. none: no embeddings.
+        norm_first: normalize the input of each sub-layer (pre-norm). The paper normalizes the sum
+            after it (post-norm).
+        attention_bias: whether the projections of attention have biases.
+        output_bias: whether the logits have a bias.
+        zero_start: the first input of the decoder is its position alone, as in Marian. Needs
+            output_bias, and tie_embeddings all or target.
+        source_end: whether the encoder reads the end token of a source. Imported models of
+            OpenNMT-tf do not.
+        remat: store only the inputs of layers for the backward pass, and compute the rest again.
+            Needs less memory; an update takes about a third longer.
+    """
+
+    architecture: Literal["transformer", "bahdanau", "luong"] = same("transformer")
+    num_layers: int = same(4, positive, of_preset=True, fits_text=True, common=True)
+    num_encoder_layers: int = same(0, not_negative)
+    num_decoder_layers: int = same(0, not_negative)
+    d_model: int = same(128, positive, of_preset=True, fits_text=True, common=True)
+    d_ff: int = same(256, positive, of_preset=True, fits_text=True, common=True)
+    num_heads: int = same(4, positive, of_preset=True, fits_text=True, common=True)
+    encoder_d_model: int = same(0, not_negative, imported=True)
+    encoder_d_ff: int = same(0, not_negative, imported=True)
+    encoder_num_heads: int = same(0, not_negative, imported=True)
+    key_dim: int = same(0, not_negative)
+    value_dim: int = same(0, not_negative, imported=True)
+    dropout_rate: float = inherited(0.1, rate, of_preset=True, fits_text=True, common=True)
+    attention_dropout_rate: float = inherited(0.0, rate)
+    feed_forward_dropout_rate: float = inherited(0.0, rate)
+    layer_drop_rate: float = inherited(0.0, rate)
+    num_key_value_heads: int = same(0, not_negative)
+    position: Position = same("sinusoidal", common=True)
+    max_length: int = same(1024, positive)
+    max_relative_distance: int = same(16, positive)
+    attention: Attention = same("full")
+    decoder_attention: Literal["same", "full", "local", "strided", "linear"] = same("same")
+    attention_window: int = same(256, positive)
+    activation: Activation = same("relu")
+    normalization: Normalization = same("layer_norm")
+    norm_epsilon: float = same(1e-6, positive, imported=True)
+    tie_embeddings: Literal["all", "target", "none"] = same("all", common=True)
+    norm_first: bool = same(False, common=True)
+    attention_bias: bool = same(False, imported=True)
+    output_bias: bool = same(False, imported=True)
+    zero_start: bool = same(False, imported=True)
+    source_end: bool = same(True, imported=True)
+    remat: bool = inherited(False)
+
+    def __post_init__(self) -> None:
+        check(self, "model", open_to="position")
+        self._check_heads("", self.d_model, self.num_heads)
+        size, heads = self.encoder_d_model or self.d_model, self.encoder_num_heads or self.num_heads
+        self._check_heads("encoder_", size, heads)
+        self._check_attention()
+        if self.tie_embeddings == "all" and size != self.d_model:
+            raise InputError(
+                f"model.encoder_d_model ({self.encoder_d_model}) and model.d_model "
+                f"({self.d_model}) must be equal for model.tie_embeddings=all. Use target or none."
+            )
+        if self.zero_start and (self.tie_embeddings == "none" or not self.output_bias):
+            raise InputError(
+                "model.zero_start needs model.output_bias true and model.tie_embeddings all or "
+                f"target, got {str(self.output_bias).lower()} and {self.tie_embeddings}."
+            )
+
+    def _check_heads(self, prefix: str, d_model: int, num_heads: int) -> None:
+        """Checks the sizes of one stack, whose options have this prefix."""
+        if d_model % num_heads and not (self.key_dim and self.value_dim):
+            raise InputError(
+                f"model.{prefix}d_model ({d_model}) must be a multiple of "
+                f"model.{prefix}num_heads ({num_heads}), or model.key_dim and model.value_dim "
+                "must both be given."
+            )
+        if self.position in SINUSOIDS and d_model % 2:
+            raise InputError(
+                f"model.{prefix}d_model must be even for {self.position} positions, got {d_model}."
+            )
+        key_dim = self.key_dim or d_model // num_heads
+        if self.position == "rotary" and key_dim % 2:
+            raise InputError(
+                "rotary positions rotate pairs, so the size of a head must be even, but it is "
+                f"{key_dim}. Set model.key_dim and model.value_dim, or another "
+                f"model.{prefix}num_heads ({num_heads})."
+            )
+        if num_heads % (self.num_key_value_heads or num_heads):
+            raise InputError(
+                f"model.{prefix}num_heads ({num_heads}) must be a multiple of "
+                f"model.num_key_value_heads ({self.num_key_value_heads})."
+            )
+
+    def _check_attention(self) -> None:
+        if not self.source_end and self.architecture != "transformer":
+            raise InputError(
+                "model.source_end=false needs model.architecture=transformer, got "
+                f"{self.architecture}."
+            )
+        for name, default in (("attention", "full"), ("decoder_attention", "same")):
+            kind, option = getattr(self, name), f"model.{name}={getattr(self, name)}"
+            if kind != default and self.architecture != "transformer":
+                raise InputError(
+                    f"{option} is a pattern of self-attention, which "
+                    f"model.architecture={self.architecture} does not have. Use {default}."
+                )
+            if kind == "linear" and self.position in ("relative", "t5", "alibi"):
+                raise InputError(
+                    f"{option} has no scores that model.position={self.position} could change. Use "
+                    "sinusoidal, learned, rotary or none."
+                )
+            if kind == "linear" and self.attention_dropout_rate:
+                raise InputError(
+                    f"{option} has no attention weights, so model.attention_dropout_rate must be "
+                    f"0, got {self.attention_dropout_rate}."
+                )
+
+    @property
+    def encoder(self) -> LayerConfig:
+        """The configuration of the encoder's layers."""
+        return self._stack(
+            num_layers=self.num_encoder_layers or self.num_layers,
+            d_model=self.encoder_d_model or self.d_model,
+            d_ff=self.encoder_d_ff or self.d_ff,
+            num_heads=self.encoder_num_heads or self.num_heads,
+        )
+
+    @property
+    def decoder(self) -> LayerConfig:
+        """The configuration of the decoder's layers."""
+        is_same = self.decoder_attention == "same"
+        return self._stack(
+            num_layers=self.num_decoder_layers or self.num_layers,
+            attention=self.attention if is_same else self.decoder_attention,
+        )
+
+    def _stack(self, **changes: Any) -> LayerConfig:
+        """The fields of one stack, with those that differ from this configuration's."""
+        stack: dict[str, Any] = {name: getattr(self, name) for name in LayerConfig.__match_args__}
+        stack |= changes
+        size = stack["d_model"] // stack["num_heads"]
+        stack |= {"key_dim": self.key_dim or size, "value_dim": self.value_dim or size}
+        return LayerConfig(**stack)
+
+    @classmethod
+    def of(cls, config: "ModelConfig | Mapping[str, Any] | None") -> "ModelConfig":
+        """A configuration as it is, or one with the fields of a dict; None: the defaults."""
+        return config if isinstance(config, ModelConfig) else cls(**(config or {}))
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> "ModelConfig":
+        """The configuration of a named model: `tiny`, `small`, or `base` and `big` of Table 3.
+
+        Args:
+            name: a key of `PRESETS`.
+            **changes: new values by field.
+
+        Raises:
+            InputError: for an unknown name.
+
+        Example:
+            >>> ModelConfig.preset("base", norm_first=True).d_model
+            512
+        """
+        if not isinstance(name, str) or name not in PRESETS:
+            raise InputError(f"unknown preset {name!r}; expected one of {sorted(PRESETS)}.")
+        return replace(PRESETS[name], **changes)
+
+    @classmethod
+    def preset_options(cls, name: str) -> dict[str, Any]:
+        """The options that a preset's name stands for.
+
+        Raises:
+            InputError: for an unknown name.
+
+        Example:
+            >>> ModelConfig.preset_options("base")
+            {'num_layers': 6, 'd_model': 512, 'd_ff': 2048, 'num_heads': 8, 'dropout_rate': 0.1}
+        """
+        preset = cls.preset(name)
+        return select(preset, lambda rules: rules.of_preset)
+
+
+PRESETS = {
+    "tiny": ModelConfig(),
+    "small": ModelConfig(num_layers=4, d_model=256, d_ff=1024, num_heads=4, dropout_rate=0.1),
+    "base": ModelConfig(num_layers=6, d_model=512, d_ff=2048, num_heads=8, dropout_rate=0.1),
+    "big": ModelConfig(num_layers=6, d_model=1024, d_ff=4096, num_heads=16, dropout_rate=0.3),
+}

@@ -1,0 +1,177 @@
+"""Options: fields of a configuration, each of which says everything about itself in one line.
+
+    warmup_steps: int = free(1000, positive, fits_text=True, common=True)
+
+`same`, `inherited`, `free` and `search` make a field. Their names say what `train.init_from` means
+for the option. A training may start with the weights of another run, its origin:
+
+- `same`: the new run has the origin's value, because the weights depend on it. Another value is an
+  error.
+- `inherited`: it has the origin's value unless the option is given.
+- `free`: it does not depend on the origin.
+- `search`: as `inherited`, for an option that changes predictions and no update. It may change when
+  a training resumes.
+
+The other arguments are checks of the value and fields of `Rules`.
+"""
+
+import enum
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
+
+FromOrigin = Literal["same", "inherited", "free"]
+LARGEST_INT = 2**31 - 1  # searches count with int32
+T = TypeVar("T")
+
+
+class Check(NamedTuple):
+    """A rule for a number or a list. Text that an option takes in place of it needs no check.
+
+    Attributes:
+        holds: whether a value keeps the rule.
+        rule: the rule after "must", for the error.
+        reason: follows the value in the error.
+    """
+
+    holds: Callable[[Any], bool]
+    rule: str
+    reason: str = ""
+
+
+positive = Check(lambda value: value > 0, "be positive")
+not_negative = Check(lambda value: value >= 0, "not be negative")
+int32 = Check(lambda value: value <= LARGEST_INT, f"be at most {LARGEST_INT:,}")
+rate = Check(lambda value: 0 <= value < 1, "be at least 0 and below 1")
+at_least_one = Check(lambda value: value >= 1, "be at least 1")
+probability = Check(lambda value: 0 < value <= 1, "be above 0 and at most 1")
+share = Check(
+    lambda value: 0 <= value <= 1, "be from 0 to 1, the share of the lines that is changed"
+)
+
+
+class Effect(enum.Enum):
+    """The effect of an option of a search that no value turns off.
+
+    - `TEXTS`: it changes predictions with each value.
+    - `CHOICE`: it changes which predictions there are, or is read by sampling alone. An export
+      needs no option for it.
+    - `SPEED`: it changes speed and reports. Predictions stay equal.
+    """
+
+    TEXTS = enum.auto()
+    CHOICE = enum.auto()
+    SPEED = enum.auto()
+
+
+Format = Literal["ctranslate2", "marian", "marian_npz"]
+EACH_FORMAT: tuple[Format, Format, Format] = ("ctranslate2", "marian", "marian_npz")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a field says about its option.
+
+    Attributes:
+        from_origin: what `train.init_from` means for it.
+        checks: rules for its value.
+        on_resume: whether it may have another value when training resumes. free: it changes an
+            update only by rounding and by the noise of dropout. known_text: it names the text, and
+            may change if the run's folder holds the identity of the text.
+        fine_tuning: the value of a training that starts with the weights of the same task, if the
+            option is not given; None: the default.
+        fits_text: a training chooses its value by the size of the text, if it is not given.
+        of_preset: it differs between the presets of a model.
+        common: most users need it; the reference shows it first.
+        imported: a trait of imported models, which few other models need.
+        short_for: the option that it is a short form of.
+        derived: the dataclass computes the value for the default.
+        greedy: `DecodeConfig.greedy`, the search of validation, has it, too.
+        off: the value with which an option of the search changes no text, or its `Effect`.
+        formats: the formats of exports that have this option of the search, beside SavedModels.
+    """
+
+    from_origin: FromOrigin = "inherited"
+    checks: tuple[Check, ...] = ()
+    on_resume: Literal["fixed", "free", "known_text"] = "fixed"
+    fine_tuning: Any = None
+    fits_text: bool = False
+    of_preset: bool = False
+    common: bool = False
+    imported: bool = False
+    short_for: str = ""
+    derived: bool = False
+    greedy: bool = False
+    off: Any = None
+    formats: tuple[Format, ...] = ()
+
+
+def free(default: T, *checks: Check, from_origin: FromOrigin = "free", **rules: Any) -> T:
+    """A field with a default. The module's docstring describes the kinds of fields."""
+    return field(default=default, metadata={"rules": Rules(from_origin, checks, **rules)})
+
+
+same = functools.partial(free, from_origin="same")
+inherited = functools.partial(free, from_origin="inherited")
+
+
+def search(default: T, *checks: Check, off: Any, **rules: Any) -> T:
+    """A field of a search, which says with which value it is off; see `Rules.off`."""
+    rules = {"from_origin": "inherited", "on_resume": "free"} | rules
+    return free(default, *checks, off=off, **rules)
+
+
+def rules_of(option: Field) -> Rules:
+    """What a field says. A field of a task outside this package may say nothing.
+
+    Example:
+        >>> from dataclasses import fields
+        >>> from tf_transformer.config import ModelConfig
+        >>> {option.name: rules_of(option) for option in fields(ModelConfig)}["d_model"].from_origin
+        'same'
+    """
+    return option.metadata.get("rules", Rules())
+
+
+class Option(NamedTuple):
+    """An option of a configuration.
+
+    Attributes:
+        name: as a user types it, like model.d_model.
+        rules: what its field says.
+        value: its value, or the default if the configuration is a class.
+    """
+
+    name: str
+    rules: Rules
+    value: Any
+
+
+def options_in(config: Any, prefix: str = "") -> Iterator[Option]:
+    """All options of a dataclass, or of its class, and of the groups in it.
+
+    Example:
+        >>> from tf_transformer.config import Config
+        >>> [option.name for option in options_in(Config) if option.rules.derived]
+        ['data.max_length']
+    """
+    hints = get_type_hints(config if isinstance(config, type) else type(config))
+    for each in fields(config):
+        value = getattr(config, each.name, hints[each.name])  # a group of a class has no default
+        if is_dataclass(value):
+            yield from options_in(value, f"{prefix}{each.name}.")
+        else:
+            name = prefix + each.name
+            yield Option("task" if name == "task.name" else name, rules_of(each), value)
+
+
+def select(config: Any, wanted: Callable[[Rules], Any]) -> dict[str, Any]:
+    """The values of the options whose rules are wanted, by name.
+
+    Example:
+        >>> from tf_transformer.config import TrainConfig
+        >>> select(TrainConfig(), lambda rules: rules.fine_tuning)
+        {'learning_rate': 1.0}
+    """
+    return {option.name: option.value for option in options_in(config) if wanted(option.rules)}
