@@ -258,11 +258,11 @@ def test_dropout_on_the_sums_of_embeddings_and_positions(side, monkeypatch):
     layer = (model.encoder if side == "source" else model.decoder).layers[0]
     inputs = []
 
-    def recording(x, *others, original=layer.run, **options):
+    def recording(x, *others, original=layer.call, **options):
         inputs.append(ops.convert_to_numpy(x))
         return original(x, *others, **options)
 
-    monkeypatch.setattr(layer, "run", recording)
+    monkeypatch.setattr(layer, "call", recording)
     for training in (False, True):
         model((SOURCE, TARGET), training=training)
     sums, dropped = inputs
@@ -388,7 +388,7 @@ def test_every_option_of_the_model_is_saved_above():
 LOAD = """
 import keras, pathlib, sys
 before = set(sys.modules)
-import tf_transformer
+import tf_transformer.models
 imported = {name.partition(".")[0] for name in set(sys.modules) - before}
 import numpy as np
 folder = pathlib.Path(sys.argv[1])
