@@ -51,7 +51,7 @@ class RunFolder:
         text: identities of the training text and the validation text, and which validation
             examples are scored, JSON.
         lock: lock file of the training in this folder.
-        starting: exists from the first file of a training to its first checkpoint.
+        starting: exists from the first file of a training run to its first checkpoint.
 
     Example:
         >>> RunFolder("runs/demo").tokenizer.as_posix()
@@ -79,7 +79,7 @@ class RunFolder:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether a training can resume in this folder."""
+        """Whether a training run can resume in this folder."""
         return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
 
     def weights(self, average: int | str) -> pathlib.Path:
