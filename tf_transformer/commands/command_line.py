@@ -423,8 +423,7 @@ def _without(words: Sequence[str], option: str) -> tuple[list[str], list[str]]:
 def _stored_config(options: jsonargparse.Namespace, words: Sequence[str]) -> str:
     """The configuration file of the run that training resumes; "" for a new run.
 
-    A training run that was killed before its first checkpoint begins again, if --run_dir stands
-    alone.
+    A training run that was killed before its first checkpoint begins again with --run_dir alone.
     """
     if "train" not in options:
         return ""

@@ -27,7 +27,7 @@ def require_mask(
     if "float" in dtype or not fits or len(shape) != 4:
         raise ValueError(
             f"expected {name} as a bool tensor that broadcasts to (batch, heads, queries, keys), "
-            f"here {scores}, got {dtype} of shape {shape}. Keys are not given: they are made of "
+            f"here {scores}, got {dtype} of shape {shape}. Keys are not passed: they are made of "
             "the values. A mask (batch, queries, keys) needs an axis of heads, mask[:, None]. A "
             "mask (batch, keys) needs one of queries, too: mask[:, None, None]."
         )

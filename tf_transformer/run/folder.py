@@ -100,7 +100,7 @@ class RunFolder:
 
     @property
     def start_mark(self) -> str:
-        """The mark of a started training without a checkpoint; differs for each start.
+        """The mark of a training run that has no checkpoint yet; differs for each start.
 
         Empty for any other folder.
         """
@@ -108,7 +108,7 @@ class RunFolder:
         return mark.decode("utf-8", "replace") if mark.startswith(_MARK) else ""
 
     def mark_start(self) -> None:
-        """Marks the folder as a started training without a checkpoint, and clears it."""
+        """Marks the folder as a training run without a checkpoint yet, and clears it."""
         write_whole(self.starting, _MARK + secrets.token_bytes(8).hex().encode())
         self.clear(but=self.tokens)
 

@@ -52,8 +52,8 @@ Shape = dict[str, tuple[int, int]]  # by name, rows and length of the ids in a b
 def choose_execution(run: Run, batches: BatchSampler) -> Execution:
     """The execution of a training run in one process; saved with the run.
 
-    A resumed run keeps its execution. A short or deterministic training takes the first possible
-    execution. A long training run takes the fastest. It measures executions, or uses the
+    A resumed run keeps its execution. A short or deterministic training run takes the first
+    possible execution. A long one takes the fastest. It measures executions, or uses the
     measurements of an earlier training run with the same options on this machine.
 
     Args:

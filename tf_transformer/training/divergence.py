@@ -7,8 +7,7 @@ from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.update import Updater
 
 # Multiple of ln V, the loss of a uniform guess. A new model has about ln V. A spike of a training
-# run that recovers is a few times higher. At 10 ln V, the mean probability of the right token is
-# V^-10.
+# run that recovers is a few times higher. At 10 ln V, right tokens have the mean probability V^-10.
 FACTOR = 10
 MAX_SKIPPED = 20  # updates in a row with gradients that are not finite
 

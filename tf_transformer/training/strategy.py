@@ -47,8 +47,7 @@ def _mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
     """The strategy of this process, made once.
 
     A second strategy would number its collectives like the first. TensorFlow stores the shapes of
-    collectives by number, so a second training run in this process would fail with a shape
-    mismatch.
+    collectives by number, so a second training run in this process would fail at other shapes.
     """
     return tf.distribute.MirroredStrategy(list(devices))
 
