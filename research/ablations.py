@@ -8,8 +8,8 @@
 Each row changes one thing of the first row. `regularization` is a table of ways to learn more from
 a small corpus. As in the paper, the scores are those of the development set.
 
-The result file is written after each training, and the same command again continues with those that
-are not in it. So the trainings of a table can be spread over several days and machines.
+The result file is written after each training run, and the same command again continues with those
+that are not in it. So the training runs of a table can be spread over several days and machines.
 """
 
 import json
@@ -34,7 +34,7 @@ Options = dict[str, Any]  # of train.py
 
 
 class Table(NamedTuple):
-    """Trainings that differ from the configuration, and among each other."""
+    """Training runs that differ from the configuration, and among each other."""
 
     base: Options  # of all rows
     rows: dict[str, dict[str, Options]]  # by group, then by the name of the change
@@ -106,11 +106,11 @@ def main(
         runs: folder for the runs, one for each row and seed.
         source: file of the development set's sentences.
         reference: file of their translations.
-        output: result file, for example research/results/ablations.json. Trainings in it are not
-            repeated.
+        output: result file, for example research/results/ablations.json. Training runs in it are
+            not repeated.
         table: which rows to train.
-        updates: budget of each training.
-        seeds: trainings of each row.
+        updates: budget of each training run.
+        seeds: training runs of each row.
         options: more options of train.py by name, equal for all rows, like data.train_source.
     """
     at_least_one(updates=updates, seeds=seeds)
@@ -132,7 +132,7 @@ def main(
 
 
 def _trainings_in(output: str, common: dict[str, Any]) -> list[dict[str, Any]]:
-    """The trainings of a result file, none if there is no such file.
+    """The training runs of a result file, none if there is no such file.
 
     Raises:
         InputError: for a file of another table, or of other updates or options.

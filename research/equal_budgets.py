@@ -55,7 +55,7 @@ def main(
     """Prints BLEU and the speed of translation of each model, for all sources and by their length.
 
     Args:
-        configs: configurations of trainings, with commas between them.
+        configs: configurations of training runs, with commas between them.
         runs: folder for the runs, one for each model.
         source: file of test sentences.
         reference: file of their translations.

@@ -3,10 +3,10 @@
     python -m research.first_defaults --runs runs/first_defaults \
         --output research/results/first_defaults.json
 
-For each corpus two trainings run at the same time, each on a core of its own. A training gets the
-signal to stop when its process has used its CPU time, so that other programs on the machine do not
-count. Then evaluate.py scores it with its own defaults, and with the best weights. The same command
-again makes the trainings that have no scores yet.
+For each corpus two models train at the same time, each on a core of its own. A training run
+gets the signal to stop when its process has used its CPU time, so that other programs on the
+machine do not count. Then evaluate.py scores it with its own defaults, and with the best weights.
+The same command again makes the training runs that have no scores yet.
 """
 
 import concurrent.futures
@@ -36,13 +36,14 @@ FIXED = {  # the defaults of `Config`
     **{"train.warmup_steps": 1000, "train.epochs": 30},
 }
 ARMS: dict[str, dict[str, Any]] = {"fixed": FIXED, "chosen": {}}
-# One core computes one batch at a time; measuring this would use up the time of short trainings.
+# One core computes one batch at a time; measuring this would use up the time of short training
+# runs.
 ONE_CORE = {"train.threads": 1, "train.micro_batches": 1, "train.jit_compile": "false"}
 SAMPLE = 5000  # pairs
 
 
 class Corpus(NamedTuple):
-    """A corpus: files of training and of test text, by side, and the CPU minutes of a training."""
+    """A corpus: files of training and test text, by side, and the CPU minutes of a training run."""
 
     name: str
     train: Sequence[str]
@@ -61,9 +62,9 @@ def main(
 
     Args:
         runs: folder for the runs and for prepared text.
-        minutes: CPU minutes of a training with 5,000 pairs of Multi30k, with all pairs, and with
-            Tatoeba.
-        cores: numbers of the cores of the two trainings.
+        minutes: CPU minutes of a training run with 5,000 pairs of Multi30k, with all pairs, and
+            with Tatoeba.
+        cores: numbers of the cores of the two training runs.
         data: the data folder; TF_TRANSFORMER_DATA when empty.
         output: result file to write, for example research/results/first_defaults.json.
     """
@@ -108,11 +109,11 @@ def corpora(data: pathlib.Path, folder: pathlib.Path, minutes: str) -> list[Corp
 
 
 def outcome(runs: pathlib.Path, corpus: Corpus, arm: str, core: str) -> dict[str, Any]:
-    """The row of a training, which is trained and scored unless that has been done."""
+    """The row of a training run, which is trained and scored unless that has been done."""
     run = RunFolder(runs / f"{pathlib.Path(corpus.train[0]).parent.name}_{arm}")
     file = run.path / "outcome.json"
     if not file.is_file():
-        shutil.rmtree(run.path, ignore_errors=True)  # of a training that was interrupted
+        shutil.rmtree(run.path, ignore_errors=True)  # of a training run that was interrupted
         train(run, corpus, arm, core)
         scores = {average: score(run, corpus, average, core) for average in ("5", "best")}
         write_whole(file, json.dumps(scores))

@@ -1,12 +1,12 @@
-"""BLEU with each value of each choice that a long training measures for itself.
+"""BLEU with each value of each choice that a long training run measures for itself.
 
     python -m research.forced_choices --file research/configs/multi30k_rotary.yaml \
         --options '{"train.steps": 771}' --runs runs/forced_choices --source t.en --reference t.de
 
 The choices: compiled by XLA or not, one or two micro-batches, tuned or plain kernels. Each training
-differs from the first one in one choice. Micro-batches draw dropout of their own, and XLA and the
-plain kernels other random numbers, so BLEU differs as between two seeds. The same command continues
-trainings that were interrupted.
+run differs from the first one in one choice. Micro-batches draw dropout of their own, and XLA and
+the plain kernels other random numbers, so BLEU differs as between two seeds. The same command
+continues training runs that were interrupted.
 """
 
 import os

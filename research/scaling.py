@@ -14,8 +14,8 @@ errors of predictions, each for a measurement that the fit did not have.
 - corpus: seconds until all pairs are tokenised and stored, by pairs, of
   benchmarks/results/data_memory.json.
 
-The table of GPUs is computed, not measured: the operations of the paper's trainings over the peak
-of a GPU and the share of the peak that the paper's own GPUs reached.
+The table of GPUs is computed, not measured: the operations of the paper's training runs over the
+peak of a GPU and the share of the peak that the paper's own GPUs reached.
 """
 
 import pathlib
@@ -140,7 +140,7 @@ def left_out_error(part: str, sizes: Sequence[Sizes], seconds: Sequence[float]) 
 
 
 def trainings() -> list[dict[str, Any]]:
-    """The paper's trainings: operations, share of the peak of 8 P100, and days on one GPU."""
+    """The paper's training runs: operations, share of the peak of 8 P100, and days on one GPU."""
     found = []
     for shape, (updates, seconds) in PAPER.items():
         work = operations(SHAPES[shape]._replace(vocabulary_size=37_000), BATCH)

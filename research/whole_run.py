@@ -1,4 +1,4 @@
-"""Where the time of a whole training goes, from the start of the command to its end.
+"""Where the time of a whole training run goes, from the start of the command to its end.
 
     python -m research.whole_run --file research/configs/multi30k_quick.yaml \
         --options '{"train.steps": 1028}'
@@ -67,7 +67,7 @@ def main(file: str, options: dict[str, Any] | None = None, output: str = "") -> 
 
 
 def train(words: list[str]) -> dict[str, list[float]]:
-    """The calls and the seconds of each part of a training; for a process of its own."""
+    """The calls and the seconds of each part of a training run; for a process of its own."""
     from tf_transformer.commands import train as command
 
     parts = timed(PARTS)

@@ -118,7 +118,7 @@ def scored_config(**train_options):
 
 
 def without_trained_length(config):
-    """The configuration of a training as it was given: a training stores its longest source."""
+    """A configuration as it was given: training stores its longest source in it."""
     decode = dataclasses.replace(config.decode, trained_source_length=0)
     return dataclasses.replace(config, decode=decode)
 

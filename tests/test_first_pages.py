@@ -31,7 +31,7 @@ FILES = (  # of the reader
 # All that differs from the pages: (pattern of a command, replacement). The first match counts.
 CHANGES = [
     (r"git clone <this repository>", r"git clone {origin}"),
-    # Short trainings, and a small vocabulary for a small text.
+    # Short training runs, and a small vocabulary for a small text.
     (r"(python train\.py .*configs/demo\.yaml.*)", rf"\1 {BUDGET} {FEW_PAIRS}"),
     (r"(python train\.py .*configs/multi30k\.yaml.*)", rf"\1 {BUDGET} --data.vocabulary_size 300"),
     (r"(python train\.py .*)", rf"\1 {BUDGET}"),

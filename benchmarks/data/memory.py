@@ -1,10 +1,10 @@
-"""Measures the memory that a training needs for its data, by the number of pairs.
+"""Measures the memory that a training run needs for its data, by the number of pairs.
 
     python -m benchmarks.data.memory --pairs '[100000, 1000000]'
 
-Each stream of pairs has its own process, which does the work of a training without its updates. It
-holds out validation pairs, tokenises, counts batches and padding, and reads an epoch. A row has the
-peak memory of the process, with mapped files, and the peak before the tokenisation. The latter
+Each stream of pairs has its own process, which does the work of a training run without its updates.
+It holds out validation pairs, tokenises, counts batches and padding, and reads an epoch. A row has
+the peak memory of the process, with mapped files, and the peak before the tokenisation. The latter
 comes from TensorFlow and a tokenizer that is learned from 100,000 lines. Tokenised files go to the
 temporary folder; 10 million pairs take less than 1 GB.
 """

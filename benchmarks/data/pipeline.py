@@ -1,4 +1,4 @@
-"""The data of a training: a store of ids, its batches, and the tokens of an epoch."""
+"""The data of a training run: a store of ids, its batches, and the tokens of an epoch."""
 
 import functools
 import itertools
@@ -20,7 +20,7 @@ from tf_transformer.training.replica_batches import replica_batches
 
 
 def store_of(text: ExampleStream, codec: Codec, data: DataConfig, folder: str) -> TokenStore:
-    """The complete store, as a training makes it."""
+    """The complete store, as a training run makes it."""
     encode = functools.partial(TRANSLATION.encode, codec=codec)
     encoder = Encoder(encode, max(codec.sizes), identity="benchmark")
     store = find_or_make(text, encoder, data.max_length, SHARD_PAIRS, folder)
@@ -29,7 +29,7 @@ def store_of(text: ExampleStream, codec: Codec, data: DataConfig, folder: str) -
 
 
 def sampler_of(store: TokenStore, data: DataConfig, codec: Codec) -> BatchSampler:
-    """The batches of a training, with its changes of the text."""
+    """The batches of a training run, with its changes of the text."""
     change = TextAugmentation(data.augment, codec, data.max_length, seed=1)
     return BatchSampler(
         *(store, data.batch_tokens, data.bucket_width),
@@ -40,7 +40,7 @@ def sampler_of(store: TokenStore, data: DataConfig, codec: Codec) -> BatchSample
 
 
 def target_tokens_of_an_epoch(sampler: BatchSampler, epoch: int) -> int:
-    """Reads an epoch from the dataset that a training reads; padding is not counted."""
+    """Reads an epoch from the dataset that a training run reads; padding is not counted."""
     tokens = 0
     strategy = tf.distribute.get_strategy()
     from_here = functools.partial(sampler.batches, start=epoch * len(sampler))

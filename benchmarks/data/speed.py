@@ -3,8 +3,8 @@
     python -m benchmarks.data.speed --source train.en --target train.de --data.vocabulary_size 6000
 
 Without files, the text is the generated corpus. `--data.augment.upper 0.05` and the like measure
-changes of the text, too. A training at N target tokens per second never waits for data if N is well
-below the speed of the batches.
+changes of the text, too. A training run at N target tokens per second never waits for data if N is
+well below the speed of the batches.
 """
 
 import functools

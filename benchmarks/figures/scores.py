@@ -14,7 +14,7 @@ HEADER = ["score", "chrF", "other seeds", "time", "config"]
 def score_table(
     corpora: Mapping[str, str], columns: int = len(HEADER), first: str = "corpus"
 ) -> str:
-    """The scores of trainings, and the signatures of their BLEU.
+    """The scores of training runs, and the signatures of their BLEU.
 
     Args:
         corpora: what was scored or trained, by the name of the result file.
@@ -27,7 +27,7 @@ def score_table(
 
 
 def trainings(names: Sequence[str]) -> str:
-    """Each training with its score, for result files and those of their other seeds."""
+    """Each training run with its score, for result files and those of their other seeds."""
     rows = []
     for name in (every for first in names for every in (first, *_other_seeds(first))):
         result = read(name)
@@ -77,7 +77,7 @@ def _of_first(result: Mapping[str, Any], field: str) -> float:
 
 
 def _other_seeds(name: str) -> list[str]:
-    """The result files of the same training with other seeds."""
+    """The result files of the same training run with other seeds."""
     return [other for other in result_names() if other.startswith(f"{name}_seed_")]
 
 

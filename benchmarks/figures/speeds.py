@@ -42,9 +42,19 @@ MACHINES = {
 }
 
 
-def speeds(machine: Machine) -> str:
+class Work(NamedTuple):
+    """The speeds of one kind of work on a machine."""
+
+    name: str
+    default: float  # this project
+    compiled: float  # this project, compiled by XLA
+    fastest: float  # the fastest other system
+    system: str  # its name
+
+
+def works(machine: Machine) -> list[Work]:
     """Both forms of this project and the fastest other system, for each kind of work."""
-    rows = []
+    found = []
     for shape in ("base", "tiny"):
         for cell in CELLS:
             systems = {
@@ -52,8 +62,8 @@ def speeds(machine: Machine) -> str:
                 for row in rows_of(machine.decode)
                 if (row["shape"], row["beam"], row["batch"]) == (shape, *cell)
             }
-            work = f"translation, {shape}, {cell_title(*cell)}"
-            rows.append(_row(work, systems, "savedmodel", TRANSLATING))
+            name = f"translation, {shape}, {cell_title(*cell)}"
+            found.append(_work(name, systems, "savedmodel", TRANSLATING))
     for shape in ("base", "tiny"):
         systems = {
             row["system"]: row["tokens_per_second"]
@@ -61,9 +71,22 @@ def speeds(machine: Machine) -> str:
             for row in rows_of(name)
             if row["shape"] == shape and "tokens_per_second" in row
         }
-        rows.append(_row(f"training, {shape}", systems, "tf_transformer", TRAINED))
+        found.append(_work(f"training, {shape}", systems, "tf_transformer", TRAINED))
     systems = {row["system"]: row["sentences_per_second"] for row in rows_of(machine.text)}
-    rows.append(_row("captions, sentences/s", systems, "savedmodel", TRANSLATING))
+    found.append(_work("captions, sentences/s", systems, "savedmodel", TRANSLATING))
+    return found
+
+
+def speeds(machine: Machine) -> str:
+    """The table of a machine, with ratios to the fastest other system."""
+    rows = [
+        [
+            work.name,
+            *(f"{own:,.0f} ({own / work.fastest:.2f})" for own in (work.default, work.compiled)),
+            f"{work.fastest:,.0f} {work.system}",
+        ]
+        for work in works(machine)
+    ]
     return markdown(["work", "default", "compiled by XLA", "fastest other system"], rows)
 
 
@@ -79,13 +102,13 @@ def cell_title(beam: int, batch: int) -> str:
     return f"{'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}"
 
 
-def _row(work: str, systems: Mapping[str, float], own: str, others: Mapping[str, str]) -> list[str]:
-    """The speeds of `own` and its compiled form, with ratios to the fastest other system."""
-    ours = {system: systems[system] for system in (own, f"{own}_xla")}
-    theirs = {system: speed for system, speed in systems.items() if system in others.keys() - ours}
+def _work(name: str, systems: Mapping[str, float], own: str, others: Mapping[str, str]) -> Work:
+    """The work of these systems, by the name of `own`; `others` has the names of other systems."""
+    default, compiled = systems[own], systems[f"{own}_xla"]
+    theirs = {
+        system: speed
+        for system, speed in systems.items()
+        if system in others.keys() - {own, f"{own}_xla"}
+    }
     fastest = max(theirs, key=lambda system: theirs[system])
-    return [
-        work,
-        *(f"{speed:,.0f} ({speed / theirs[fastest]:.2f})" for speed in ours.values()),
-        f"{theirs[fastest]:,.0f} {others[fastest]}",
-    ]
+    return Work(name, default, compiled, theirs[fastest], others[fastest])

@@ -1,6 +1,6 @@
 """Searches and updates with attention weights in their results, and without.
 
-Layers return the weights of each head (paper section 3.2.2). Searches and trainings do not read
+Layers return the weights of each head (paper section 3.2.2). Searches and training runs do not read
 them, so the weights must cost no time there.
 """
 

@@ -52,8 +52,8 @@ def main(
     Args:
         shapes: sizes of the model: base, tiny, or both.
         systems: systems to measure; empty: all.
-        source: file of sentences. Batches then come from a training on this text, with padding and
-            several shapes. Empty: random batches of one shape.
+        source: file of sentences. Batches then come from a training run on this text, with padding
+            and several shapes. Empty: random batches of one shape.
         target: file of translations; line n translates line n of source.
         rounds: number of measurements of each system, in a fresh process each time.
         updates: timed updates per round, rounded up to whole runs over the batches. All

@@ -13,7 +13,7 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 
 def write(folder: str, shape: str, source: str, target: str) -> Cell:
-    """Writes the first batches of a training, for all systems that train a shape.
+    """Writes the first batches of a training run, for all systems that train a shape.
 
     Args:
         folder: for the files of all systems.

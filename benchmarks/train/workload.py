@@ -126,7 +126,7 @@ def check_parameters(found: int, shape: Shape) -> None:
 
 
 def check_losses(losses: Sequence[float], vocabulary_size: int) -> None:
-    """Refuses a training that does not train.
+    """Refuses a training run that does not train.
 
     Args:
         losses: mean losses of the runs, from the first run.

@@ -20,7 +20,7 @@ CONFIG = "configs/demo.yaml"
 def main(seed: int | None = None, output: str = "") -> None:
     """Trains, evaluates, exports and translates by `make demo`, and prints its output.
 
-    The folder runs/demo must not exist: `make demo` does not repeat a finished training.
+    The folder runs/demo must not exist: `make demo` does not repeat a finished training run.
 
     Args:
         seed: seed of the training; null: the configured seed.

@@ -1,4 +1,4 @@
-"""Trainings with equal CPU time: the text, the end of a training, and rows of scores."""
+"""Training runs with equal CPU time: the text, the end of a training run, and rows of scores."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""research/scaling: its fits, and the hours of the paper's trainings."""
+"""research/scaling: its fits, and the hours of the paper's training runs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""research/whole_run: the time of each part of a training."""
+"""research/whole_run: the time of each part of a training run."""
 
 import json
 import types

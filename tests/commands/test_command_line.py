@@ -445,7 +445,7 @@ def test_a_preset_in_a_file(tmp_path, text, expected):
     file = tmp_path / "x.yaml"
     file.write_text(text)
     assert model_of("--config", str(file)) == expected
-    # The command line counts more: with single options, and with the sizes of another preset.
+    # The command line overrides the file, with single options and with another preset.
     changed = dataclasses.replace(expected, d_ff=64)
     assert model_of("--model.d_ff=64", "--config", str(file)) == changed
     small = dataclasses.replace(expected, **ModelConfig.preset_options("small"))

@@ -32,7 +32,7 @@ def fails(main, *words) -> str:
     return str(error.value.code)
 
 
-# --- trainings -------------------------------------------------------------------------------
+# --- training runs ---------------------------------------------------------------------------
 
 
 def foreign(folder, run):
@@ -116,7 +116,7 @@ def test_a_folder_has_one_training_at_a_time(run, tmp_path, state):
     state(tmp_path, run)
     lock = FileLock(RunFolder(tmp_path).lock)
     before = snapshot(tmp_path)
-    assert "another training is running" in fails(train.main, "--run_dir", tmp_path)
+    assert "another training run is active" in fails(train.main, "--run_dir", tmp_path)
     assert snapshot(tmp_path) == before
     lock.release()
 

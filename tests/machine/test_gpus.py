@@ -1,4 +1,4 @@
-"""GPUs beside a training. The machine of the tests has none: the settings are checked, by fakes."""
+"""GPUs beside a training run. The tests need none: fakes show which settings are made."""
 
 import os
 import subprocess

@@ -100,7 +100,7 @@ def values_of(hint):
 @settings(max_examples=25)
 @given(st.data())
 def test_every_option_with_any_value_loads_as_it_was_saved(tmp_path_factory, data):
-    """By both readers: that of all commands, and that of a training that goes on."""
+    """By both readers: that of all commands, and that of a training run that goes on."""
     run = RunFolder(tmp_path_factory.mktemp("run"))
     config = Config(task=data.draw(st.sampled_from(sorted(OPTIONS))))
     for part in ("model", "data", "train", "decode", "task"):

@@ -1,4 +1,4 @@
-"""Starts trainings in processes of their own, to kill them or to let them work together."""
+"""Starts training runs in processes of their own, to kill them or to let them work together."""
 
 import json
 import os

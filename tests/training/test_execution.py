@@ -84,7 +84,7 @@ def test_on_a_gpu_nothing_is_measured(threads, options):
 
 @pytest.fixture
 def choose(tmp_path, monkeypatch):
-    """Chooses for a training of 50 updates with 7 shapes; `costs` replace the measurements."""
+    """Chooses for a training run of 50 updates with 7 shapes; `costs` replace the measurements."""
     monkeypatch.setattr(autotuning, "LONG_TRAINING", 0)
 
     def choose(costs, run="run", cache="cache", **options):

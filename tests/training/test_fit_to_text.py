@@ -26,7 +26,7 @@ NARROW = ModelConfig(num_layers=1, d_model=16, d_ff=24, num_heads=2)
 
 @pytest.fixture
 def short(monkeypatch):
-    """Trainings of three updates of a narrow model."""
+    """Training runs of three updates of a narrow model."""
     monkeypatch.setitem(PRESETS, "tiny", NARROW)
     monkeypatch.setattr(defaults, "MOST_PASSES", 3)
 
@@ -69,7 +69,7 @@ def test_two_files_and_nothing_else(tmp_path, two_files, short, monkeypatch, cap
     )
     assert yaml.safe_load((run / "config.yaml").read_text())["train"]["steps"] == 3
 
-    assert config.decode.trained_source_length > 0  # a training stores it
+    assert config.decode.trained_source_length > 0  # a training run stores it
     # A rule of another version does not change a run that has started.
     monkeypatch.setattr(defaults, "DROPOUT", ((0, 0.4),))
     (tmp_path / "x.yaml").write_text("train: {seed: 1}")

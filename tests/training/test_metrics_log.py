@@ -1,4 +1,4 @@
-"""The log of a training that goes on."""
+"""The log of a training run that goes on."""
 
 import math
 

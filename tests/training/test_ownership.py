@@ -60,7 +60,7 @@ def test_a_fine_tuning_that_fails_after_its_start_was_validated_leaves_no_files(
 
 def test_the_second_training_ends_at_once_and_the_first_is_whole(tmp_path):
     def second(update):
-        with pytest.raises(InputError, match="another training is running in"):
+        with pytest.raises(InputError, match="another training run is active in"):
             trainer.train(Run.at(tmp_path, small_config(steps=9, seed=5)))
 
     result = trainer.train(Run.at(tmp_path, small_config(steps=2)), on_best=second)

@@ -1,4 +1,4 @@
-"""What a training reads: the validation examples that are scored are a sample of all."""
+"""What a training run reads: the validation examples that are scored are a sample of all."""
 
 import dataclasses
 import json

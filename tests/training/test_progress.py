@@ -1,4 +1,4 @@
-"""Loss and tokens per second of a training, from the updater's metrics."""
+"""Loss and tokens per second of a training run, from the updater's metrics."""
 
 from types import SimpleNamespace
 

@@ -39,7 +39,7 @@ def imported(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=RULES, ids=str)
 def reading(request, imported):
-    """The rules, a translator with them, and the codec of a training with them."""
+    """The rules, a translator with them, and the codec of a training run with them."""
     punctuation, tag = request.param
     rules = {"punctuation": punctuation, "target_tag": tag}
     translator = Translator.from_run(imported, **rules)
@@ -60,7 +60,7 @@ def test_a_source_has_the_same_ids_in_training_and_in_a_search(reading, tag, par
 
 
 def config_of(folder, imported, **decode):
-    """The configuration of a fine-tuning on `TEXTS`, with a folder of tokenised text."""
+    """The configuration of fine-tuning on `TEXTS`, with a folder of tokenised text."""
     for name in ("a.en", "a.nl"):
         (folder / name).write_text("".join(f"{text}\n" for text in TEXTS), "utf-8")
     origin = Run.load(imported).config

@@ -1,4 +1,4 @@
-"""A whole training: its folder, going on after an interruption, early stopping, warm starts."""
+"""A whole training run: its folder, going on after an interruption, early stopping, warm starts."""
 
 import dataclasses
 import itertools
@@ -370,7 +370,7 @@ def test_the_validation_of_the_start_changes_no_update(run, tmp_path, monkeypatc
 
 
 def test_a_start_that_was_killed_validates_its_weights_again(run, tmp_path, monkeypatch):
-    """It has no checkpoint to resume from, and any training may begin in its folder."""
+    """It has no checkpoint to resume from, and any training run may begin in its folder."""
 
     def kill(*arguments, **options):
         shutil.copytree(tmp_path / "run", tmp_path / "killed")
@@ -576,7 +576,7 @@ def test_a_run_knows_the_longest_source_that_it_was_trained_on(run):
 @pytest.mark.parametrize(("known", "expected"), [(0, 0), (2, 3), (7, 7)])
 @pytest.mark.parametrize("resumes", [False, True])
 def test_earlier_text_counts_for_the_longest_source(run, tmp_path, known, expected, resumes):
-    """Text of a training that did not store its longest source leaves it unknown."""
+    """Text of a training run that did not store its longest source leaves it unknown."""
     rows = IdRows.from_lists([[5, 2], [6, 7, 2]])
     store = TokenStore.of(TokenExamples({"source": rows}), TokenExamples({"source": rows}))
     config = RunFolder(run).load_config()

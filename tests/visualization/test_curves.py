@@ -1,4 +1,4 @@
-"""Curves of trainings: every metric of every run is drawn."""
+"""Curves of training runs: every metric of every run is drawn."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The figures of the paper's equations: they have its numbers, and the pages show them."""
+"""The figures of equations and speeds: they have the right numbers, and the pages show them."""
 
 import pathlib
 import re
@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from benchmarks.figures.speeds import MACHINES, speeds
 from docs import figures
 from tf_transformer.visualization.paper_figures import to_svg
 
@@ -45,6 +46,15 @@ def test_the_encodings_are_those_of_section_3_5():
     products = np.cos(angles).sum(axis=1)
     np.testing.assert_allclose(curve.lines[0].get_ydata(), products, atol=1e-3)
     np.testing.assert_allclose(image[7:] @ image[7], products[: figures.POSITIONS - 7], atol=1e-3)
+
+
+def test_the_bars_are_the_ratios_of_the_tables():
+    panels = figures.speed().axes
+    for axis, machine in zip(panels, MACHINES.values(), strict=True):
+        default, compiled = ([bar.get_width() for bar in bars] for bars in axis.containers)
+        rows = speeds(machine).splitlines()[2:]
+        ratios = [[float(ratio) for ratio in re.findall(r"\((\d\.\d\d)\)", row)] for row in rows]
+        np.testing.assert_allclose(np.transpose([default, compiled]), ratios, atol=0.005)
 
 
 @pytest.mark.parametrize("name", figures.FIGURES)

@@ -78,7 +78,7 @@ def _use_machine(main: Callable[..., None]) -> None:
     """Settings of this process and its children, before TensorFlow is imported."""
     keep_freed_memory()
     limit_threads()
-    if not _has_model(main):  # a training may take a whole GPU
+    if not _has_model(main):  # a training run may take a whole GPU
         share_gpus()
 
 
@@ -318,7 +318,7 @@ def _selected_task(
 ) -> str:
     """The task whose options a command has: the last --task, or the task of a file or of the run.
 
-    A training has the task of the run in `train.init_from`, unless a file or --task names one.
+    A training run has the task of the run in `train.init_from`, unless a file or --task names one.
 
     Args:
         main: the command.
@@ -423,7 +423,7 @@ def _without(words: Sequence[str], option: str) -> tuple[list[str], list[str]]:
 def _stored_config(options: jsonargparse.Namespace, words: Sequence[str]) -> str:
     """The configuration file of the run that training resumes; "" for a new run.
 
-    A training that was killed before its first checkpoint begins again, if --run_dir stands alone.
+    A training run that was killed before its first checkpoint begins again with --run_dir alone.
     """
     if "train" not in options:
         return ""

@@ -75,7 +75,7 @@ def main(
             "pattern, so no program could load the model. Give a path without them."
         )
     partial = _partial_folder(final)
-    use_no_gpu()  # a training may hold its memory
+    use_no_gpu()  # a training run may hold its memory
     try:
         if format == "ctranslate2":
             summary = _write_ctranslate2(run, partial, quantization)

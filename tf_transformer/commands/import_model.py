@@ -27,7 +27,7 @@ def main(
     """Imports the model of another program as a run.
 
     The run translates like the model, and each command takes it: translate, evaluate, export, demo.
-    A training can start with its weights: --train.init_from. Give one folder of a model.
+    A training run can start with its weights: --train.init_from. Give one folder of a model.
 
     Args:
         run_dir: folder of the new run.

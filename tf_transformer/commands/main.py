@@ -8,12 +8,12 @@ from tf_transformer.commands import command_line
 from tf_transformer.commands.standard_streams import standard_streams
 
 COMMANDS = {
-    "train": "train a model, or resume an interrupted training",
+    "train": "train a model, or resume an interrupted training run",
     "evaluate": "score a model on a test set",
     "translate": "translate lines of text",
     "export": "export a model for TensorFlow Serving or CTranslate2",
     "import": "make a run from the model of another program",
-    "plot": "draw the curves of trainings",
+    "plot": "draw the curves of training runs",
     "words": "write the words of parallel text with their translations",
     "demo": "open a page that translates while you type",
 }

@@ -1,4 +1,4 @@
-"""Draws the curves of trainings: tf-transformer plot runs/a runs/b --output curves.png."""
+"""Draws the curves of training runs: tf-transformer plot runs/a runs/b --output curves.png."""
 
 import pathlib
 
@@ -13,7 +13,7 @@ def main(*run_dirs: LocalPath, output: LocalPath = "curves.png", overwrite: bool
     """Draws the loss, scores, learning rate and speed of one or several runs in one picture.
 
     Args:
-        run_dirs: folders of the runs. A running training is drawn up to now.
+        run_dirs: folders of the runs. A run that is still training is drawn up to now.
         output: file for the picture; .png, .svg or .pdf.
         overwrite: replace an existing file.
     """

@@ -44,7 +44,7 @@ def main(
     number of updates. It prints the choice and saves it as the configuration of the run.
 
     --run_dir alone resumes with the options of the run. A start that fails before its first
-    checkpoint leaves no files. Only one training at a time writes in a folder. It overwrites no
+    checkpoint leaves no files. Only one training run at a time writes in a folder. It overwrites no
     finished model and no other files.
 
     Args:
@@ -84,7 +84,7 @@ def main(
 
 
 def _check_inputs(run: Run) -> None:
-    """Raises an `InputError` for files that a new training cannot read."""
+    """Raises an `InputError` for files that a new training run cannot read."""
     data = run.config.data
     files = in_folder(data)
     check_files(run.config.task.name, own_file(files.corpora), own_file(files.valid_corpora))
@@ -93,7 +93,7 @@ def _check_inputs(run: Run) -> None:
 
 
 def summary(result: "Result", config: Config) -> str:
-    """The outcome of a training in a few lines of text."""
+    """The outcome of a training run in a few lines of text."""
     end = f", stopped early: {config.train.patience} scores no better" * result.stopped_early
     lines = [f"trained {result.updates:,} updates{end}, {result.seconds / 60:.1f} minutes"]
     if result.best_update is not None:
@@ -105,7 +105,7 @@ def summary(result: "Result", config: Config) -> str:
 
 
 def _beside_start(result: "Result", origin: str) -> str:
-    """The best score beside the score of the weights that a fine-tuning started with."""
+    """The best score beside the score of the weights that fine-tuning started with."""
     if result.start is None:
         return ""
     if result.best_update:
@@ -129,7 +129,7 @@ def export(folder: RunFolder, update: int) -> None:
     program = [sys.executable, "-m", "tf_transformer.commands.main", "export", *options]
     # The new process starts beside the package, so that it finds the package uninstalled, too.
     place = pathlib.Path(__file__).parents[2]
-    environment = os.environ | WITHOUT_GPUS  # this training may hold their memory
+    environment = os.environ | WITHOUT_GPUS  # this training run may hold their memory
     done = subprocess.run(
         program, cwd=place, env=environment, stdout=sys.stderr, stderr=sys.stderr, check=False
     )

@@ -58,9 +58,9 @@ class ModelConfig:
             smaller (grouped-query attention); 1 is multi-query attention.
         position: encoding of positions. sinusoidal (the paper) and learned are added to the
             embeddings. rotary, relative, t5 and alibi act on the scores of self-attention. With
-            none, the model sees no positions. The others are for imported models. They have sines,
-            then cosines. sinusoidal_halves has the paper's rates, marian Marian's. opennmt and
-            fairseq have Marian's rates, and their first position is 1 or 2.
+            none, the model sees no positions. Imported models have sines, then cosines:
+            sinusoidal_halves at the paper's rates; marian at Marian's rates; opennmt and fairseq
+            also at Marian's rates, from position 1 and 2 on.
         max_length: largest number of learned positions, for position learned.
         max_relative_distance: largest distance to either side that has an embedding of its own,
             for position relative. Longer distances share the embedding of this distance.

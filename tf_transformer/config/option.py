@@ -3,14 +3,14 @@
     warmup_steps: int = free(1000, positive, fits_text=True, common=True)
 
 `same`, `inherited`, `free` and `search` make a field. Their names say what `train.init_from` means
-for the option. A training may start with the weights of another run, its origin:
+for the option. A training run may start with the weights of another run, its origin:
 
 - `same`: the new run has the origin's value, because the weights depend on it. Another value is an
   error.
 - `inherited`: it has the origin's value unless the option is given.
 - `free`: it does not depend on the origin.
 - `search`: as `inherited`, for an option that changes predictions and no update. It may change when
-  a training resumes.
+  a training run resumes.
 
 The other arguments are checks of the value and fields of `Rules`.
 """
@@ -79,9 +79,9 @@ class Rules:
         on_resume: whether it may have another value when training resumes. free: it changes an
             update only by rounding and by the noise of dropout. known_text: it names the text, and
             may change if the run's folder holds the identity of the text.
-        fine_tuning: the value of a training that starts with the weights of the same task, if the
-            option is not given; None: the default.
-        fits_text: a training chooses its value by the size of the text, if it is not given.
+        fine_tuning: the value of a training run that starts with the weights of the same task, if
+            the option is not given; None: the default.
+        fits_text: a training run chooses its value by the size of the text, if it is not given.
         of_preset: it differs between the presets of a model.
         common: most users need it; the reference shows it first.
         imported: a trait of imported models, which few other models need.

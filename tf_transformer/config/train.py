@@ -63,10 +63,10 @@ class TrainConfig:
             with several GPUs, else one.
         threads: CPU threads on a machine without a GPU; 0: one per core.
         micro_batches: parts of a batch that run in parallel on CPUs; the parts share the threads
-            equally. 0: the number of threads, or 1 where that is faster. A long training on a CPU
-            first measures this.
-        jit_compile: compile losses and gradients with XLA. auto: a long training on a CPU first
-            measures whether this is faster; other trainings do not compile.
+            equally. 0: the number of threads, or 1 where that is faster. A long training run on a
+            CPU first measures this.
+        jit_compile: compile losses and gradients with XLA. auto: a long training run on a CPU first
+            measures whether this is faster; other training runs do not compile.
         deterministic: use only operations that give the same bits each time; slower.
         seed: seed of weights, dropout, held-out pairs and the order of batches.
     """

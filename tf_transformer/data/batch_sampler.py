@@ -1,4 +1,4 @@
-"""The batches of a training, in an order that can be computed from any position."""
+"""The batches of a training run, in an order that can be computed from any position."""
 
 import itertools
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ OPEN_SHARDS = 4  # shards whose batches are shuffled together
 
 
 class BatchSampler:
-    """Makes all batches of a training. Their order depends on seed and epoch only.
+    """Makes all batches of a training run. Their order depends on seed and epoch only.
 
     A batch holds examples of one shard. An epoch visits the shards in a random order. It opens
     `OPEN_SHARDS` shards at a time and shuffles their batches together. The first epoch takes the

@@ -207,7 +207,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
 
 
 def require_direction(data: DataConfig, allowed: Sequence[Languages], of: str) -> None:
-    """Checks that the text goes in a direction of the model that a training starts with.
+    """Checks that the text goes in a direction of the model that a training run starts with.
 
     Args:
         data: options of the new run, with its languages.
@@ -250,7 +250,7 @@ def differ(one: Iterable[str | None], other: Iterable[str | None]) -> bool:
 
 
 def _two_languages(corpus: Corpus, data: DataConfig) -> Languages:
-    """The languages of a corpus. Equal ones are no languages, but endings such as a.tok, b.tok."""
+    """The languages of a corpus. Equal ones are not languages, but endings such as a.tok, b.tok."""
     pair = languages_of(corpus, data)
     return pair if pair[0] != pair[1] else UNKNOWN
 
@@ -271,7 +271,7 @@ def languages(data: DataConfig) -> Languages:
 def run_languages(config: Config) -> Languages:
     """Returns the languages of a run.
 
-    If its text does not say them, those of a fine-tuning are known, too: they were inherited or
+    If its text does not say them, those of fine-tuning are known, too: they were inherited or
     given.
 
     Example:
@@ -297,7 +297,7 @@ def languages_of(corpus: Corpus, data: DataConfig) -> Languages:
 
     The name of a TFDS corpus often has them (`wmt14_translate/de-en`). Files often have them as
     endings (`a.en`), and tables as names of columns. Otherwise, the options of the languages count.
-    If a corpus does not need them, their defaults are no information.
+    If a corpus does not need them, their defaults say nothing.
     """
     stored = (data.source_language, data.target_language)
     kind = format_of(corpus)

@@ -100,7 +100,7 @@ def _made_in_thread(
         except Exception as error:  # the reader of the next shard raises it again
             store.fail(error)
 
-    # Nothing joins the thread, because a training may need only some of the shards.
+    # Nothing joins the thread, because a training run may need only some of the shards.
     threading.Thread(target=work, name="tokenising", daemon=True).start()
     store.has_shard(0)
     report(f"{store.num_examples:,} examples to begin with; tokenising the rest in the background")

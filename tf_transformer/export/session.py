@@ -66,7 +66,7 @@ class Session:
 def session(saved_model: pathlib.Path) -> Iterator[Session]:
     """Starts a process, which imports TensorFlow while this one writes the SavedModel.
 
-    It computes on the CPU, because a training may hold the memory of all GPUs.
+    It computes on the CPU, because a training run may hold the memory of all GPUs.
 
     Args:
         saved_model: the folder of the SavedModel, which need not exist before `Session.load`.

@@ -17,7 +17,7 @@ from tf_transformer.run.run import Run
 def write(run: Run, to: str | os.PathLike, dtype: DType) -> str:
     """Writes the configuration, the codec, samples and one checkpoint, then reads the checkpoint.
 
-    The folder has no state of the training, which cannot resume there. A new training can start
+    The folder has no state of the training, which cannot resume there. A new training run can start
     with the weights (`train.init_from`).
 
     Args:

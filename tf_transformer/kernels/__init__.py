@@ -7,7 +7,7 @@ that `current()` returns. To choose a set:
     TF_TRANSFORMER_KERNELS=plain python train.py ...    # everything on the plain forms
     with kernels.use(kernels.PLAIN): ...                # the same in Python
 
-Without a choice, a long training measures which set is faster.
+Without a choice, a long training run measures which set is faster.
 
 A `tf.function` keeps the set that was in use when it was traced.
 """
@@ -102,7 +102,7 @@ def for_xla() -> Kernels:
 
 
 def possible_names() -> list[str]:
-    """Returns the names of the sets that a training may choose from; the first is the default.
+    """Returns the names of the sets that a training run may choose from; the first is the default.
 
     If the environment variable or `use` selects a set, the list has this set only. Its name is ""
     if it is not in `SETS`.

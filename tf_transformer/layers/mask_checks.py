@@ -1,4 +1,4 @@
-"""Errors for tensors that are no masks of the attention that they are given to."""
+"""Errors for tensors that are not masks of the attention that they are given to."""
 
 import keras
 from keras import KerasTensor, ops
@@ -27,7 +27,7 @@ def require_mask(
     if "float" in dtype or not fits or len(shape) != 4:
         raise ValueError(
             f"expected {name} as a bool tensor that broadcasts to (batch, heads, queries, keys), "
-            f"here {scores}, got {dtype} of shape {shape}. Keys are no argument: they are made of "
+            f"here {scores}, got {dtype} of shape {shape}. Keys are not passed: they are made of "
             "the values. A mask (batch, queries, keys) needs an axis of heads, mask[:, None]. A "
             "mask (batch, keys) needs one of queries, too: mask[:, None, None]."
         )

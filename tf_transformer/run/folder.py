@@ -51,7 +51,7 @@ class RunFolder:
         text: identities of the training text and the validation text, and which validation
             examples are scored, JSON.
         lock: lock file of the training in this folder.
-        starting: exists from the first file of a training to its first checkpoint.
+        starting: exists from the first file of a training run to its first checkpoint.
 
     Example:
         >>> RunFolder("runs/demo").tokenizer.as_posix()
@@ -79,7 +79,7 @@ class RunFolder:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether a training can resume in this folder."""
+        """Whether a training run can resume in this folder."""
         return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
 
     def weights(self, average: int | str) -> pathlib.Path:
@@ -100,7 +100,7 @@ class RunFolder:
 
     @property
     def start_mark(self) -> str:
-        """The mark of a started training without a checkpoint; differs for each start.
+        """The mark of a training run that has no checkpoint yet; differs for each start.
 
         Empty for any other folder.
         """
@@ -108,7 +108,7 @@ class RunFolder:
         return mark.decode("utf-8", "replace") if mark.startswith(_MARK) else ""
 
     def mark_start(self) -> None:
-        """Marks the folder as a started training without a checkpoint, and clears it."""
+        """Marks the folder as a training run without a checkpoint yet, and clears it."""
         write_whole(self.starting, _MARK + secrets.token_bytes(8).hex().encode())
         self.clear(but=self.tokens)
 

@@ -32,7 +32,7 @@ __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
 
 
 class Splits(NamedTuple):
-    """The examples of a training."""
+    """The examples of a training run."""
 
     train: ExampleStream
     valid: Examples
@@ -171,7 +171,7 @@ class Task(ABC):
     def text_size(self, config: Config) -> TextSize | None:
         """The size of the training text, for options that are chosen to fit it.
 
-        None, the default: a training has the same defaults with any text.
+        None, the default: a training run has the same defaults with any text.
 
         Raises:
             InputError: for data that cannot be read.
@@ -289,7 +289,7 @@ class Task(ABC):
         return Codec(dict(zip(self.fields, map(load_own, paths), strict=True)))
 
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
-        """The codec of `train.init_from`, if it fits this training.
+        """The codec of `train.init_from`, if it fits this training run.
 
         Raises:
             InputError: for a codec that does not fit; by default, another one than in

@@ -50,7 +50,7 @@ _OF_SCRIPTS = {
         *("ADLAM", "ARABIC", "HEBREW", "MANDAIC", "NKO", "SAMARITAN", "SYRIAC", "THAANA"),
     ),
 }
-# In place of them: code points that are no characters, so that no rule changes them.
+# In place of them: code points that are not characters, so that no rule changes them.
 _PLACES = {character: 0xFDD0 + n for n, character in enumerate("".join(_OF_SCRIPTS))}
 _UNPROTECTED = {place: character for character, place in _PLACES.items()}
 

@@ -20,7 +20,7 @@ UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4  # values of `Options.segmentation`
 
 
 class ModelFileError(ValueError):
-    """Bytes that are no SentencePiece model."""
+    """Bytes that are not a SentencePiece model."""
 
 
 class Kind(IntEnum):
@@ -82,7 +82,7 @@ def read_pieces(model: bytes) -> list[Piece]:
     """The pieces of a serialized model, in the order of their ids.
 
     Raises:
-        ModelFileError: for bytes that are no SentencePiece model.
+        ModelFileError: for bytes that are not a SentencePiece model.
     """
     try:
         return [_piece(_as_bytes(value)) for number, value in _fields(model) if number == _PIECES]
@@ -130,7 +130,7 @@ def read_options(model: bytes) -> Options:
     """The options of a serialized model.
 
     Raises:
-        ModelFileError: for bytes that are no SentencePiece model.
+        ModelFileError: for bytes that are not a SentencePiece model.
     """
     values = {}
     for number, message in _fields(model):

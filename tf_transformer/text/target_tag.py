@@ -1,6 +1,6 @@
 """The tag of a target language at the start of a text, such as >>por<<.
 
-A tag is no text: it has an id of its own. White space and invisible characters before it are
+A tag is not text: it has an id of its own. White space and invisible characters before it are
 dropped, as at the start of each text. The program for CTranslate2 runs this file by its path, so it
 imports the standard library only.
 """

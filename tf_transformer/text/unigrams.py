@@ -6,7 +6,7 @@ contain, adds in float64 and stores float32, as sentencepiece 0.2.1 does. Since 
 adds in float32, and it gives other scores to symbols of the user. So this module computes as the op
 does, and ids do not depend on the version of sentencepiece.
 
-The op itself is no choice: it starts TensorFlow, which a training may do only after it has read its
+The op itself cannot be used: it starts TensorFlow, which training may do only after it has read its
 text. The program for CTranslate2 runs this file by its path, so the file imports the standard
 library only.
 """

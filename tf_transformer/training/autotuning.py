@@ -1,4 +1,4 @@
-"""Measures which execution of an update is the fastest, before a long training on a CPU.
+"""Measures which execution of an update is the fastest, before a long training run on a CPU.
 
 The fastest execution depends on the machine and the model. Each execution is timed for a few
 updates with a batch of the training, in a process of its own: a process cannot change its threads,
@@ -50,11 +50,11 @@ Shape = dict[str, tuple[int, int]]  # by name, rows and length of the ids in a b
 
 
 def choose_execution(run: Run, batches: BatchSampler) -> Execution:
-    """The execution of a training in one process; saved with the run.
+    """The execution of a training run in one process; saved with the run.
 
-    A resumed run keeps its execution. A short or deterministic training takes the first possible
-    execution. A long training takes the fastest. It measures executions, or uses the measurements
-    of an earlier training with the same options on this machine.
+    A resumed run keeps its execution. A short or deterministic training run takes the first
+    possible execution. A long one takes the fastest. It measures executions, or uses the
+    measurements of an earlier training run with the same options on this machine.
 
     Args:
         run: the run; its folder has the configuration and the codec.

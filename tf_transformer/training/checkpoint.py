@@ -23,7 +23,7 @@ from tf_transformer.training.update import Updater
 
 
 class Checkpoints:
-    """Writes and restores the checkpoints of a training.
+    """Writes and restores the checkpoints of a training run.
 
     `checkpoints/resume` holds one checkpoint with everything that the next update depends on:
     weights, optimizer (its counts determine the next batch), averages, random states and the best

@@ -1,4 +1,4 @@
-"""Defaults that fit the corpus: options of a training as a function of the size of its text.
+"""Defaults that fit the corpus: options of a training run as a function of the size of its text.
 
 | pairs | vocabulary | model | dropout | tokens per batch | passes |
 |---|---|---|---|---|---|
@@ -12,7 +12,7 @@
 
 The vocabulary is one of both languages, and 256 of its pieces are bytes. It is larger if it would
 have fewer than 1,000 pieces beside bytes and characters, as with Chinese. The warm-up is a
-twentieth of all updates, from 1,000 to 4,000. Validation divides a training into about 30
+twentieth of all updates, from 1,000 to 4,000. Validation divides a training run into about 30
 intervals.
 
 Sources:
@@ -48,7 +48,7 @@ MODELS = ((0, "tiny"), (300_000, "small"), (1_000_000, "base"))
 FEWER_LAYERS = ((0, 2), (20_000, 3), (100_000, 0))  # than those of the model; 0: all
 DROPOUT = ((0, 0.3), (20_000, 0.2), (100_000, 0.1))
 BATCH_TOKENS = ((0, 1024), (20_000, 2048), (300_000, 4096), (1_000_000, 8192))
-# So many passes with so many pairs; fewer with more text.
+# 30 passes at 30,000 pairs; the number falls with the fourth root of the size.
 PASSES, PASSES_AT, MOST_PASSES = 30, 30_000, 100
 WARMUP = (1000, 4000)  # updates, the least and the most; between them a twentieth of all
 MEMORY = "a larger model, or one with less dropout, would memorize the text"

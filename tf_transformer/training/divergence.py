@@ -1,4 +1,4 @@
-"""Stops a training whose losses are far too high or not finite, because it cannot recover."""
+"""Stops a training run whose losses are far too high or not finite, because it cannot recover."""
 
 import math
 
@@ -7,13 +7,13 @@ from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.update import Updater
 
 # Multiple of ln V, the loss of a uniform guess. A new model has about ln V. A spike of a training
-# that recovers is a few times higher. At 10 ln V, the mean probability of the right token is V^-10.
+# run that recovers is a few times higher. At 10 ln V, right tokens have the mean probability V^-10.
 FACTOR = 10
 MAX_SKIPPED = 20  # updates in a row with gradients that are not finite
 
 
 class DivergenceCheck:
-    """Checks losses and gradients of a training.
+    """Checks losses and gradients of a training run.
 
     The check of losses ignores training losses that are not finite: the optimizer skips and counts
     these updates.

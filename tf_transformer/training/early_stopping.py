@@ -1,4 +1,4 @@
-"""The best validation score, and the end of a training without improvement."""
+"""The best validation score, and the end of a training run without improvement."""
 
 import math
 from collections.abc import Sequence

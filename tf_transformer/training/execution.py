@@ -11,7 +11,7 @@ from tf_transformer.machine.thresholds import MAX_MICRO_BATCHES
 
 
 class Execution(NamedTuple):
-    """The execution of a training's updates.
+    """The execution of a training run's updates.
 
     Attributes:
         jit_compile: whether XLA compiles losses and gradients, once for each shape of a batch.
@@ -46,7 +46,7 @@ class Execution(NamedTuple):
 
 
 def possible_executions(train: TrainConfig) -> list[Execution]:
-    """The executions that the options and the machine allow. Short trainings take the first.
+    """The executions that the options and the machine allow. Short training runs take the first.
 
     Either each thread computes a micro-batch, or all threads compute the whole batch. Micro-batches
     are more often faster without XLA, and the whole batch with XLA.

@@ -1,4 +1,4 @@
-"""The options of a training that nobody gave: from its origin, and from the size of its text."""
+"""The options of training that nobody gave: from its origin, and from the size of its text."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Weights that a training leaves as they are."""
+"""Weights that a training run leaves as they are."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase

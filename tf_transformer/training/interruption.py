@@ -1,4 +1,4 @@
-"""Stops a training between two updates on SIGINT, SIGTERM or SIGHUP."""
+"""Stops a training run between two updates on SIGINT, SIGTERM or SIGHUP."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptionError(Exception):
-    """A signal stopped a training, which saved a checkpoint first.
+    """A signal stopped a training run, which saved a checkpoint first.
 
     Attributes:
         updates: number of updates made.

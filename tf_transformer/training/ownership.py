@@ -1,4 +1,4 @@
-"""Ownership of a run's folder: one training at a time, which removes its files if it fails."""
+"""Ownership of a run's folder: one training run at a time, which removes its files if it fails."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def owned(folder: RunFolder) -> Iterator[None]:
     checkpoint, or the metrics of a validation after an update.
 
     Raises:
-        InputError: when another training owns the folder, or the folder cannot be written.
+        InputError: when another training run owns the folder, or the folder cannot be written.
     """
     new_folders = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
     lock = _lock(folder)
@@ -42,7 +42,7 @@ def _lock(folder: RunFolder) -> FileLock:
         return FileLock(folder.lock)
     except BlockingIOError as error:
         raise InputError(
-            f"another training is running in {folder.path}. Wait for its end, or give another "
+            f"another training run is active in {folder.path}. Wait for its end, or give another "
             "--run_dir."
         ) from error
     except OSError as error:

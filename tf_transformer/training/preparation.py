@@ -1,4 +1,4 @@
-"""Prepares what a training reads: the run's configuration, codec and batches."""
+"""Prepares what a training run reads: the run's configuration, codec and batches."""
 
 import functools
 import hashlib
@@ -41,7 +41,7 @@ SCORED = {"scored": "sample"}
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The data of a training.
+    """The data of a training run.
 
     Attributes:
         codec: the codec of the run.
@@ -140,7 +140,7 @@ def require_trainable(run: Run) -> None:
     if not folder.start_mark and (files := folder.files()):
         names = ", ".join(sorted({path.relative_to(folder.path).parts[0] for path in files}))
         raise InputError(
-            f"--run_dir {folder.path} has no checkpoint to resume from, but files that a training "
+            f"--run_dir {folder.path} has no checkpoint to resume from, but files that training "
             f"would overwrite ({names}). Give another --run_dir. To start with the weights of the "
             f"model in this folder, add --train.init_from {folder.path}."
         )
@@ -334,7 +334,7 @@ def with_trained_length(run: Run, store: TokenStore, resumes: bool) -> Config:
     """The run's configuration with the longest source that its model is trained on.
 
     While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays
-    unknown if a training before this one, of the run or of `train.init_from`, did not store it.
+    unknown if a training run before this one, of the run or of `train.init_from`, did not store it.
 
     Args:
         run: the run.

@@ -1,4 +1,4 @@
-"""The progress of a training: loss and target tokens per second."""
+"""The progress of a training run: loss and target tokens per second."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The model and the optimizer of a training, and initial weights from another run."""
+"""The model and the optimizer of a training run, and initial weights from another run."""
 
 from collections.abc import Mapping
 

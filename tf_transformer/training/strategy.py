@@ -1,4 +1,4 @@
-"""The devices and worker processes of a training, and values that workers share."""
+"""The devices and worker processes of a training run, and values that workers share."""
 
 import functools
 import os
@@ -47,7 +47,7 @@ def _mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
     """The strategy of this process, made once.
 
     A second strategy would number its collectives like the first. TensorFlow stores the shapes of
-    collectives by number, so a second training in this process would fail with a shape mismatch.
+    collectives by number, so a second training run in this process would fail at other shapes.
     """
     return tf.distribute.MirroredStrategy(list(devices))
 

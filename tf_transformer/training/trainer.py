@@ -1,4 +1,4 @@
-"""A whole training, from a configuration to checkpoints in a run's folder."""
+"""A whole training run, from a configuration to checkpoints in a run's folder."""
 
 import reprlib
 import signal
@@ -46,7 +46,7 @@ from tf_transformer.training.validation import Validation
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a training.
+    """The outcome of a training run.
 
     Attributes:
         updates: number of updates made, including earlier starts.
@@ -56,7 +56,7 @@ class Result:
         best: the best score.
         best_update: number of updates at the best score; None without a score.
         start: the score of the weights of the run in `train.init_from`, before the first update;
-            None for another training.
+            None for another training run.
         stopped_early: whether training ended because the scores did not improve.
         seconds: duration of this start, in seconds.
     """
@@ -92,8 +92,8 @@ def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Res
 
     Raises:
         InputError: for data that cannot be used; for a folder with another configuration or other
-            files, or that another training uses, or that cannot be written; for a training that
-            diverges; for gradients that stay infinite.
+            files, or that another training run uses, or that cannot be written; for a training run
+            that diverges; for gradients that stay infinite.
         InterruptionError: when a signal stopped the training.
     """
     require_threads()
@@ -324,7 +324,7 @@ class _Trainer:
     def _validate_origin(self, log: MetricsLog | None) -> None:
         """Validates the weights of the run in `train.init_from`, as those of update 0.
 
-        They are the best until an update is better. They are no checkpoint of the newest
+        They are the best until an update is better. They are not a checkpoint of the newest
         intervals, whose mean is the default of the search, and none to resume from.
         """
         if self._is_chief:
@@ -421,7 +421,7 @@ class _Trainer:
 
 
 def _warm_up(steps: int, warmup_steps: int) -> str:
-    """A line about a training that ends before the peak of the learning rate, or no text.
+    """A line about a training run that ends before the peak of the learning rate, or no text.
 
     Example:
         >>> _warm_up(steps=20, warmup_steps=100).strip()

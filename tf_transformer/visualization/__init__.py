@@ -1,1 +1,1 @@
-"""Pages and pictures of attention, curves of trainings, and figures of the paper's equations."""
+"""Pages and pictures of attention, curves of training runs, figures of the paper's equations."""

@@ -1,4 +1,4 @@
-"""Curves of trainings: losses, scores, learning rate and speed over the updates."""
+"""Curves of training runs: losses, scores, learning rate and speed over the updates."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Changes of the texts of a training, so that a model also learns unusual input."""
+"""Changes of the texts of a training run, so that a model also learns unusual input."""

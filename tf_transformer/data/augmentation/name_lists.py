@@ -1,4 +1,4 @@
-"""Names of people and cities that a training puts in place of others."""
+"""Names of people and cities that a training run puts in place of others."""
 
 NAMES = (
     *("Søren", "João", "José", "Zoë", "François", "Łukasz", "Dvořák", "Björk", "Renée", "Jürgen"),

@@ -1,4 +1,4 @@
-"""Changes the texts of the batches of a training at random; see `AugmentConfig`."""
+"""Changes the texts of the batches of a training run at random; see `AugmentConfig`."""
 
 import dataclasses
 from collections import Counter

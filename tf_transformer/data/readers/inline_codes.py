@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from tf_transformer.text.placeholders import placeholders
 
 SUBFLOW = "sub"  # an element inside a code that holds another text, such as a footnote
-INSIDE = {"bpt", "ept", "it", "ph", "ut", SUBFLOW}  # elements whose content is no text of a segment
+INSIDE = {"bpt", "ept", "it", "ph", "ut", SUBFLOW}  # whose content is not text of a segment
 
 # Marks, which no XML can hold, until `without_marks` replaces them.
 _JOIN = "\1"  # a code inside a word
