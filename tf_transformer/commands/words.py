@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from tf_transformer.commands import command_line
 from tf_transformer.data.readers.text import stream_files
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.writing import write_whole
 from tf_transformer.text import capitals
 
@@ -24,7 +25,13 @@ _ITERATIONS = 5
 MOST_WORDS = 12  # of a sentence; model 1 aligns long sentences badly
 
 
-def main(source: str, target: str, to: str, occurrences: int = 3, probability: float = 0.1) -> None:
+def main(
+    source: LocalPath,
+    target: LocalPath,
+    to: LocalPath,
+    occurrences: int = 3,
+    probability: float = 0.1,
+) -> None:
     """Writes pairs of words with a tab between them, and prints their number.
 
     Each pair is written twice: in its usual case, and with capitals at both starts.
