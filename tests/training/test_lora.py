@@ -73,6 +73,11 @@ def test_the_model_is_the_other_run_s_with_the_mean_of_the_products(adapted, run
         np.testing.assert_allclose(weight, expected, atol=1e-6, err_msg=name)
 
 
+def test_adapters_have_no_moving_average(adapted):
+    with pytest.raises(InputError, match="holds no moving average of weights"):
+        Run.load(adapted, average="ema").model(load_task_model)
+
+
 def test_a_resumed_run_equals_one_without_an_interruption(adapted, run, tmp_path):
     for steps in (2, 4):
         trainer.train(Run.at(tmp_path / "run", config_of(run, learning_rate=5.0, steps=steps)))
