@@ -109,6 +109,19 @@ def test_adapters_of_other_weights_are_an_error(run, tmp_path):
         load_predictor(Run.load(tuned))
 
 
+def test_the_other_run_may_move(run, tmp_path):
+    origin, moved, tuned = tmp_path / "origin", tmp_path / "moved", tmp_path / "tuned"
+    shutil.copytree(run, origin)
+    trainer.train(Run.at(tuned, config_of(origin)))
+    before = weights_of(tuned)
+    origin.rename(moved)
+    with pytest.raises(InputError, match=r"If it has moved, .* --train\.init_from FOLDER$"):
+        Run.load(tuned).model(load_task_model)
+    trainer.train(Run.at(tuned, config_of(moved)))
+    for one, other in zip(before, weights_of(tuned), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
