@@ -414,3 +414,14 @@ def test_numbers_of_numpy_and_lists_become_what_a_file_holds():
 def test_the_parts_of_a_configuration_are_configurations(part, value):
     with pytest.raises(InputError, match=f"^{part} must be a group of options, got "):
         Config(**{part: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("train_source", "corpora"), ("valid_file", "valid_corpora"), ("generated_pairs", "corpora")],
+)
+def test_a_short_form_in_a_configuration_says_what_to_read(name, kept):
+    data = dataclasses.replace(DataConfig(train_source="a", train_target="b"), held_out=5)
+    assert data.corpora == (Corpus("a", "b"),)
+    with pytest.raises(AttributeError, match=rf"does not keep data\.{name}; read data\.{kept}$"):
+        getattr(data, name)

@@ -142,6 +142,7 @@ CORPORA = "a list of corpora, like '[{source: a.en, target: a.de}, {path: b.tmx}
     ("word", "expected"),
     [
         ("[{sourc: a}]", f"--data.corpora must be {CORPORA}; a corpus has no 'sourc'."),
+        ("[{path:a}]", f"--data.corpora must be {CORPORA}; a corpus has no 'path:a'."),
         ("a.tsv", f"--data.corpora must be {CORPORA}, got 'a.tsv'."),
         ("{path: a.tsv}", f"--data.corpora must be {CORPORA}, got \"{{'path': 'a.tsv'}}\"."),
         ("[{source: a}]", "a corpus of two files has source and target, but only a is given."),
@@ -165,6 +166,17 @@ def test_corpora_are_options_and_lists_in_files(tmp_path):
     assert read_options(evaluate.main, words)["corpus"] == Corpus(
         path="a.tsv", columns=("en", "de")
     )
+
+
+def test_options_of_listed_corpora_override_a_file(tmp_path):
+    tfds = "{name: wmt14_translate/de-en, format: tfds, data_dir: /x}"
+    (tmp_path / "x.yaml").write_text(
+        f"data: {{corpora: [{{format: generated, pairs: 50}}, {tfds}], valid_corpora: [{tfds}]}}"
+    )
+    words = ["--run_dir=x", f"--config={tmp_path / 'x.yaml'}", "--data.generated_pairs=60"]
+    data = read_options(train.main, [*words, "--data.tfds_dir=/y"])["data"]
+    assert [(corpus.pairs, corpus.data_dir) for corpus in data.corpora] == [(60, ""), (0, "/y")]
+    assert data.valid_corpora[0].data_dir == "/y"
 
 
 def test_a_file_in_place_of_the_options_of_a_corpus_is_an_error(error_of):

@@ -116,6 +116,26 @@ def test_a_layer_refuses_the_fields_that_it_does_not_read(layer, field):
         layer(**{field: OTHER[field]})
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: layers.Encoder(6), "Encoder: expected config as a LayerConfig, .* got 6"),
+        (
+            lambda: layers.FeedForward({"num_head": 2}),
+            "FeedForward: a configuration has no num_head",
+        ),
+        (lambda: layers.SelfAttention(num_heads=0), "SelfAttention: num_heads must be positive"),
+        (
+            lambda: layers.CrossAttention(num_heads=2)(X),
+            "attends to a second sequence, value, but got none",
+        ),
+    ],
+)
+def test_an_argument_of_another_kind_is_a_clear_error(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
 def sizes_of(layer):
     """The sizes that a layer reads."""
     return {name: size for name, size in SIZES.items() if name in layer.reads}

@@ -1,4 +1,4 @@
-"""Sinusoids and learned positions by hand and against NumPy; `models/test_relative_positions.py`
+"""Sinusoids and learned positions by hand and against NumPy; `test_relative_position.py`
 has the hooks for relative encodings.
 """
 

@@ -73,6 +73,11 @@ def test_the_model_is_the_other_run_s_with_the_mean_of_the_products(adapted, run
         np.testing.assert_allclose(weight, expected, atol=1e-6, err_msg=name)
 
 
+def test_adapters_have_no_moving_average(adapted):
+    with pytest.raises(InputError, match="holds no moving average of weights"):
+        Run.load(adapted, average="ema").model(load_task_model)
+
+
 def test_a_resumed_run_equals_one_without_an_interruption(adapted, run, tmp_path):
     for steps in (2, 4):
         trainer.train(Run.at(tmp_path / "run", config_of(run, learning_rate=5.0, steps=steps)))
@@ -102,6 +107,19 @@ def test_adapters_of_other_weights_are_an_error(run, tmp_path):
     shutil.rmtree(origin)
     with pytest.raises(InputError, match=r"train\.init_from must be a run's folder"):
         load_predictor(Run.load(tuned))
+
+
+def test_the_other_run_may_move(run, tmp_path):
+    origin, moved, tuned = tmp_path / "origin", tmp_path / "moved", tmp_path / "tuned"
+    shutil.copytree(run, origin)
+    trainer.train(Run.at(tuned, config_of(origin)))
+    before = weights_of(tuned)
+    origin.rename(moved)
+    with pytest.raises(InputError, match=r"If it has moved, .* --train\.init_from FOLDER$"):
+        Run.load(tuned).model(load_task_model)
+    trainer.train(Run.at(tuned, config_of(moved)))
+    for one, other in zip(before, weights_of(tuned), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams
 from tf_transformer.commands.stderr import without_notices
 from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
-from tf_transformer.config.corpus import ShortForms
+from tf_transformer.config.corpus import COMPLETED, ShortForms
 from tf_transformer.config.option import options_in, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import (
@@ -131,15 +131,16 @@ def read_options(
 
 
 def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> None:
-    """Clears the lists of corpora of a file if the command line gives a short form of them."""
-    given = {word.partition("=")[0] for word in words}
+    """Lets a short form on the command line override the lists of corpora of a file."""
+    given = {word.partition("=")[0].removeprefix("--data.") for word in words}
+    kept = {"corpora", "valid_corpora"} - given if "data" in options else set()
     for name, rules, _ in options_in(ShortForms):
-        if (
-            f"--data.{name}" in given
-            and rules.short_for
-            and f"--data.{rules.short_for}" not in given
-        ):
+        if name in given and rules.short_for in kept:
             options.data[rules.short_for] = ()
+    for each in kept:
+        for corpus in options.data[each]:
+            for name in COMPLETED.keys() & given:
+                corpus.pop(COMPLETED[name], None)
 
 
 def _values(

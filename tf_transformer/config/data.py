@@ -1,13 +1,14 @@
 """The options of the examples: corpora, random changes of their text, tokens and batches."""
 
 from dataclasses import InitVar, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from tf_transformer.config.corpus import GENERATED_PAIRS, Corpus, ShortForms
 from tf_transformer.config.option import (
     free,
     inherited,
     not_negative,
+    options_in,
     positive,
     rate,
     same,
@@ -65,7 +66,7 @@ class DataConfig:
 
     The examples come from a list of corpora. For one corpus there are short forms: two files, one
     file, or a TFDS corpus. Without any of these, the program generates its corpus. The
-    configuration holds the corpora that a short form stands for.
+    configuration holds the corpora that a short form stands for, and no short form.
 
     Attributes:
         corpora: corpora of the training text, in this order, like [{source: a.en, target: a.de},
@@ -205,3 +206,18 @@ class DataConfig:
         """Arguments of `Tokenizer.train`, by name."""
         names = ("vocabulary_size", "segmentation", "normalization")
         return {name: getattr(self, name) for name in names}
+
+
+class _NotKept:
+    """In place of a short form in a configuration: an error that says what to read."""
+
+    def __init__(self, name: str, kept: str):
+        self._message = f"a configuration does not keep data.{name}; read data.{kept}"
+
+    def __get__(self, *_: Any) -> NoReturn:
+        raise AttributeError(self._message)
+
+
+for _short in options_in(ShortForms):
+    setattr(DataConfig, _short.name, _NotKept(_short.name, _short.rules.short_for or "corpora"))
+    del DataConfig.__dataclass_fields__[_short.name]  # `replace` would read the value

@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any, get_args, get_type_hints
 
 from tf_transformer.errors import InputError
@@ -61,8 +61,8 @@ def with_local_paths(value: Any, hint: Any, option: str) -> Any:
     if not is_dataclass(value):
         return value
     hints = get_type_hints(type(value), include_extras=True)
-    old = {name: getattr(value, name) for name in hints}
-    new = {name: with_local_paths(old[name], hints[name], f"{option}.{name}") for name in hints}
+    old = {each.name: getattr(value, each.name) for each in fields(value)}
+    new = {name: with_local_paths(old[name], hints[name], f"{option}.{name}") for name in old}
     return value if new == old else replace(value, **new)  # type: ignore[type-var]
 
 

@@ -248,7 +248,9 @@ class CrossAttention(Attention):
         TensorShape([3, 2, 5, 7])
     """
 
-    def build(self, query_shape: Shape, value_shape: Shape) -> None:
+    def build(self, query_shape: Shape, value_shape: Shape | None = None) -> None:
+        if value_shape is None:
+            raise ValueError(f"{self.name} attends to a second sequence, value, but got none.")
         self.query_projection = self._built_projection("query", query_shape, "q")
         self.key_value_projection = self._built_projection("key_value", value_shape, "kv")
         self._build_output(query_shape)

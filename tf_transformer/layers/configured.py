@@ -115,11 +115,18 @@ class ConfiguredLayer(keras.layers.Layer):
             return replace(config, **given) if given else config
         if isinstance(config, ModelConfig):
             return replace(config, **given).decoder
-        if config is not None:
+        if isinstance(config, Mapping):
+            if unknown := config.keys() - FIELDS:
+                raise InputError(f"a configuration has no {', '.join(sorted(unknown))}.")
             return ModelConfig(**{**config, **given}).decoder
+        if config is not None:
+            raise InputError(
+                f"expected config as a LayerConfig, a ModelConfig or a dict, got {config!r}. Give "
+                "other arguments by name, like num_heads=8."
+            )
         heads = given.get("num_heads", LayerConfig.num_heads)
         has_size = given.get("key_dim") or given.get("d_model")
-        if "key_dim" in cls.reads and not has_size and LayerConfig.d_model % heads:
+        if "key_dim" in cls.reads and not has_size and heads and LayerConfig.d_model % heads:
             raise InputError(
                 f"num_heads={heads} needs key_dim, the size of a head: its default is "
                 f"{LayerConfig.d_model} / num_heads, which is not an integer."

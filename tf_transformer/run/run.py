@@ -112,7 +112,11 @@ class Run:
                 raise InputError(f"expected one run, got {self.config.train.init_from}.")
             run.codec  # noqa: B018  reads the codec now, before the text of the training
         except InputError as error:
-            raise InputError(f"train.init_from must be a run's folder: {error}") from error
+            moved = (
+                f" If it has moved, give its new folder once: python train.py --run_dir "
+                f"{self.folder.path} --train.init_from FOLDER"
+            ) * bool(self.config.train.lora)
+            raise InputError(f"train.init_from must be a run's folder: {error}{moved}") from error
         return run
 
     def model(self, build_model: BuildModel) -> "keras.Model":

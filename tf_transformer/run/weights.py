@@ -39,9 +39,8 @@ def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int
             weights that are not finite, or belongs to another model.
     """
     paths = selected(folder, average)
-    if average == "ema":
-        return _load_moving_average(folder, paths[0], model)
-    _assign_means(model, by_name(model), paths, "weights")
+    group = "averages" if average == "ema" else "weights"
+    _assign_means(model, by_name(model), paths, group)
     return len(paths)
 
 
@@ -49,9 +48,11 @@ def selected(folder: RunFolder, average: Average) -> list[str]:
     """The paths of the checkpoints that `average` selects, oldest first.
 
     Raises:
-        InputError: when there are none.
+        InputError: when there are none, and for ema without a moving average.
     """
     paths = _paths(folder, average)
+    if average == "ema":
+        _require_moving_average(folder, paths[0])
     if isinstance(average, int) and len(paths) < average:
         print(
             f"average {average}: averages {len(paths)} checkpoint(s), because {folder.path} has "
@@ -169,7 +170,8 @@ def _paths(folder: RunFolder, average: Average) -> list[str]:
     return paths[-(average if isinstance(average, int) else 1) :]
 
 
-def _load_moving_average(folder: RunFolder, latest: str, model: keras.Model) -> int:
+def _require_moving_average(folder: RunFolder, latest: str) -> None:
+    """Raises an `InputError` for a checkpoint without the moving average of weights."""
     with broken_as_input_error(latest):
         keys = {key for key, _ in tf.train.list_variables(latest)}
     if not any(key.startswith("averages/") for key in keys):
@@ -177,8 +179,6 @@ def _load_moving_average(folder: RunFolder, latest: str, model: keras.Model) -> 
             f"{folder.path} holds no moving average of weights. Train with --train.average_decay "
             "0.999, or give another --average: a number of checkpoints, or best."
         )
-    _assign_means(model, by_name(model), [latest], "averages")
-    return 1
 
 
 def _assign_means(

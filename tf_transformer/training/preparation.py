@@ -154,6 +154,8 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
     elif tfds := [corpus for corpus in config.data.corpora if corpus.format == "tfds"]:
         _require_same_direction(folder, config.data, tfds[0])  # languages were not stored then
         may_change |= set(LANGUAGES)
+    if config.train.lora:
+        may_change.add("train.init_from")  # it may have moved; adapters know its weights
     changed = {
         name: values
         for name, values in folder.load_config().differences(config).items()
