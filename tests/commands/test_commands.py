@@ -518,7 +518,9 @@ def test_an_export_has_warm_up_requests_that_it_answers(saved_model):
     signatures = tf.saved_model.load(str(saved_model)).signatures
     records = tf.data.TFRecordDataset(str(saved_model / warm_up.FILE)).as_numpy_iterator()
     logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in records]
-    assert len(logs) == 2 * len(warm_up.SHAPES) + 2
+    names = [log.predict_log.request.model_spec.signature_name for log in logs]
+    assert sorted(names) == sorted([*signatures] * len(warm_up.SHAPES))
+    assert len(signatures) == 5
     for log in logs:
         request = log.predict_log.request
         inputs = {
