@@ -236,7 +236,7 @@ def test_a_quantized_model_with_layers_of_this_package_is_saved(tmp_path):
     """Keras' own layers are quantized, and others stay as they are."""
     ids = keras.Input((None,), dtype="int32")
     x = layers.TokenEmbedding(V, 8)(ids)
-    x = layers.Encoder(num_layers=1, num_heads=2, key_dim=4, d_ff=6)(x)
+    x = layers.Encoder(num_layers=1, num_heads=2, key_dim=4, d_ff=6)(x).output
     head = keras.layers.Dense(3)
     model = reference.randomize(keras.Model(ids, head(x)))
     with warnings.catch_warnings(record=True) as caught:
