@@ -80,6 +80,20 @@ def test_three_models_are_searched_by_the_mean_of_their_probabilities(static_sha
         reference_search.assert_found(hypotheses, row, expected)
 
 
+def test_a_linear_decoder_is_searched_in_batches_of_any_size():
+    """Its states keep the size of their values, which projections in a graph need."""
+    model = make_model(decoder_attention="linear")
+    hypotheses = reference_search.arrays(searched(model, max_extra_length=1))
+    for row, sentence in enumerate(SENTENCES[:2]):
+
+        def language(ids, source=batch_of([sentence])):
+            target = np.int32([[SPECIAL.start, *ids]])
+            return reference_search.log_softmax(np.asarray(model((source, target)))[0, -1])
+
+        expected = reference_search.beam_search(language, len(sentence) + 1, SPECIAL, BEAM, 0.6)
+        reference_search.assert_found(hypotheses, row, expected)
+
+
 def test_an_ensemble_of_one_is_the_model():
     model = make_model()
     alone, ensemble = (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import reference
 
-from tf_transformer import ModelConfig, layers
+from tf_transformer import ModelConfig, Transformer, layers
 from tf_transformer.config import LayerConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers.configured import FIELDS, ConfiguredLayer
@@ -119,10 +119,14 @@ def test_a_layer_refuses_the_fields_that_it_does_not_read(layer, field):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: layers.Encoder(6), "Encoder: expected config as a LayerConfig, .* got 6"),
+        (lambda: layers.Encoder(6), "Encoder: expected config as a ModelConfig or .* got 6"),
         (
             lambda: layers.FeedForward({"num_head": 2}),
             "FeedForward: a configuration has no num_head",
+        ),
+        (
+            lambda: Transformer(11, LayerConfig()),
+            "expected config as a ModelConfig or a dict, got L",
         ),
         (lambda: layers.SelfAttention(num_heads=0), "SelfAttention: num_heads must be positive"),
         (

@@ -219,8 +219,21 @@ class ModelConfig:
 
     @classmethod
     def of(cls, config: "ModelConfig | Mapping[str, Any] | None") -> "ModelConfig":
-        """A configuration as it is, or one with the fields of a dict; None: the defaults."""
-        return config if isinstance(config, ModelConfig) else cls(**(config or {}))
+        """A configuration as it is, or one with the fields of a dict; None: the defaults.
+
+        Raises:
+            InputError: for an unknown field, and for anything else.
+        """
+        if isinstance(config, ModelConfig):
+            return config
+        if not isinstance(config, Mapping | None):
+            raise InputError(
+                f"expected config as a ModelConfig or a dict, got {config!r:.80}. Give other "
+                "arguments by name, like num_heads=8."
+            )
+        if unknown := (config or {}).keys() - set(cls.__match_args__):
+            raise InputError(f"a configuration has no {', '.join(sorted(unknown))}.")
+        return cls(**(config or {}))
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":

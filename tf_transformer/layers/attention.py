@@ -78,9 +78,8 @@ class Attention(ConfiguredLayer):
     def _built_projection(self, name: str, input_shape: Shape, letters: str) -> HeadProjection:
         """The projection of one input by the matrices W^Q, W^K and W^V of these letters."""
         config, use_bias, policy = self.config, self.config.attention_bias, self.dtype_policy
-        groups = config.num_key_value_heads
-        sizes = [(config.num_heads, config.key_dim), (groups, config.key_dim)]
-        sizes += [(groups, config.value_dim)]
+        groups, size = config.num_key_value_heads, config.key_dim
+        sizes = [(config.num_heads, size), (groups, size), (groups, config.value_dim)]
         chosen = ["qkv".index(letter) for letter in letters]
         fill = [self._initializers[i] for i in chosen]
         projection = HeadProjection(
@@ -91,11 +90,9 @@ class Attention(ConfiguredLayer):
 
     def _build_output(self, query_shape: Shape) -> None:
         """Makes Wᴼ, which maps concatenated heads to the size of the queries' sequence."""
-        use_bias, policy = self.config.attention_bias, self.dtype_policy
+        bias, policy = self.config.attention_bias, self.dtype_policy
         size = self.config.num_heads * self.config.value_dim
-        self.output_projection = Dense(
-            query_shape[-1], use_bias=use_bias, dtype=policy, name="output"
-        )
+        self.output_projection = Dense(query_shape[-1], use_bias=bias, dtype=policy, name="output")
         self.output_projection.build((*query_shape[:-1], size))
 
     def attend(

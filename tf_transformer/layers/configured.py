@@ -115,15 +115,9 @@ class ConfiguredLayer(keras.layers.Layer):
             return replace(config, **given) if given else config
         if isinstance(config, ModelConfig):
             return replace(config, **given).decoder
-        if isinstance(config, Mapping):
-            if unknown := config.keys() - FIELDS:
-                raise InputError(f"a configuration has no {', '.join(sorted(unknown))}.")
-            return ModelConfig(**{**config, **given}).decoder
         if config is not None:
-            raise InputError(
-                f"expected config as a LayerConfig, a ModelConfig or a dict, got {config!r}. Give "
-                "other arguments by name, like num_heads=8."
-            )
+            fields = {**config, **given} if isinstance(config, Mapping) else config
+            return ModelConfig.of(fields).decoder
         heads = given.get("num_heads", LayerConfig.num_heads)
         has_size = given.get("key_dim") or given.get("d_model")
         if "key_dim" in cls.reads and not has_size and heads and LayerConfig.d_model % heads:

@@ -51,7 +51,7 @@ class SumsOfKeys(NamedTuple):
         numerators = ops.einsum("bgewk,bwgkv->bgewv", turned, self.products)
         denominators = ops.einsum("bgewk,bwgk->bgew", queries, self.features)
         output = numerators / (denominators[..., None] + EPSILON)
-        output = ops.reshape(output, (batch, heads, beam_size, -1))
+        output = ops.reshape(output, (batch, heads, beam_size, self.products.shape[-1]))
         return HeadOutput(ops.cast(output, query.dtype), ())
 
 
