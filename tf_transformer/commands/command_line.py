@@ -132,14 +132,13 @@ def read_options(
 
 def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> None:
     """Lets a short form on the command line override the lists of corpora of a file."""
-    given = {word.partition("=")[0].removeprefix("--data.") for word in words}
-    kept = {"corpora", "valid_corpora"} - given if "data" in options else set()
+    given = {word.partition("=")[0] for word in words}
+    kept = [name for name in ("corpora", "valid_corpora") if f"--data.{name}" not in given]
     for name, rules, _ in options_in(ShortForms):
-        if name in given and rules.short_for in kept:
+        if f"--data.{name}" in given and rules.short_for in kept:
             options.data[rules.short_for] = ()
-    for each in kept:
-        for corpus in options.data[each]:
-            for name in COMPLETED.keys() & given:
+        elif f"--data.{name}" in given and name in COMPLETED:
+            for corpus in (each for listed in kept for each in options.data[listed]):
                 corpus.pop(COMPLETED[name], None)
 
 
