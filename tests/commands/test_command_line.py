@@ -182,6 +182,12 @@ def test_options_of_listed_corpora_override_a_file(tmp_path):
     assert read_options(train.main, words)["data"].corpora == (Corpus(path="a.tmx"),)
 
 
+def test_an_empty_group_in_a_file_takes_options_of_the_command_line(tmp_path):
+    (tmp_path / "x.yaml").write_text("data: null")
+    words = ["--run_dir=x", f"--config={tmp_path / 'x.yaml'}", "--data.held_out=5"]
+    assert read_options(train.main, words)["data"].held_out == 5
+
+
 def test_a_file_in_place_of_the_options_of_a_corpus_is_an_error(error_of):
     expected = "--corpus is a group of options, such as --corpus.source; got 'a.tsv'."
     assert error_of(evaluate.main, "--corpus", "a.tsv") == f"error: {expected}"

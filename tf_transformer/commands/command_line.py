@@ -138,7 +138,7 @@ def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> 
         if f"--data.{name}" in given and rules.short_for in kept:
             options.data[rules.short_for] = ()
         elif f"--data.{name}" in given and name in COMPLETED:
-            for corpus in (each for listed in kept for each in options.data[listed]):
+            for corpus in (each for listed in kept for each in options.data.get(listed, ())):
                 corpus.pop(COMPLETED[name], None)
 
 
@@ -154,7 +154,8 @@ def _values(
     require_groups(vars(options), main)
     if "data" in options:
         for name, hint in get_type_hints(ShortForms, include_extras=True).items():
-            options.data[name] = with_local_paths(options.data[name], hint, f"data.{name}")
+            if name in options.data:  # none is if a file has `data: null`
+                options.data[name] = with_local_paths(options.data[name], hint, f"data.{name}")
     values = parser.instantiate(options).as_dict()
     for name, hint in get_type_hints(main, include_extras=True).items():
         if name == _repeated(main):
