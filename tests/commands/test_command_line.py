@@ -177,6 +177,15 @@ def test_options_of_listed_corpora_override_a_file(tmp_path):
     data = read_options(train.main, [*words, "--data.tfds_dir=/y"])["data"]
     assert [(corpus.pairs, corpus.data_dir) for corpus in data.corpora] == [(60, ""), (0, "/y")]
     assert data.valid_corpora[0].data_dir == "/y"
+    (tmp_path / "x.yaml").write_text("data: {corpora: [{path: a.tmx}]}")
+    words = ["--run_dir=x", f"--config={tmp_path / 'x.yaml'}", "--data.origin", "tfds"]
+    assert read_options(train.main, words)["data"].corpora == (Corpus(path="a.tmx"),)
+
+
+def test_an_empty_group_in_a_file_takes_options_of_the_command_line(tmp_path):
+    (tmp_path / "x.yaml").write_text("data: null")
+    words = ["--run_dir=x", f"--config={tmp_path / 'x.yaml'}", "--data.held_out=5"]
+    assert read_options(train.main, words)["data"].held_out == 5
 
 
 def test_a_file_in_place_of_the_options_of_a_corpus_is_an_error(error_of):

@@ -132,14 +132,13 @@ def read_options(
 
 def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> None:
     """Lets a short form on the command line override the lists of corpora of a file."""
-    given = {word.partition("=")[0].removeprefix("--data.") for word in words}
-    kept = {"corpora", "valid_corpora"} - given if "data" in options else set()
+    given = {word.partition("=")[0] for word in words}
+    kept = [name for name in ("corpora", "valid_corpora") if f"--data.{name}" not in given]
     for name, rules, _ in options_in(ShortForms):
-        if name in given and rules.short_for in kept:
+        if f"--data.{name}" in given and rules.short_for in kept:
             options.data[rules.short_for] = ()
-    for each in kept:
-        for corpus in options.data[each]:
-            for name in COMPLETED.keys() & given:
+        elif f"--data.{name}" in given and name in COMPLETED:
+            for corpus in (each for listed in kept for each in options.data.get(listed, ())):
                 corpus.pop(COMPLETED[name], None)
 
 
@@ -155,7 +154,8 @@ def _values(
     require_groups(vars(options), main)
     if "data" in options:
         for name, hint in get_type_hints(ShortForms, include_extras=True).items():
-            options.data[name] = with_local_paths(options.data[name], hint, f"data.{name}")
+            if name in options.data:  # none is if a file has `data: null`
+                options.data[name] = with_local_paths(options.data[name], hint, f"data.{name}")
     values = parser.instantiate(options).as_dict()
     for name, hint in get_type_hints(main, include_extras=True).items():
         if name == _repeated(main):
