@@ -46,8 +46,9 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     size = task.text_size(run.config) if open_options else None
     if not size:
         return _with_options(run, fixed)
-    kept = values(run.config, [name for name in given if name.startswith(GROUPS)])
-    choice = defaults.choose(size, kept | fixed)
+    in_config = run.config.rules  # without short forms, which no configuration keeps
+    kept = [name for name in given if name.startswith(GROUPS) and name in in_config]
+    choice = defaults.choose(size, values(run.config, kept) | fixed)
     for line in choice.reasons:
         tqdm.write(line)
     return _with_options(run, choice.values | fixed)
