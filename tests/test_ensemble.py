@@ -14,6 +14,7 @@ from tf_transformer.config.task import LanguageModelingOptions, ParsingOptions
 from tf_transformer.data.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
+from tf_transformer.models.names import by_name
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import save_weights
@@ -228,6 +229,6 @@ def test_language_models_need_the_same_rules_of_the_tokenizer(tmp_path):
         folder.path.mkdir()
         folder.save_config(config)
         codec.save(folder.path)
-        save_weights(folder, model.weights, "float32", update=1)
+        save_weights(folder, by_name(model), "float32", update=1)
     with pytest.raises(InputError, match=r"for language_modeling need the same tokenizer"):
         Run.load(f"{tmp_path / 'a'},{tmp_path / 'b'}").model(LANGUAGE_MODELING.build_model)
