@@ -1,5 +1,6 @@
 # make demo      from a fresh clone to an exported translator; TRAIN_OPTIONS: more options of train.py
 # make test      the tests of a change, about 12 minutes on two cores
+# make test-benchmarks  the tests of benchmarks/ and of the tables on pages
 # make test-jax, test-torch  the Keras-only tests on Keras' other backends
 # make test-browser  the pages in Chromium
 # make test-slow  notebooks, the wheel, the commands of the first pages, Beam, kills, full sizes
@@ -28,8 +29,8 @@ JAX_TESTS := KERAS_BACKEND=jax \
     XLA_FLAGS='--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 export TF_CPP_MIN_LOG_LEVEL := 3
 
-.PHONY: demo scores test test-jax test-torch test-browser test-slow test-research test-all docs docs-serve check lint \
-    types format findings clean
+.PHONY: demo scores test test-benchmarks test-jax test-torch test-browser test-slow test-research \
+    test-all docs docs-serve check lint types format findings clean
 
 .venv/pyvenv.cfg:
 	$(if $(SYSTEM_PYTHON),,$(error expected Python 3.11, 3.12 or 3.13 on the PATH; install one of them))
@@ -61,7 +62,10 @@ scores: .venv/installed-dev
 	$(PYTHON) -m benchmarks.translations.repeated
 
 test: .venv/installed-dev lint types
-	$(PYTHON) -m pytest $(PARALLEL)
+	$(PYTHON) -m pytest $(PARALLEL) --ignore tests/benchmarks
+
+test-benchmarks: .venv/installed-dev lint
+	$(PYTHON) -m pytest $(PARALLEL) tests/benchmarks
 
 test-jax: .venv/installed-dev
 	$(JAX_TESTS) $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
@@ -72,7 +76,7 @@ test-browser: .venv/installed-dev
 test-slow: .venv/installed-dev
 	$(PYTHON) -m pytest -m slow
 
-test-all: test test-jax test-torch test-browser test-slow docs test-research
+test-all: test test-benchmarks test-jax test-torch test-browser test-slow docs test-research
 
 test-research: .venv/installed-dev lint
 	$(PYTHON) -m pytest $(PARALLEL) research/tests

@@ -5,19 +5,19 @@
 
 The test pairs are aligned by the cross-attention of each decoder layer, averaged over its heads.
 Links between words of the same number, day, month or year are right
-(`tf_transformer.data.generated.generate_links`).
+(`research.gold_links.generate_links`).
 """
 
 from typing import Any
 
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
+from research.gold_links import GoldLinks, agreement, generate_links
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
-from tf_transformer.data.generated import TEST_PAIRS, generate_links, generated_splits
+from tf_transformer.data.generated import TEST_PAIRS, generated_splits
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
-from tf_transformer.text.word_alignment import GoldLinks, agreement
 
 
 def main(run_dir: str, output: str = "") -> None:

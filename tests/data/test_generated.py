@@ -11,7 +11,6 @@ from tf_transformer.data.generated import (
     TEST_PAIRS,
     date_in_words,
     generate,
-    generate_links,
     generated_splits,
     number_in_words,
 )
@@ -70,33 +69,6 @@ def test_numbers_by_hand(number, english, german, french):
 def test_dates_by_hand(date, english, german, french):
     words = [date_in_words(date, language) for language in ("en", "de", "fr")]
     assert words == [english, german, french]
-
-
-def test_links_of_dates_by_hand(monkeypatch):
-    """March 21, 1984: einundzwanzigste März 1984; vingt et un mars 1984; 21 de marzo de 1984."""
-    meanings = [datetime.date(1984, 3, 21)]
-    monkeypatch.setattr(generated, "_meanings", lambda count, seed: meanings)
-    english, german, french, spanish = "en", "de", "fr", "es"
-    links = generate_links(1, english, german, seed=0)[0]
-    assert links.sure == links.possible == [(0, 1), (1, 0), (2, 2), (3, 2)]
-    links = generate_links(1, english, french, seed=0)[0]
-    assert links.sure == [(0, 3), (1, 0), (1, 1), (1, 2)]
-    years = [(s, t) for s in (2, 3) for t in (4, 5, 6, 7)]
-    assert links.possible == links.sure + years
-    words = date_in_words(meanings[0], spanish).split()
-    for source in (english, spanish):
-        linked = {words[t] for _, t in generate_links(1, source, spanish, seed=0)[0].possible}
-        assert set(words) - linked == {"de"}
-
-
-@pytest.mark.parametrize("languages", [("en", "de"), ("en", "fr"), ("de", "fr")])
-def test_links_are_those_of_the_generated_pairs(languages):
-    """No position is outside of its sentence, and every word of a number is linked."""
-    corpus, gold = generate(50, *languages, seed=1), generate_links(50, *languages, seed=1)
-    for source, target, links in zip(corpus["source"], corpus["target"], gold, strict=True):
-        assert set(links.sure) <= set(links.possible)
-        for side, text in enumerate((source, target)):
-            assert {link[side] for link in links.possible} == set(range(len(text.split())))
 
 
 @pytest.mark.parametrize("languages", [("en", "de"), ("en", "fr"), ("de", "fr")])

@@ -15,7 +15,6 @@ from tf_transformer.config.corpus import GENERATED_PAIRS
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.readers.rows import Rows
 from tf_transformer.errors import InputError
-from tf_transformer.text.word_alignment import GoldLinks
 
 NUMBERS = 1_000_000  # 0 … 999,999
 FIRST_DAY = datetime.date(1900, 1, 1)
@@ -102,10 +101,10 @@ def date_in_words(date: datetime.date, language: str) -> str:
         >>> date_in_words(datetime.date(1984, 3, 21), "en")
         'March twenty-first, nineteen eighty-four'
     """
-    return "".join(text for text, _ in _date_parts(date, language))
+    return "".join(text for text, _ in date_parts(date, language))
 
 
-def _date_parts(date: datetime.date, language: str) -> list[tuple[str, str]]:
+def date_parts(date: datetime.date, language: str) -> list[tuple[str, str]]:
     """Divides the text of a date into parts with names: year, month, day, or "" for other text."""
     require_packages()
     from babel.dates import format_date, get_month_names
@@ -159,57 +158,14 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
             "number as data.generated_pairs."
         )
     sources, targets = [], []
-    for meaning in _meanings(count, seed):
+    for meaning in meanings(count, seed):
         sources.append(_in_words(meaning, source_language))
         targets.append(_in_words(meaning, target_language))
     return Examples({"source": sources, "target": targets})
 
 
-def generate_links(
-    count: int, source_language: str, target_language: str, seed: int
-) -> list[GoldLinks]:
-    """Makes the word alignments of the pairs of `generate`, with the same arguments.
-
-    A part is a whole number, or the day, month or year of a date. All words of a part are linked to
-    all words of the same part in the other language. The links are sure if one language has a
-    single word for the part. Otherwise they are possible.
-
-    Example:
-        >>> generate(1, "en", "de", seed=3)["source"]
-        ['eight hundred and six']
-        >>> generate_links(1, "en", "de", seed=3)[0].sure
-        [(0, 0), (1, 0), (2, 0), (3, 0)]
-    """
-    languages = (source_language, target_language)
-    return [
-        _gold_links(*(_parts_of_words(meaning, language) for language in languages))
-        for meaning in _meanings(count, seed)
-    ]
-
-
-def _gold_links(source: list[str], target: list[str]) -> GoldLinks:
-    possible = [
-        (s, t)
-        for s, part in enumerate(source)
-        for t, other in enumerate(target)
-        if part and part == other
-    ]
-    sure = [(s, t) for s, t in possible if 1 in (source.count(source[s]), target.count(target[t]))]
-    return GoldLinks(sure, possible)
-
-
-def _parts_of_words(meaning: int | datetime.date, language: str) -> list[str]:
-    """The name of each word's part; "" if a word belongs to no part."""
-    if isinstance(meaning, datetime.date):
-        parts = _date_parts(meaning, language)
-    else:
-        parts = [(number_in_words(meaning, language), "number")]
-    of_characters = [name for text, name in parts for _ in text]
-    words = re.finditer("[^ ]+", "".join(text for text, _ in parts))
-    return [of_characters[word.start()] for word in words]
-
-
-def _meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
+def meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
+    """The numbers and dates of the pairs of `generate`, in their order."""
     import numpy as np  # --help does without
 
     rng = np.random.default_rng(seed)

@@ -1,12 +1,15 @@
 """The alignment error rate, by hand and on the alignments of a trained run."""
 
+import datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tf_transformer.data.generated import generate, generate_links
+from research import gold_links
+from research.gold_links import GoldLinks, agreement, generate_links
+from tf_transformer.data.generated import date_in_words, generate
 from tf_transformer.inference.translator import Translator
-from tf_transformer.text.word_alignment import GoldLinks, agreement
 
 LINKS = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)))
 
@@ -54,3 +57,30 @@ def test_alignments_of_a_run_are_compared_with_the_generated_gold_alignments(run
     of_numbers = agreement([links[i] for i in numbers], [gold[i] for i in numbers])
     assert of_numbers.precision == 1
     assert of_numbers.recall > 1 / 9
+
+
+def test_links_of_dates_by_hand(monkeypatch):
+    """March 21, 1984: einundzwanzigste März 1984; vingt et un mars 1984; 21 de marzo de 1984."""
+    meanings = [datetime.date(1984, 3, 21)]
+    monkeypatch.setattr(gold_links, "meanings", lambda count, seed: meanings)
+    english, german, french, spanish = "en", "de", "fr", "es"
+    links = generate_links(1, english, german, seed=0)[0]
+    assert links.sure == links.possible == [(0, 1), (1, 0), (2, 2), (3, 2)]
+    links = generate_links(1, english, french, seed=0)[0]
+    assert links.sure == [(0, 3), (1, 0), (1, 1), (1, 2)]
+    years = [(s, t) for s in (2, 3) for t in (4, 5, 6, 7)]
+    assert links.possible == links.sure + years
+    words = date_in_words(meanings[0], spanish).split()
+    for source in (english, spanish):
+        linked = {words[t] for _, t in generate_links(1, source, spanish, seed=0)[0].possible}
+        assert set(words) - linked == {"de"}
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ("en", "fr"), ("de", "fr")])
+def test_links_are_those_of_the_generated_pairs(languages):
+    """No position is outside of its sentence, and every word of a number is linked."""
+    corpus, gold = generate(50, *languages, seed=1), generate_links(50, *languages, seed=1)
+    for source, target, links in zip(corpus["source"], corpus["target"], gold, strict=True):
+        assert set(links.sure) <= set(links.possible)
+        for side, text in enumerate((source, target)):
+            assert {link[side] for link in links.possible} == set(range(len(text.split())))
