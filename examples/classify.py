@@ -20,7 +20,7 @@ import keras
 import numpy as np
 
 from tf_transformer import Transformer
-from tf_transformer.data.generated import NUMBERS, number_in_words
+from tf_transformer.data.readers.generated import NUMBERS, number_in_words
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.translator import Translator

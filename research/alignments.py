@@ -15,7 +15,7 @@ from benchmarks.harness.tables import of_rows
 from research.gold_links import GoldLinks, agreement, generate_links
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
-from tf_transformer.data.generated import TEST_PAIRS, generated_splits
+from tf_transformer.data.readers.generated import TEST_PAIRS, generated_splits
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from tf_transformer.data.generated import date_parts, meanings, number_in_words
+from tf_transformer.data.readers.generated import date_parts, meanings, number_in_words
 from tf_transformer.text.word_alignment import Link
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tf_transformer.commands import command_line, train
-from tf_transformer.data.generated import generate
+from tf_transformer.data.readers.generated import generate
 from tf_transformer.run.earlier_options import task_named
 from tf_transformer.run.folder import RunFolder
 

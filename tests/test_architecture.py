@@ -17,7 +17,8 @@ DOCUMENTS = [page for pattern in PATTERNS for page in ROOT.glob(pattern)]
 # ARCHITECTURE.md draws these levels: a module imports modules of its own part and of lower levels.
 LEVELS = [
     {"errors", "text.special_ids"},
-    {"files", "machine", "registry"},
+    {"machine", "registry"},
+    {"files"},
     {"kernels"},
     {"text", "config"},
     {"layers"},
@@ -146,7 +147,7 @@ def test_only_programs_read_the_command_line():
 def test_the_package_does_not_grow_without_a_reason():
     """A change that adds lines removes others, or raises this number and says why."""
     lines = sum(len(path.read_text("utf-8").splitlines()) for path in modules())
-    assert lines <= 37_172
+    assert lines <= 37_180
 
 
 # The doors for a user's path of a run. Elsewhere a run, or its folder, is passed on.
@@ -203,7 +204,7 @@ READS_NO_TEXT = {
 READER = {"files/text_lines.py", "files/reading.py"}
 # Names that stand elsewhere: a file that is given to the reader, or another method `open`.
 ALLOWED = {
-    "inference/streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
+    "files/streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
     "export/run_in_session.py": {"stdin"},
     "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
     "export/serving/client_rest.py": {"stdin"},

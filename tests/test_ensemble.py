@@ -11,7 +11,7 @@ from conftest import small_config
 
 from tf_transformer.commands import evaluate, export, translate
 from tf_transformer.config.task import LanguageModelingOptions, ParsingOptions
-from tf_transformer.data.generated import generate
+from tf_transformer.data.readers.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.models.names import by_name

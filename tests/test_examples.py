@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 
-from tf_transformer.data.generated import FIRST_DAY, date_in_words, number_in_words
+from tf_transformer.data.readers.generated import FIRST_DAY, date_in_words, number_in_words
 from tf_transformer.inference.translator import Translator
 from tf_transformer.text.tokenizer import Tokenizer
 

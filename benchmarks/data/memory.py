@@ -26,7 +26,7 @@ from benchmarks.harness.usage import peak_megabytes, usage_of
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import ExampleStream, Texts
-from tf_transformer.data.generated import number_in_words
+from tf_transformer.data.readers.generated import number_in_words
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 

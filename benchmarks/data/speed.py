@@ -19,7 +19,7 @@ from benchmarks.harness.usage import usage_of
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
 from tf_transformer.data.examples import ExampleStream
-from tf_transformer.data.generated import generate, training_pairs
+from tf_transformer.data.readers.generated import generate, training_pairs
 from tf_transformer.data.readers.text import stream_files
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer

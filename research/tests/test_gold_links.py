@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from research import gold_links
 from research.gold_links import GoldLinks, agreement, generate_links
-from tf_transformer.data.generated import date_in_words, generate
+from tf_transformer.data.readers.generated import date_in_words, generate
 from tf_transformer.inference.translator import Translator
 
 LINKS = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)))

@@ -13,7 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data.corpora import languages, load_examples, read_test, stream, with_languages
+from tf_transformer.data.corpora import (
+    languages,
+    languages_of,
+    load_examples,
+    read_test,
+    stream,
+    with_languages,
+)
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.readers import FORMATS, format_of, open_corpus, register
 from tf_transformer.data.readers.rows import Rows, content
@@ -278,12 +285,16 @@ def test_a_program_registers_a_format(tmp_path, monkeypatch):
 
         return Rows((corpus.path,) * len(fields), start, lambda: f"bars {content(corpus.path)}")
 
-    register("bars", read, [".bars"])
-    corpus = as_file("a.bars.gz", lambda pairs: "".join(f"{s} ||| {t}\n" for s, t in pairs))(
+    def languages(corpus):
+        return tuple(corpus.path.split("/")[-1].split(".")[:2])
+
+    register("bars", read, [".bars"], languages=languages)
+    corpus = as_file("en.de.bars.gz", lambda pairs: "".join(f"{s} ||| {t}\n" for s, t in pairs))(
         tmp_path, [("one", "eins"), ("two", "zwei")]
     )
     assert trained([corpus])["target"] == ["eins", "zwei"]
     assert TRANSLATION.load_corpus(Config(), corpus).references == ["eins", "zwei"]
+    assert languages_of(corpus, DataConfig()) == ("en", "de")
 
 
 def test_a_newline_inside_a_text_of_any_reader_becomes_a_space():

@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from tf_transformer.config import DataConfig
-from tf_transformer.data import corpora, generated
-from tf_transformer.data.generated import (
+from tf_transformer.data import corpora
+from tf_transformer.data.readers import generated
+from tf_transformer.data.readers.generated import (
     TEST_PAIRS,
     date_in_words,
     generate,

@@ -29,7 +29,7 @@ from tf_transformer.files.reading import (
     split_paths,
     text_lines,
 )
-from tf_transformer.inference.streaming import Output, Stream
+from tf_transformer.files.streaming import Output, Stream
 
 MARK = codecs.BOM_UTF8
 COMPRESSIONS = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}

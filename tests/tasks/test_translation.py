@@ -10,7 +10,7 @@ from tf_transformer import tasks
 from tf_transformer.config import Config, Corpus, DataConfig, TrainConfig
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.data.examples import Examples
-from tf_transformer.data.generated import TEST_PAIRS, generated_splits
+from tf_transformer.data.readers.generated import TEST_PAIRS, generated_splits
 from tf_transformer.errors import InputError
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.tasks.translation import TRANSLATION

@@ -13,7 +13,7 @@ import tensorflow_text as tf_text
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tf_transformer.data.generated import generate
+from tf_transformer.data.readers.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import GraphTokenizer, as_strings, clean

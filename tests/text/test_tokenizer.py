@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from tf_transformer.data.generated import generate
+from tf_transformer.data.readers.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.text.graph_tokenizer import GraphTokenizer, clean
 from tf_transformer.text.normalization import normalize

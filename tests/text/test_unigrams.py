@@ -8,7 +8,7 @@ import tensorflow_text as tf_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tf_transformer.data.generated import generate
+from tf_transformer.data.readers.generated import generate
 from tf_transformer.export import run_in_ctranslate2
 from tf_transformer.text.sentencepiece_file import (
     Kind,

@@ -8,7 +8,7 @@ import yaml
 
 from tf_transformer.commands import command_line, train
 from tf_transformer.config import PRESETS, Config, DataConfig, ModelConfig
-from tf_transformer.data.generated import generate
+from tf_transformer.data.readers.generated import generate
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.training import defaults
 

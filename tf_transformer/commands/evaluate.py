@@ -134,7 +134,7 @@ def _evaluate(
     task: "Task", run: Run, source: str, reference: str, corpus: Corpus, dtype: DType
 ) -> "Evaluation":
     """The predictions of a run for a test set, and their scores."""
-    from tf_transformer.inference.streaming import SentenceProgress
+    from tf_transformer.files.streaming import SentenceProgress
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
 

@@ -9,9 +9,9 @@ from tf_transformer.config.option import Effect, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free
+from tf_transformer.files.streaming import WINDOW, Output, Progress, Step, Stream
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.notices import Notice
-from tf_transformer.inference.streaming import WINDOW, Output, Progress, Step, Stream
 from tf_transformer.run.run import Run
 from tf_transformer.text.word_alignment import Unit
 

@@ -1,7 +1,6 @@
 """The corpora of a configuration as streams of examples."""
 
 import itertools
-import pathlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,15 +9,11 @@ from dataclasses import replace
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
-from tf_transformer.data.generated import require_packages
-from tf_transformer.data.readers import COMPRESSED, format_of, open_corpus
-from tf_transformer.data.readers.tfds import pair_in, tfds_languages
+from tf_transformer.data.readers import Languages, format_of, kind_of, open_corpus
+from tf_transformer.data.readers.tfds import tfds_languages
 from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import check_file
-
-Languages = tuple[str | None, str | None]
-"""The languages of source and target. None stands for an unknown language."""
 
 UNKNOWN: Languages = (None, None)
 SEVERAL = "mul"  # as data.target_language: each source text says its target language (ISO 639-2)
@@ -162,8 +157,7 @@ def check_corpus(corpus: Corpus) -> None:
     """
     for path in filter(None, [corpus.source, corpus.target, corpus.path]):
         check_file(path)
-    if format_of(corpus) == "generated":
-        require_packages()
+    kind_of(corpus).check()
 
 
 def with_languages(data: DataConfig) -> DataConfig:
@@ -299,31 +293,14 @@ def languages_of(corpus: Corpus, data: DataConfig) -> Languages:
     endings (`a.en`), and tables as names of columns. Otherwise, the options of the languages count.
     If a corpus does not need them, their defaults say nothing.
     """
+    kind = kind_of(corpus)
+    if (named := kind.languages(corpus)) is not None:
+        return named
     stored = (data.source_language, data.target_language)
-    kind = format_of(corpus)
-    named: Sequence[str | None] = corpus.columns
-    if kind == "tfds" and (pair := pair_in(corpus.name)):
-        return (pair[1], pair[0]) if corpus.reverse else pair
-    if kind == "text":
-        named = [
-            pathlib.Path(COMPRESSED.sub("", file)).suffix[1:]
-            for file in (corpus.source, corpus.target)
-        ]
-    if len(named) == 2:
-        named = [_code(name or "", longest=3 if kind == "tmx" else 2) for name in named]
-    if len(named) == 2 and (any(named) or corpus.columns):
-        return named[0], named[1]
-    needs_them = kind in ("tmx", "jsonl", "generated")
-    return stored if needs_them or stored != DEFAULTS else UNKNOWN
+    return stored if kind.needs_languages or stored != DEFAULTS else UNKNOWN
 
 
 def _is_guess(corpus: Corpus, data: DataConfig) -> bool:
     """Whether the languages are defaults, and the keys of JSON lines may be others."""
     is_default = (data.source_language, data.target_language) == DEFAULTS
-    return is_default and format_of(corpus) == "jsonl" and not corpus.columns
-
-
-def _code(name: str, longest: int) -> str | None:
-    """The language in a name such as en or en_US, with up to `longest` letters; None without."""
-    found = re.fullmatch(rf"([A-Za-z]{{2,{longest}}})(?:[-_][A-Za-z]{{2,4}})*", name)
-    return found[1] if found else None
+    return is_default and kind_of(corpus).may_name_sides and not corpus.columns

@@ -1,23 +1,55 @@
 """Readers of corpora by format, for training, validation and evaluation."""
 
+import functools
 import pathlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.data.readers.generated import read_generated, require_packages
 from tf_transformer.data.readers.json_lines import read_json_lines
 from tf_transformer.data.readers.rows import Rows
 from tf_transformer.data.readers.tables import read_tsv
 from tf_transformer.data.readers.text import read_plain_text
-from tf_transformer.data.readers.tfds import read_tfds
+from tf_transformer.data.readers.tfds import languages_in_name, read_tfds
 from tf_transformer.data.readers.tmx import read_tmx
 from tf_transformer.errors import InputError
 
 Reader = Callable[[Corpus, Sequence[str], DataConfig], Rows]
 """reader(corpus, names, data) opens a corpus. `names` are the names of the texts of an example."""
 
+Languages = tuple[str | None, str | None]
+"""The languages of source and target. None stands for an unknown language."""
+
 COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
+
+
+def of_columns(corpus: Corpus, longest: int = 2) -> Languages | None:
+    """The languages that name the columns of a corpus; None without columns.
+
+    Args:
+        corpus: the corpus.
+        longest: the most letters of a language's code.
+    """
+    if len(corpus.columns) != 2:
+        return None
+    source, target = (code_in(name, longest) for name in corpus.columns)
+    return source, target
+
+
+def languages_of_endings(corpus: Corpus) -> Languages | None:
+    """The languages in the endings of two files, as of a.en; None without them."""
+    files = (COMPRESSED.sub("", file) for file in (corpus.source, corpus.target))
+    source, target = (code_in(pathlib.Path(file).suffix[1:]) for file in files)
+    return (source, target) if source or target else None
+
+
+def code_in(name: str, longest: int = 2) -> str | None:
+    """The language in a name such as en or en_US, with up to `longest` letters; None without."""
+    found = re.fullmatch(rf"([A-Za-z]{{2,{longest}}})(?:[-_][A-Za-z]{{2,4}})*", name)
+    return found[1] if found else None
 
 
 @dataclass(frozen=True)
@@ -29,12 +61,22 @@ class Format:
         endings: endings of file names, before the ending of a compressed file.
         options: the fields of `Corpus` that the reader uses.
         sides: the number of texts of an example; 0: any number.
+        languages: the languages that a corpus names, as of its columns; None: it names none.
+        needs_languages: whether the reader needs `data.source_language` and
+            `data.target_language`, if a corpus names no languages.
+        may_name_sides: whether a corpus may name its sides in place of the languages. Then these
+            two options are a guess.
+        check: raises an `InputError` if a package that the reader needs is missing.
     """
 
     read: Reader
     endings: tuple[str, ...] = ()
     options: tuple[str, ...] = ("path", "columns")
     sides: int = 0
+    languages: Callable[[Corpus], Languages | None] = of_columns
+    needs_languages: bool = False
+    may_name_sides: bool = False
+    check: Callable[[], None] = lambda: None
 
 
 FORMATS: dict[str, Format] = {}
@@ -46,6 +88,7 @@ def register(
     endings: Sequence[str] = (),
     options: Sequence[str] = ("path", "columns"),
     sides: int = 0,
+    **rules: Any,
 ) -> None:
     """Registers a format under a name, for the field `format` of a corpus.
 
@@ -56,13 +99,14 @@ def register(
             them.
         options: the fields of `Corpus` that the reader uses.
         sides: the number of texts of an example; 0: any number.
+        **rules: further attributes of `Format`, such as `languages`.
 
     Example:
         >>> register("tab", read_tsv, endings=[".tab"])
         >>> format_of(Corpus(path="a.tab.gz"))
         'tab'
     """
-    FORMATS[name] = Format(read, tuple(endings), tuple(options), sides)
+    FORMATS[name] = Format(read, tuple(endings), tuple(options), sides, **rules)
 
 
 def format_of(corpus: Corpus) -> str:
@@ -87,6 +131,11 @@ def format_of(corpus: Corpus) -> str:
         f"the name of {corpus.path} has no ending of a known format ({endings}). Give the corpus a "
         f"format: {names}."
     )
+
+
+def kind_of(corpus: Corpus) -> Format:
+    """Returns the format of a corpus; raises as `format_of`."""
+    return FORMATS[format_of(corpus)]
 
 
 def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
@@ -126,15 +175,27 @@ def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
     return kind.read(corpus, names, data)
 
 
-def _read_generated(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
-    from tf_transformer.data.generated import read_generated  # it imports readers.rows
-
-    return read_generated(corpus, names, data)
-
-
-register("text", read_plain_text, [".txt"], ["source", "target", "path"])
+register(
+    "text", read_plain_text, [".txt"], ["source", "target", "path"], languages=languages_of_endings
+)
 register("tsv", read_tsv, [".tsv"])
-register("jsonl", read_json_lines, [".jsonl", ".ndjson"])
-register("tmx", read_tmx, [".tmx"], sides=2)
-register("tfds", read_tfds, options=["name", "split", "reverse", "data_dir"], sides=2)
-register("generated", _read_generated, options=["split", "pairs"], sides=2)
+register("jsonl", read_json_lines, [".jsonl", ".ndjson"], needs_languages=True, may_name_sides=True)
+register(
+    *("tmx", read_tmx, [".tmx"]),
+    sides=2,
+    languages=functools.partial(of_columns, longest=3),
+    needs_languages=True,
+)
+register(
+    *("tfds", read_tfds),
+    options=["name", "split", "reverse", "data_dir"],
+    sides=2,
+    languages=languages_in_name,
+)
+register(
+    *("generated", read_generated),
+    options=["split", "pairs"],
+    sides=2,
+    needs_languages=True,
+    check=require_packages,
+)

@@ -70,8 +70,7 @@ def tfds_languages(name: str, reverse: bool, data_dir: str = "") -> tuple[str, s
     sides = _sides(info, name, reverse)
     if getattr(info.features, "languages", None) or pathlib.Path(name).is_dir():
         return sides
-    pair = pair_in(name)
-    return pair and ((pair[1], pair[0]) if reverse else pair)
+    return languages_in_name(Corpus(name=name, reverse=reverse))
 
 
 def _tfds_builder(name: str, data_dir: str) -> Any:
@@ -111,6 +110,12 @@ def _sides(info: Any, name: str, reverse: bool) -> tuple[str, str]:
         f"data.tfds={name} holds {features}; expected a translation corpus of two languages, "
         "like wmt14_translate/de-en."
     )
+
+
+def languages_in_name(corpus: Corpus) -> tuple[str, str] | None:
+    """The languages of source and target in the name of a corpus; None without them."""
+    pair = pair_in(corpus.name)
+    return (pair[1], pair[0]) if pair and corpus.reverse else pair
 
 
 def pair_in(name: str) -> tuple[str, str] | None:

@@ -13,7 +13,7 @@ import tracemalloc
 import pytest
 
 from tf_transformer.errors import InputError
-from tf_transformer.inference.streaming import Output, SentenceProgress, Stream
+from tf_transformer.files.streaming import Output, SentenceProgress, Stream
 
 ODD = "one\n\n  \ntwo\u2028three\x85four\n\ufeff\r\nbroken ".encode() + b"\xff\xfe\n\x00\t\nlast"
 ODD_LINES = [
