@@ -103,7 +103,7 @@ class _Places:
 
     def widened(self, path: str, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """The weight of the large model, float32."""
-        if "attention" in path:
+        if "_attention/" in path:
             return self._attention(path, value, shape)
         found = np.zeros(shape, np.float32)
         if path.endswith("hidden/kernel"):

@@ -29,6 +29,7 @@ from tf_transformer.config import (
 )
 from tf_transformer.config.task import ParsingOptions
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath, PathOrAddress
 from tf_transformer.registry import OPTIONS
 from tf_transformer.run.folder import RunFolder
 
@@ -91,7 +92,10 @@ def values_of(hint):
         return st.builds(AugmentConfig, join=rates, upper=rates, copy=rates)
     if hint is Corpus:
         text, columns = values_of(str), values_of(tuple[str, ...])
-        return st.builds(Corpus, path=text.filter(bool), format=text, columns=columns, split=text)
+        path = values_of(LocalPath).filter(bool)
+        return st.builds(Corpus, path=path, format=text, columns=columns, split=text)
+    if hint in (LocalPath, PathOrAddress):  # a command reads ~ as the home folder
+        return values_of(str).filter(lambda path: "~" not in path and ":/" not in path)
     numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(0, 1)
     kinds = {bool: st.booleans(), int: st.integers() | st.integers(0, 9), float: numbers}
     return (kinds | {str: st.sampled_from(HOSTILE) | st.text()})[hint]
@@ -105,7 +109,7 @@ def test_every_option_with_any_value_loads_as_it_was_saved(tmp_path_factory, dat
     config = Config(task=data.draw(st.sampled_from(sorted(OPTIONS))))
     for part in ("model", "data", "train", "decode", "task"):
         group = getattr(config, part)
-        hints = get_type_hints(type(group))
+        hints = get_type_hints(type(group), include_extras=True)
         hints = {x.name: hints[x.name] for x in dataclasses.fields(group) if x.name != "name"}
         names = st.lists(st.sampled_from(sorted(hints)), unique=True) if hints else st.just([])
         for name in data.draw(names):
