@@ -13,9 +13,9 @@ from keras import ops
 from matplotlib.figure import Figure
 
 from benchmarks.figures.speeds import MACHINES, works
-from docs.paper_figures import draw_positions, draw_schedules, to_svg
 from tf_transformer.layers.position import sinusoids
 from tf_transformer.training.schedule import TransformerSchedule
+from tf_transformer.visualization.paper_figures import draw_positions, draw_schedules, to_svg
 
 FOLDER = pathlib.Path(__file__).with_name("images")
 SIZES = ((512, 4000), (512, 8000), (256, 4000), (1024, 4000))  # d_model, warmup_steps

@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 from benchmarks.figures.speeds import MACHINES, speeds
 from docs import figures
-from docs.paper_figures import to_svg
+from tf_transformer.visualization.paper_figures import to_svg
 
 DOCS = pathlib.Path(figures.__file__).parent
 
