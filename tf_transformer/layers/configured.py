@@ -134,8 +134,20 @@ class ConfiguredLayer(keras.layers.Layer):
         return x_shape or next(iter(named_shapes.values()))
 
     def compute_output_spec(self, *inputs: Any, **options: Any) -> Any:
-        """Runs `call`, because Keras would make a single tensor of `compute_output_shape`."""
-        return keras.Operation.compute_output_spec(self, *inputs, **options)
+        """Runs `call`, because Keras would make a single tensor of `compute_output_shape`.
+
+        JAX cannot cut a length that it does not know into blocks. So unknown sizes get two values
+        there, and a size of the output that differs is unknown.
+        """
+        if keras.backend.backend() != "jax":
+            return keras.Operation.compute_output_spec(self, *inputs, **options)
+        first, second = (
+            keras.Operation.compute_output_spec(
+                self, *_with_sizes(inputs, size), **_with_sizes(options, size)
+            )
+            for size in (83, 89)
+        )
+        return keras.tree.map_structure(_where_equal, first, second)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"config": asdict(self.config)}
@@ -162,3 +174,23 @@ class ConfiguredLayer(keras.layers.Layer):
             of_layers = LayerConfig.__match_args__  # earlier versions saved those of models, too
             options["config"] = LayerConfig(**{k: saved[k] for k in of_layers if k in saved})
         return super().from_config(options)
+
+
+def _with_sizes(tensors: Any, size: int) -> Any:
+    """Symbolic tensors with a value for each unknown size."""
+
+    def known(tensor: Any) -> Any:
+        if not isinstance(tensor, keras.KerasTensor):
+            return tensor
+        shape = [size if length is None else length for length in tensor.shape]
+        return keras.KerasTensor(shape, tensor.dtype)
+
+    return keras.tree.map_structure(known, tensors)
+
+
+def _where_equal(one: Any, other: Any) -> Any:
+    """A symbolic tensor whose size is unknown where two tensors differ."""
+    if not isinstance(one, keras.KerasTensor):
+        return one
+    pairs = zip(one.shape, other.shape, strict=True)
+    return keras.KerasTensor([n if n == m else None for n, m in pairs], one.dtype)
