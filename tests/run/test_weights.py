@@ -3,6 +3,7 @@
 import random
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,9 +11,10 @@ from conftest import scored_config, small_config, stored_weights, weights_of
 
 from tf_transformer.errors import InputError
 from tf_transformer.models.names import by_name
+from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
-from tf_transformer.run.weights import save_weights, updates_of
+from tf_transformer.run.weights import load_weights, save_weights, updates_of
 from tf_transformer.tasks import load_predictor
 from tf_transformer.training import trainer
 from tf_transformer.training.setup import initialize
@@ -180,3 +182,34 @@ def test_any_broken_file_of_a_run_is_read_or_is_an_input_error(run, tmp_path):
     assert all(str(copy.path) in message for message in messages)
     assert len(messages) > 20
     assert read > 5
+
+
+# --- names of weights ------------------------------------------------------------------------
+
+
+class Reordered(Transformer):
+    """A Transformer whose attributes are set in the reverse order."""
+
+    def __init__(self, *args, **kwargs):
+        object.__setattr__(self, "kept", {})
+        super().__init__(*args, **kwargs)
+        kept = self.__dict__.pop("kept")
+        for name in reversed(kept):
+            setattr(self, name, kept[name])
+
+    def __setattr__(self, name, value):
+        if "kept" in self.__dict__ and isinstance(value, keras.layers.Layer):
+            self.kept[name] = value
+        else:
+            super().__setattr__(name, value)
+
+
+def test_attributes_may_be_set_in_another_order(run):
+    expected = load_predictor(Run.load(run, average=1)).model
+    sizes = {"source_vocabulary_size": expected.source_vocabulary_size}
+    model = Reordered(expected.vocabulary_size, expected.config, **sizes)
+    model.build()
+    assert list(by_name(model)) != list(by_name(expected))
+    load_weights(RunFolder(run), model, 1)
+    ids = np.array([[5, 6, 7, 2]]), np.array([[1, 8, 9]])
+    np.testing.assert_allclose(model(ids), expected(ids), atol=1e-6)
