@@ -45,12 +45,12 @@ class Layout(NamedTuple):
         Returns:
             the names; () for embeddings and positions, which are not in the table.
         """
-        if (found := _NAME.fullmatch(name)) is None:
+        if (parsed := _NAME.fullmatch(name)) is None:
             return ()
-        side, number, part, kind = found.groups()
+        side, number, part, kind = parsed.groups()
         names = (self.last_norm,) if number is None else self.parts[part]
         words = {"side": side, "number": int(number or 0) + self.first, "kind": self.kinds[kind]}
-        return tuple(each.format(**words) for each in names)
+        return tuple(template.format(**words) for template in names)
 
     def fill(
         self, model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Path
@@ -74,7 +74,7 @@ class Layout(NamedTuple):
                 continue
             shape = (*weight.shape[:-1], weight.shape[-1] // len(names))
             shape = shape[::-1] if self.is_transposed else shape
-            parts = [_array(arrays, each, shape, path) for each in names]
+            parts = [_array(arrays, part, shape, path) for part in names]
             parts = [part.T for part in parts] if self.is_transposed else parts
             weight.assign(np.concatenate(parts, axis=-1))
             used.update(names)

@@ -129,8 +129,8 @@ class SavedTranslator:
     ) -> Mapping[str, Any]:
         """Calls a signature with texts alone, or the one with all inputs if any is given."""
         taken: Sequence[str] = ()  # exports of earlier versions take no inputs
-        if found := self._model.signatures.get(WITH_INPUTS[signature]):
-            _, taken = found.structured_input_signature
+        if endpoint := self._model.signatures.get(WITH_INPUTS[signature]):
+            _, taken = endpoint.structured_input_signature
         columns = columns_of([each for each in INPUTS if each.name in taken], texts, given)
         name = WITH_INPUTS[signature] if columns else signature
         return self._call(name, text=texts, **columns)

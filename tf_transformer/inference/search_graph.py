@@ -255,14 +255,14 @@ class SearchGraph(TextGraph):
 
     def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
         """The signatures `serving_default`, `n_best` and `score`; see also `WITH_INPUTS`."""
-        found: dict[str, tuple[Callable[..., Outputs], list[str]]] = {
+        signatures: dict[str, tuple[Callable[..., Outputs], list[str]]] = {
             "serving_default": (self.predict, ["text"]),
             "n_best": (self.n_best, ["text"]),
             "score": (self.score, ["source", "target"]),
         }
         names = ["text", *(each.name for each in self.inputs)]
-        more = {WITH_INPUTS[name]: (found[name][0], names) for name in WITH_INPUTS}
-        return found | (more if self.inputs else {})
+        more = {WITH_INPUTS[name]: (signatures[name][0], names) for name in WITH_INPUTS}
+        return signatures | (more if self.inputs else {})
 
     def predict(self, text: tf.Tensor, *given: tf.Tensor) -> Outputs:
         """The signature `serving_default`.

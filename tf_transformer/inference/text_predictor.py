@@ -161,8 +161,8 @@ class TextPredictor(BatchPredictor):
         """
         tags = self.codec["source"].tags
         for text in texts if tags else ():
-            if (found := wrong_tag(clean(text), tags)) is not None:
-                raise InputError(_unknown_tag(found, tags))
+            if (tag := wrong_tag(clean(text), tags)) is not None:
+                raise InputError(_unknown_tag(tag, tags))
 
     def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
         texts = as_texts(texts)
@@ -270,8 +270,8 @@ class TextPredictor(BatchPredictor):
             given = {
                 each.name: self._examples(each, texts, targets) for each in self.optional_inputs
             }
-            found = self._cases({"text": texts} | given, self._n_best(texts, given, no_progress))
-            cases |= {WITH_INPUTS[name]: case for name, case in found.items()}
+            more = self._cases({"text": texts} | given, self._n_best(texts, given, no_progress))
+            cases |= {WITH_INPUTS[name]: case for name, case in more.items()}
         return cases
 
     def _examples(self, each: Input, texts: list[str], predictions: list[str]) -> list[str]:

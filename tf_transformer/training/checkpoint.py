@@ -18,7 +18,7 @@ from tf_transformer.run.weights import (
     update_of,
 )
 from tf_transformer.training.early_stopping import EarlyStopping
-from tf_transformer.training.state import named_state, numbered_state, stored_weights
+from tf_transformer.training.state import named_state, numbered_state
 from tf_transformer.training.update import Updater
 
 
@@ -65,7 +65,9 @@ class Checkpoints:
         self._starting = folder.starting
         for place in (folder.checkpoints, folder.best, folder.resume):
             checkpoints_in(place)  # checks; a manager would read a broken list as empty
-        weights = tf.train.Checkpoint(**stored_weights(updater.model))
+        weights = tf.train.Checkpoint(
+            **{x: self._parts[x] for x in {"weights", BASE} & {*self._parts}}
+        )
         self._intervals = _manager(weights, folder.checkpoints, keep)
         self._best = _manager(weights, folder.best, 1)
         self._resume = _manager(tf.train.Checkpoint(**self._parts), folder.resume, 1)

@@ -28,7 +28,7 @@ def named_state(updater: Updater) -> dict[str, Any]:
     slots = [*optimizer.moments, *optimizer.squares, *optimizer.averages]
     noise = _without(updater.model.weights, updater.model.variables)
     return {
-        **stored_weights(updater.model),
+        **_stored_weights(updater.model),
         "optimizer": {
             "moments": as_tree(_named(trained, optimizer.moments)),
             "squares": as_tree(_named(trained, optimizer.squares)),
@@ -39,7 +39,7 @@ def named_state(updater: Updater) -> dict[str, Any]:
     }
 
 
-def stored_weights(model: keras.Model) -> dict[str, Any]:
+def _stored_weights(model: keras.Model) -> dict[str, Any]:
     """The parts of a checkpoint that predictions depend on.
 
     A model with adapters stores these alone, with a checksum of the weights that they belong to.

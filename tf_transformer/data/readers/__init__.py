@@ -48,8 +48,8 @@ def languages_of_endings(corpus: Corpus) -> Languages | None:
 
 def code_in(name: str, longest: int = 2) -> str | None:
     """The language in a name such as en or en_US, with up to `longest` letters; None without."""
-    found = re.fullmatch(rf"([A-Za-z]{{2,{longest}}})(?:[-_][A-Za-z]{{2,4}})*", name)
-    return found[1] if found else None
+    code = re.fullmatch(rf"([A-Za-z]{{2,{longest}}})(?:[-_][A-Za-z]{{2,4}})*", name)
+    return code[1] if code else None
 
 
 @dataclass(frozen=True)
