@@ -36,6 +36,7 @@ SYSTEMS = {
     "savedmodel_xla": _saved_model(jit_compile=True),
     "savedmodel_parts": _saved_model(1, parallel_batches=THREADS),
     "savedmodel_xla_parts": _saved_model(jit_compile=True, parallel_batches=THREADS),
+    "savedmodel_int8": _saved_model(dtype="int8"),
     "savedmodel_bfloat16": _saved_model(dtype="bfloat16"),
     "python": System(
         "benchmarks.decode.translator:task",

@@ -597,13 +597,16 @@ def test_ctranslate2_needs_a_translator(run, tmp_path, monkeypatch):
 def test_an_export_in_bfloat16_is_checked_in_float32_first(run):
     from tf_transformer.inference.translator import Translator
 
-    translator = Translator.from_run(run, "bfloat16")
-    assert [each.model.compute_dtype for each in export.stages(translator)] == [
-        "float32",
-        "bfloat16",
-    ]
-    single = Translator.from_run(run)
-    assert export.stages(single) == [single]
+    translator = Translator.from_run(run)
+    stages = export.stages(translator, "bfloat16")
+    assert [each.model.compute_dtype for each in stages] == ["float32", "bfloat16"]
+    assert export.stages(translator, "float32") == [translator]
+
+
+@pytest.mark.parametrize("options", [{"format": "run"}, {"jit_compile": True}])
+def test_int8_is_for_saved_models_without_xla(run, tmp_path, options):
+    with pytest.raises(InputError, match="--dtype int8 needs --format saved_model, without"):
+        export.main(str(run), str(tmp_path / "1"), dtype="int8", **options)
 
 
 @pytest.mark.slow

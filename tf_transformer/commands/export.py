@@ -60,6 +60,8 @@ def main(
         raise InputError("--format ctranslate2 has no --dtype. Give --quantization.")
     if format in ("marian", "marian_npz") and dtype != "float32":
         raise InputError(f"--format {format} writes float32. Leave out --dtype.")
+    if dtype == "int8" and (format != "saved_model" or jit_compile):
+        raise InputError("--dtype int8 needs --format saved_model, without --jit_compile.")
     if format != "ctranslate2" and quantization != "float32":
         raise InputError(f"--quantization needs --format ctranslate2. For {format}, give --dtype.")
     run = Run.load(run_dir, **decode_options)  # before TensorFlow is imported
@@ -120,24 +122,28 @@ def _write_saved_model(
     run: Run, folder: pathlib.Path, jit_compile: bool | Literal["auto"], dtype: DType
 ) -> str:
     """Writes and checks a SavedModel; returns a summary."""
-    from tf_transformer.export import manifest, metadata, warm_up
+    from tf_transformer.export import check_int8, manifest, metadata, warm_up
     from tf_transformer.export.check import check
     from tf_transformer.export.session import session
     from tf_transformer.inference.micro_batches import compiled_shapes
+    from tf_transformer.inference.text_predictor import TextPredictor
     from tf_transformer.tasks import load_predictor
 
-    loaded = load_predictor(run, dtype)
+    loaded = load_predictor(run)
     sentences = samples(run)
     if jit_compile == "auto":
         from tf_transformer.export.compilation import is_faster_compiled
 
         jit_compile = is_faster_compiled(run, dtype)
-    for predictor in stages(loaded):
+    for predictor in stages(loaded, dtype):
         shutil.rmtree(folder, ignore_errors=True)
         with session(folder) as process:
             predictor.save(folder, jit_compile=jit_compile)
             requirements = manifest.check(folder, jit_compile)
             check(process, folder, predictor, sentences)
+    agreement = ""
+    if dtype == "int8" and isinstance(predictor, TextPredictor):
+        agreement = f"; {check_int8.check(loaded, predictor, sentences)}"
     shapes = compiled_shapes(predictor.max_source_length) if jit_compile else warm_up.SHAPES
     warm_up.write(folder, warm_up.batches(shapes, predictor.codec["source"].encode))
     facts = metadata.describe(run, predictor)
@@ -146,17 +152,17 @@ def _write_saved_model(
     option = f" with --xla_cpu_compilation_enabled=true; max_batch_size: {rows} or more"
     return (
         f"{len(sentences)} sentences checked in a session; runs in TF Serving "
-        f"{requirements.lowest_server} and later{option if jit_compile else ''}"
+        f"{requirements.lowest_server} and later{option if jit_compile else ''}{agreement}"
     )
 
 
-def stages(predictor: "Predictor") -> "list[Predictor]":
-    """The predictors to save and check in turn. The last one is the export.
+def stages(predictor: "Predictor", dtype: DType) -> "list[Predictor]":
+    """The predictors to save and check in turn, from a float32 predictor. The last is the export.
 
-    In bfloat16, rounding changes some answers of a correct export, so the check tolerates
+    In another dtype, rounding changes some answers of a correct export, so the check tolerates
     differences. The same weights in float32 show first that the graph is correct.
     """
-    return list(dict.fromkeys([predictor.with_dtype("float32"), predictor]))
+    return list(dict.fromkeys([predictor, predictor.with_dtype(dtype)]))
 
 
 def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantization) -> str:

@@ -17,7 +17,7 @@ from tf_transformer.config.option import (
 from tf_transformer.config.values import check
 from tf_transformer.errors import InputError
 
-DType = Literal["float32", "bfloat16"]
+DType = Literal["float32", "bfloat16", "int8"]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 CT2, MARIAN, MARIAN_NPZ = EACH_FORMAT
 TEXTS, CHOICE, SPEED = Effect

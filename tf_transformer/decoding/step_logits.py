@@ -32,6 +32,8 @@ def with_transposed(embedding: TokenEmbedding, matrix: KerasTensor) -> Iterator[
 
 def step_logits(embedding: TokenEmbedding) -> Callable[[KerasTensor], KerasTensor]:
     """Returns a function like `embedding.logits` for many small calls: (..., D) to (..., V)."""
+    if embedding.int8 is not None:
+        return embedding.logits
     matrix = _STORED.get(id(embedding))
     matrix = transposed(embedding) if matrix is None else matrix
 

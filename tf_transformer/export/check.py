@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.session import Request, Session
 from tf_transformer.export.warm_up import signature_inputs
+from tf_transformer.inference.dtypes import dtype_of
 from tf_transformer.inference.predictor import Predictor
 
 # Largest difference of scores. The SavedModel pads batches differently, which changes rounding.
-SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
+SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1, "int8": 0.05}
 # Largest fraction of sentences with different answers. Rounding also decides near ties, which are
 # frequent in sampling.
-MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5}
-MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0}
+MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5, "int8": 0.0}
+MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0, "int8": 1.0}
 
 
 class Answer(NamedTuple):
@@ -107,7 +108,7 @@ def compare(
         RuntimeError: when more answers differ than rounding explains. It shows the first
             difference.
     """
-    dtype = predictor.model.compute_dtype
+    dtype = dtype_of(predictor.model)
     tolerance = SCORE_TOLERANCE[dtype]
     differences = [
         f"Input: {sentence!r}; run: {a.texts} {a.scores}; export: {b.texts} {b.scores}."

@@ -12,6 +12,7 @@ from typing import Any
 import tf_transformer
 from tf_transformer import tasks
 from tf_transformer.files.writing import write_whole
+from tf_transformer.inference.dtypes import dtype_of
 from tf_transformer.inference.predictor import Predictor
 from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.run.run import Run
@@ -48,7 +49,7 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
         "exported": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "task": config.task.name,
         "model": asdict(config.model)
-        | {"parameters": model.count_params(), "dtype": model.compute_dtype},
+        | {"parameters": model.count_params(), "dtype": dtype_of(model)},
         "tokenizer": vocabularies(predictor.codec)
         | {
             "segmentation": config.data.segmentation,

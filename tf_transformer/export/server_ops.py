@@ -16,6 +16,8 @@ FILE = pathlib.Path(__file__).with_name("server_ops.tsv")
 CORE, TEXT, XLA = "core", "text", "xla"
 # Ops whose CPU kernel calls Python, which a server does not have.
 PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+# The internal op that exports use: `inference/onednn.py` makes it. An export runs it in its check.
+INT8_PRODUCT = "_QuantizedMatMul"
 HEADER = """\
 # Ops that a stock TF Serving links, each with the first of the servers below that has it.
 #
@@ -27,8 +29,8 @@ HEADER = """\
 #
 # Columns: op, server, source, attributes. An attribute added by a later server has @ and that
 # server. Sources: core (linked by all servers), text (from tensorflow-text), xla (runs only inside
-# functions that XLA compiles). Not listed: ops without a CPU kernel, deprecated and internal ops,
-# ops that call Python, ops of TensorFlow's own tests, and ops that a later server removed.
+# functions that XLA compiles). Not listed: ops without a CPU kernel, deprecated ops, internal
+# ops except one, ops that call Python, ops of TensorFlow's own tests, and ops that a later server removed.
 """
 
 
@@ -146,7 +148,7 @@ def linked(
         )
         for op in ops
         if op.name in on_cpu
-        and not op.name.startswith("_")
+        and (not op.name.startswith("_") or op.name == INT8_PRODUCT)
         and not op.HasField("deprecation")
         and op.name not in PYTHON_OPS
         and op.name not in tests

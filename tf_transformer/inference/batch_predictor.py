@@ -18,6 +18,7 @@ from tf_transformer.inference.attention_record import (
     AttentionRecord,
     Tokens,
 )
+from tf_transformer.inference.dtypes import with_dtype
 from tf_transformer.inference.inputs import Input, columns_of
 from tf_transformer.inference.predictor import (
     PairScore,
@@ -31,7 +32,6 @@ from tf_transformer.layers.stack import Stack
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.models.ensemble import members_of
-from tf_transformer.models.names import by_name
 from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
@@ -97,7 +97,7 @@ class BatchPredictor(ABC):
 
         Args:
             run_dir: folder of the run.
-            dtype: dtype of weights and computation, float32 or bfloat16.
+            dtype: float32, bfloat16 or int8; see `with_dtype`.
             task_options: new values for options of the run's task, by name; None keeps a value.
             **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
 
@@ -132,25 +132,17 @@ class BatchPredictor(ABC):
         """This predictor with another dtype of weights and computation.
 
         bfloat16 weights take half the memory. GPUs, and CPUs with bfloat16 products, need about
-        half the time. Softmax, normalization and scores stay float32.
+        half the time. In int8, large matrices take a quarter of the memory, and their products need
+        less than half the time on CPUs. Softmax, normalization and scores stay float32.
 
         Args:
-            dtype: float32 or bfloat16.
+            dtype: float32, bfloat16 or int8.
 
         Raises:
-            InputError: for another dtype.
+            InputError: for another dtype, and for int8 where TensorFlow has no such products.
         """
-        if dtype not in ("float32", "bfloat16"):
-            raise InputError(f"dtype must be float32 or bfloat16, got {dtype}.")
-        if self.model.compute_dtype == dtype:
-            return self
-        model = type(self.model).from_config(self.model.get_config() | {"dtype": dtype})
-        model.build()
-        for new, old in zip(members_of(model), members_of(self.model), strict=True):
-            values = by_name(old)
-            for name, weight in by_name(new).items():
-                weight.assign(tf.cast(values[name].value, weight.dtype))
-        return self.like(model, self.config)
+        model = with_dtype(self.model, dtype)
+        return self if model is self.model else self.like(model, self.config)
 
     def like(self, model: keras.Model, config: DecodeConfig) -> Self:
         """A predictor of this class with another model or other options of the search.

@@ -9,6 +9,7 @@ from keras import KerasTensor, ops
 from tf_transformer import kernels
 from tf_transformer.errors import InputError
 from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
+from tf_transformer.layers.int8 import Int8Matrix, Int8Policy
 from tf_transformer.layers.shape import Shape
 
 AS_INTEGERS = "Convert them with astype('int32'), or give keras.Input the argument dtype='int32'."
@@ -40,15 +41,21 @@ class TokenEmbedding(keras.layers.Layer):
         TensorShape([1, 3, 11])
     """
 
+    int8: Int8Matrix | None = None  # the matrix, for inference with `Int8Policy`
+
     def __init__(self, vocabulary_size: int, d_model: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
 
     def build(self, ids_shape: Shape | None = None) -> None:
+        shape, policy = (self.vocabulary_size, self.d_model), self.dtype_policy
+        if isinstance(policy, Int8Policy) and policy.covers(*shape):
+            self.int8 = Int8Matrix(shape, policy.product, name="embeddings")
+            return
         self.embeddings = self.add_weight(
             name="embeddings",
-            shape=(self.vocabulary_size, self.d_model),
+            shape=shape,
             initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
         )
 
@@ -56,7 +63,8 @@ class TokenEmbedding(keras.layers.Layer):
         dtype = keras.backend.standardize_dtype(ids.dtype)
         if "int" not in dtype:
             raise InputError(f"expected ids as a tensor of integers, got {dtype}. {AS_INTEGERS}")
-        embedded = ops.take(self.embeddings, ids, axis=0)  # (..., D)
+        matrix = self.int8
+        embedded = ops.take(self.embeddings, ids, axis=0) if matrix is None else matrix.take(ids)
         return ops.cast(embedded, self.compute_dtype) * math.sqrt(self.d_model)
 
     def factors(self, x: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
@@ -65,6 +73,8 @@ class TokenEmbedding(keras.layers.Layer):
 
     def logits(self, x: KerasTensor) -> KerasTensor:
         """States (..., D) to logits, unnormalized log-probabilities (..., V)."""
+        if self.int8 is not None:
+            return unflatten_positions(self.int8(flatten_positions(x)), like=x)
         rows, matrix = (ops.cast(factor, self.compute_dtype) for factor in self.factors(x))
         rows = kernels.current().matmul_transposed(flatten_positions(rows), matrix)
         return unflatten_positions(rows, like=x)

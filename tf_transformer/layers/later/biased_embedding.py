@@ -23,6 +23,10 @@ class BiasedEmbedding(TokenEmbedding):
         super().build(ids_shape)
         self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
 
+    def logits(self, x: KerasTensor) -> KerasTensor:
+        logits = super().logits(x)
+        return logits if self.int8 is None else logits + self.bias
+
     def factors(self, x: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
         """Rows (..., D + 1) and a matrix (V, D + 1). The last column of the rows is 1."""
         ones = ops.ones((*ops.shape(x)[:-1], 1), x.dtype)

@@ -23,7 +23,8 @@ class ZeroStartEmbedding(BiasedEmbedding):
 
     def build(self, ids_shape: Shape | None = None) -> None:
         super().build(ids_shape)
-        self.embeddings.assign(self._without_start(self.embeddings))
+        if self.int8 is None:
+            self.embeddings.assign(self._without_start(self.embeddings))
 
     def call(self, ids: KerasTensor) -> KerasTensor:
         embedded = super().call(ids)
