@@ -440,7 +440,9 @@ def test_bfloat16_computes_the_same_less_precisely(translator):
 
 def test_another_dtype_is_an_error(run, translator):
     assert translator.with_dtype("float32") is translator
-    with pytest.raises(InputError, match="dtype must be one of float32, bfloat16, int8, got float16"):
+    with pytest.raises(
+        InputError, match="dtype must be one of float32, bfloat16, int8, got float16"
+    ):
         Translator.from_run(run, "float16")
 
 

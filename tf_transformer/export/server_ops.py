@@ -29,8 +29,9 @@ HEADER = """\
 #
 # Columns: op, server, source, attributes. An attribute added by a later server has @ and that
 # server. Sources: core (linked by all servers), text (from tensorflow-text), xla (runs only inside
-# functions that XLA compiles). Not listed: ops without a CPU kernel, deprecated ops, internal
-# ops except one, ops that call Python, ops of TensorFlow's own tests, and ops that a later server removed.
+# functions that XLA compiles). Not listed: ops without a CPU kernel, deprecated ops, internal ops
+# other than _QuantizedMatMul, ops that call Python, ops of TensorFlow's own tests, and ops that a
+# later server removed.
 """
 
 
