@@ -8,7 +8,7 @@ import pathlib
 import secrets
 import shutil
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tf_transformer.config import DType, Quantization
 from tf_transformer.errors import InputError
@@ -142,8 +142,9 @@ def _write_saved_model(
             requirements = manifest.check(folder, jit_compile)
             check(process, folder, predictor, sentences)
     agreement = ""
-    if dtype == "int8" and isinstance(predictor, TextPredictor):
-        agreement = f"; {check_int8.check(loaded, predictor, sentences)}"
+    if dtype == "int8" and isinstance(loaded, TextPredictor):
+        small = cast(TextPredictor, predictor)
+        agreement = f"; {check_int8.check(loaded, small, sentences)}"
     shapes = compiled_shapes(predictor.max_source_length) if jit_compile else warm_up.SHAPES
     warm_up.write(folder, warm_up.batches(shapes, predictor.codec["source"].encode))
     facts = metadata.describe(run, predictor)

@@ -9,6 +9,7 @@ from keras import KerasTensor, ops
 
 LARGEST_INPUT = 127
 LARGEST_WEIGHT = 64
+SMALLEST = 1e-30  # of the largest numbers of a row, so that a row of zeros has a scale
 
 
 def quantize(rows: KerasTensor, largest: int) -> tuple[KerasTensor, KerasTensor]:
@@ -22,7 +23,7 @@ def quantize(rows: KerasTensor, largest: int) -> tuple[KerasTensor, KerasTensor]
         the integers, int8 (R, K); and the scales, float32 (R, 1).
     """
     most = ops.max(ops.abs(rows), axis=-1, keepdims=True)
-    scales = ops.where(most > 0, most, 1.0) / largest
+    scales = ops.maximum(most, SMALLEST) * (1 / largest)
     return ops.cast(ops.round(rows / scales), "int8"), scales
 
 
