@@ -39,8 +39,7 @@ def in_capitals(text: str) -> bool:
 def is_short_word(text: str) -> bool:
     """Whether a text is one word of two or three capitals, like EU: often an acronym.
 
-    No rule tells the acronyms IT, US and WHO from other words in capitals. A mark shows that a
-    word is a sentence.
+    A mark shows that a word is a sentence.
 
     Example:
         >>> is_short_word("WHO"), is_short_word("WHO?"), is_short_word("IT SUPPORT")
@@ -50,10 +49,9 @@ def is_short_word(text: str) -> bool:
 
 
 def in_title_case(text: str) -> bool:
-    """Whether each word with a letter begins with a capital, and there are at least four.
+    """Whether at least four words have letters, and each of them begins with a capital.
 
-    Fewer words may be a name. Punctuation before a word does not count, nor does a word that begins
-    with a number.
+    Fewer words may be a name. Words that begin with a number do not count.
 
     Example:
         >>> in_title_case("Is It (Really) 5 O'clock?"), in_title_case("Martin Luther King")
@@ -85,8 +83,6 @@ def sentence(text: str) -> str:
 def form_of(text: str) -> Callable[[str], str] | None:
     """What puts other texts in the case of this text: `str.upper`, `title`, or None.
 
-    A short word has no form.
-
     Example:
         >>> form_of("HELLO!"), form_of("Hello!"), form_of("EU")
         (<method 'upper' of 'str' objects>, None, None)
@@ -109,4 +105,5 @@ def _with_capitals(text: str, starts: str) -> str:
 
 def _kinds(text: str) -> str:
     """The kind of each character."""
-    return "".join(_KIND_OF.get(unicodedata.category(each), OTHER_KIND) for each in text)
+    categories = map(unicodedata.category, text)
+    return "".join(_KIND_OF.get(category, OTHER_KIND) for category in categories)

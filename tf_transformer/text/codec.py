@@ -11,18 +11,14 @@ from tf_transformer.errors import InputError
 from tf_transformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from tf_transformer.text.graph_codec import GraphCodec
+    from tf_transformer.text.graph_tokenizer import GraphCodec
 
 FILE = "tokenizer.model"  # for all fields; tokenizer.source.model is for the field source alone
 _NAME = re.compile(r"tokenizer\.(?:(\w+)\.)?model")
 
 
 class Codec:
-    """The tokenizers of a run.
-
-    Args:
-        tokenizer: one tokenizer for all fields, or a dict from the name of each field to its
-            tokenizer.
+    """The tokenizers of a run: one for all fields, or a dict with one for each field.
 
     Attributes:
         tokenizers: the tokenizers by field. A tokenizer for all fields has the name "".
@@ -32,8 +28,8 @@ class Codec:
         >>> both.decode("target", both.encode("source", "a house"))
         'a house'
         >>> source, target = (Tokenizer.train([text], 300) for text in ("a house", "ein Haus"))
-        >>> each = Codec({"source": source, "target": target})
-        >>> each.decode("target", each.encode("target", "ein Haus"))
+        >>> codec = Codec({"source": source, "target": target})
+        >>> codec.decode("target", codec.encode("target", "ein Haus"))
         'ein Haus'
     """
 
@@ -43,11 +39,7 @@ class Codec:
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "Codec":
-        """Reads tokenizers from a folder that `save` has written.
-
-        Raises:
-            InputError: if a tokenizer is missing or broken.
-        """
+        """Reads tokenizers that `save` has written; an `InputError` for a missing or broken one."""
         path = pathlib.Path(folder)
         files = codec_files(path)
         if "" in files or not files:
@@ -67,11 +59,7 @@ class Codec:
             tokenizer.save(pathlib.Path(folder, name))
 
     def __getitem__(self, field: str) -> Tokenizer:
-        """Returns the tokenizer of a field.
-
-        Raises:
-            InputError: if the field has no tokenizer.
-        """
+        """The tokenizer of a field; an `InputError` if there is none."""
         tokenizer = self.tokenizers.get("") or self.tokenizers.get(field)
         if tokenizer is None:
             raise InputError(
@@ -93,9 +81,7 @@ class Codec:
         """
         if self.is_shared:
             return "shared"
-        pieces = {
-            tuple(map(each.piece, range(each.vocabulary_size))) for each in self.tokenizers.values()
-        }
+        pieces = {tuple(map(x.piece, range(x.vocabulary_size))) for x in self.tokenizers.values()}
         return "joint" if len(pieces) == 1 else "separate"
 
     @property
@@ -128,7 +114,7 @@ class Codec:
     def in_graph(self) -> "GraphCodec":
         """Makes the same codec for string tensors, for predictions and exports."""
         # Imported here, because some commands read the files of a run without TensorFlow.
-        from tf_transformer.text.graph_codec import GraphCodec
+        from tf_transformer.text.graph_tokenizer import GraphCodec
 
         return GraphCodec(self.tokenizers)
 

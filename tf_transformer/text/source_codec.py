@@ -12,14 +12,8 @@ from tf_transformer.text.target_tag import split_tag
 class SourceCodec(Codec):
     """A `Codec` for training. `SearchGraph.encode` gives the same ids on tensors.
 
-    Args:
-        codec: the codec of a run.
-        source: name of the field that the rules are for.
-        punctuation: kept, or opus: punctuation becomes ASCII; see `opus_punctuation`.
-        target_tag: tag of a source without a tag, like >>por<<; empty: none.
-
-    Raises:
-        InputError: for a tag that the vocabulary does not have.
+    The texts of the field `source` are read with `punctuation`, kept or opus, and get `target_tag`
+    if they have no tag and the option is not empty. The vocabulary must have the tag.
 
     Example:
         >>> from tf_transformer.text.tokenizer import Tokenizer
@@ -34,15 +28,13 @@ class SourceCodec(Codec):
         self._source = source
         self._is_opus = punctuation == "opus"
         self._rules = f"{punctuation} {target_tag}"
-        self._tag = []
-        if target_tag:
-            tags = self[source].tags
-            if target_tag not in tags:
-                raise InputError(
-                    f"decode.target_tag {target_tag!r} is not in the vocabulary, whose target tags "
-                    f"are {', '.join(sorted(tags)) or 'none'}. Give one of them, or leave it out."
-                )
-            self._tag = [tags[target_tag]]
+        self._tag = [self[source].tags[target_tag]] if target_tag in self[source].tags else []
+        if target_tag and not self._tag:
+            tags = ", ".join(sorted(self[source].tags)) or "none"
+            raise InputError(
+                f"decode.target_tag {target_tag!r} is not in the vocabulary, whose target tags "
+                f"are {tags}. Give one of them, or leave it out."
+            )
 
     @property
     def identity(self) -> str:
@@ -50,11 +42,9 @@ class SourceCodec(Codec):
         return f"{super().identity} {self._rules}"
 
     def encode(self, field: str, text: str) -> list[int]:
-        """Encodes a line of a field as ids, with the end-of-sentence id."""
         return self.encode_batch(field, [text])[0]
 
     def encode_batch(self, field: str, texts: Sequence[str]) -> list[list[int]]:
-        """Encodes many lines like `encode`, on all cores."""
         if field != self._source:
             return super().encode_batch(field, texts)
         texts = ["" if is_blank(text) else clean(text) for text in texts]

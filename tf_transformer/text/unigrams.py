@@ -30,40 +30,25 @@ _PREFIX = -1  # in place of an id: longer pieces start with this text
 
 
 class Division(NamedTuple):
-    """A text in pieces.
-
-    Attributes:
-        ids: the ids of the pieces.
-        texts: the texts of the pieces; several unknown characters in a row are one piece.
-    """
+    """A text in pieces. Several unknown characters in a row are one piece."""
 
     ids: list[int]
     texts: list[str]
 
 
 class _Word(NamedTuple):
-    """A word in pieces.
-
-    Attributes:
-        ids: the ids of the pieces.
-        texts: the texts of the pieces.
-        margin: the difference between the sums of the best and the second best way to a place in
-            the word, where it is smallest; over the number of characters.
-        size: the largest absolute value of a sum.
-    """
+    """A word in pieces."""
 
     ids: list[int]
     texts: list[str]
+    # The difference between the sums of the best and the second best way to a place in the word,
+    # where it is smallest; over the number of characters.
     margin: float
-    size: float
+    size: float  # the largest absolute value of a sum
 
 
 class Unigrams:
-    """A vocabulary of unigrams.
-
-    Args:
-        pieces: the pieces of a SentencePiece model, in the order of their ids; see `Piece` in
-            sentencepiece_file.py.
+    """A vocabulary of unigrams: the pieces of a SentencePiece model, in the order of their ids.
 
     Example:
         >>> from tf_transformer.text.sentencepiece_file import Kind, Piece
@@ -91,7 +76,8 @@ class Unigrams:
 
     def divide(self, text: str) -> Division:
         """Divides a text that SentencePiece has normalized."""
-        words = list(map(self._word, self._split(text)))
+        first, *others = text.split(_SPACE) if self._has_words else [text]
+        words = list(map(self._word, [first, *(_SPACE + word for word in others)]))
         # Sums depend on the text before a word, and their roundings, too. If a rounding could
         # choose another piece, all sums of the text are computed.
         error = 4 * _ROUNDING * sum([word.size for word in words])
@@ -100,14 +86,6 @@ class Unigrams:
         ids = list(itertools.chain.from_iterable([word.ids for word in words]))
         texts = list(itertools.chain.from_iterable([word.texts for word in words]))
         return self._joined(ids, texts) if self._unknown in ids else Division(ids, texts)
-
-    def _split(self, text: str) -> list[str]:
-        """Splits a text before each space."""
-        if not self._has_words:
-            return [text]
-        first, *others = text.split(_SPACE)
-        words = [_SPACE + word for word in others]
-        return [first, *words] if first else words
 
     def _word(self, text: str) -> _Word:
         """Divides a word, with a cache."""
