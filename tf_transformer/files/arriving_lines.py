@@ -19,13 +19,8 @@ class ArrivingLines:
     r"""Iterates over the lines of a text, as bytes without their newlines. Only "\n" ends a line.
 
     A buffered file blocks until a line is complete. This class can also report after some time that
-    no line has arrived. The text may be compressed; see `text_lines.plain`.
-
-    Args:
-        descriptor: descriptor of the open file. Nothing else may read it.
-
-    Raises:
-        InputError: if the file cannot be read, or is not text in UTF-8.
+    no line has arrived. Nothing else may read the file. The text may be compressed; see
+    `text_lines.plain`.
     """
 
     def __init__(self, descriptor: int):

@@ -10,14 +10,7 @@ class FileLock:
     """An exclusive lock on a file. The kernel releases it when the process ends in any way.
 
     The file is created if it is missing. Its content stays. A file system without locks locks
-    nothing.
-
-    Args:
-        path: the file.
-
-    Raises:
-        BlockingIOError: if a process has locked the file already.
-        OSError: if the file cannot be created.
+    nothing. A `BlockingIOError` says that a process has locked the file already.
     """
 
     def __init__(self, path: str | os.PathLike):

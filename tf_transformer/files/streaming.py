@@ -42,24 +42,17 @@ Step = Callable[..., Sequence[Any]]
 class Output:
     """A file for results, and the lines that it gets for each result.
 
-    Attributes:
-        path: a file; empty: stdout.
-        lines_of: function of the number of an input line, from 0, and of its result. It returns
-            exactly one line. With `numbered`, it returns any number of lines that start with the
-            number and a space.
-        numbered: see lines_of.
+    `lines_of` takes the number of an input line, from 0, and its result. It returns exactly one
+    line. With `numbered`, it returns any number of lines that start with the number and a space.
     """
 
-    path: str
+    path: str  # empty: stdout
     lines_of: Callable[[int, Any], Iterable[str]]
     numbered: bool = False
 
     @property
     def is_file(self) -> bool:
-        """Whether the output is a file, which gets its name when it is complete.
-
-        Devices and pipes are written directly.
-        """
+        """Whether it gets its name when it is complete. Devices and pipes are written directly."""
         return bool(self.path) and not is_stream(self.path)
 
     @property
@@ -67,15 +60,47 @@ class Output:
         """The path of the file until it is complete."""
         return pathlib.Path(os.path.realpath(self.path) + ".partial")
 
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Opens the output at its end."""
+        if not self.path:
+            yield sys.stdout.buffer
+            return
+        path = self.partial if self.is_file else pathlib.Path(self.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as handle:
+            yield handle
+
+    def write(self, handle: BinaryIO, first: int, results: Sequence[Any]) -> None:
+        """Writes the lines of the results for the input lines from `first` on."""
+        for number, result in enumerate(results, first):
+            for line in self.lines_of(number, result):
+                handle.write(line.encode("utf-8") + b"\n")
+        handle.flush()
+        if self.is_file:
+            os.fsync(handle.fileno())
+
+    def bytes_to_keep(self, done: int) -> int:
+        """The size in bytes of the lines for the first `done` lines of the input."""
+        size = count = 0
+        if done:
+            with contextlib.suppress(FileNotFoundError), self.partial.open("rb") as lines:
+                for place, line in enumerate(lines):
+                    digits = line.partition(b" ")[0]
+                    number = int(digits) if self.numbered and digits.isdigit() else place
+                    if number >= done or not line.endswith(b"\n"):
+                        break
+                    size, count = size + len(line), number + 1
+        if count != done:
+            raise InputError(
+                f"{self.partial} covers {count:,} lines of the input, but other outputs cover "
+                f"{done:,}. Give the outputs of the interrupted run."
+            )
+        return size
+
 
 class SentenceProgress:
-    """Shows the number of sentences, target tokens per second and the time left on stderr.
-
-    Args:
-        total: number of sentences; None: unknown, and no time left is shown.
-        done: number of sentences done before.
-        shown: whether the progress is shown.
-    """
+    """A `ProgressBar` of sentences, and target tokens per second."""
 
     def __init__(self, total: int | None, done: int = 0, shown: bool = True):
         self._tokens = 0
@@ -128,6 +153,7 @@ class Stream:
         self._overwrite = overwrite
         self._files = [output for output in outputs if output.is_file]
         self._record = StartRecord(self._files[0].partial) if self._files else None
+        self._is_resumable = bool(inputs[0]) and outputs[0].is_file
         if window <= 0:
             raise InputError(f"the window must be positive, got {window} lines.")
         if resume and not self._is_resumable:
@@ -141,28 +167,16 @@ class Stream:
         if self._record:
             self._record.contents["input"] = identity
 
-    @property
-    def _is_resumable(self) -> bool:
-        return bool(self.inputs[0]) and self.outputs[0].is_file
-
     def depends_on(self, options: Mapping[str, Any], contents: Mapping[str, str]) -> None:
-        """Records what the outputs depend on besides the inputs.
+        """Records options, and hashes of contents such as weights, that the outputs depend on.
 
-        Args:
-            options: values of options by name.
-            contents: hashes of contents, such as weights, by name.
-
-        Raises:
-            InputError: when existing partial outputs have other options or contents.
+        Existing partial outputs with other options or contents are an `InputError`.
         """
         if self._record:
             self._record.options.update(options)
             self._record.contents.update(contents)
-            self._require_same()
-
-    def _require_same(self) -> None:
-        if self._record and self._non_empty_partials():
-            self._record.require_same()
+            if self._non_empty_partials():
+                self._record.require_same()
 
     def _non_empty_partials(self) -> list[pathlib.Path]:
         partials = [output.partial for output in self._files]
@@ -172,18 +186,19 @@ class Stream:
         """Calls `step` for each window, and writes the results.
 
         Raises:
-            InputError: when existing partial outputs have other options or contents, or when
-                another process writes them.
+            InputError: as `depends_on`, or when another process writes the outputs.
         """
         if not self._record:
             self._write(step)
             return
-        self._require_same()
+        if self._non_empty_partials():
+            self._record.require_same()
         self._record.begin()
         try:
             self._refuse_to_overwrite()  # files that another process wrote before it ended
             for output in self._files:
-                _cut(output, self.done)
+                if output.partial.exists():
+                    os.truncate(output.partial, output.bytes_to_keep(self.done))
             self._write(step)
         finally:
             nothing_to_resume = not self._non_empty_partials()
@@ -199,13 +214,16 @@ class Stream:
         rows = align(names, list(map(decode, files, names)))
         windows = self._windows(itertools.islice(rows, self.done, None), continues)
         with contextlib.ExitStack() as stack:
-            handles = [stack.enter_context(_opened(output)) for output in self.outputs]
+            opened = [(output, stack.enter_context(output.opened())) for output in self.outputs]
             shown = bool(self.inputs[0]) or not sys.stdin.isatty()
             bar = stack.enter_context(SentenceProgress(self.total, self.done, shown))
             for window in windows:
-                self._process(window, step, handles, bar)
+                results = step(*map(list, zip(*window, strict=True)), progress=bar.advance)
+                for output, handle in reversed(opened):  # all have at least the lines of the first
+                    output.write(handle, self.done, results)
+                self.done += len(window)
                 bar.catch_up(self.done)
-                del window  # frees memory before the next window is read
+                del window, results  # frees memory before the next window is read
         for output in reversed(self._files):
             publish(output.partial, output.path, self._overwrite)
 
@@ -222,32 +240,10 @@ class Stream:
         if window:
             yield window
 
-    def _process(
-        self,
-        window: Sequence[tuple[str, ...]],
-        step: Step,
-        handles: Sequence[BinaryIO],
-        bar: SentenceProgress,
-    ) -> None:
-        """Processes a window.
-
-        The first output is written last, so all further outputs have at least its lines.
-        """
-        results = step(*map(list, zip(*window, strict=True)), progress=bar.advance)
-        for output, handle in reversed(list(zip(self.outputs, handles, strict=True))):
-            for number, result in enumerate(results, self.done):
-                for line in output.lines_of(number, result):
-                    handle.write(line.encode("utf-8") + b"\n")
-            handle.flush()
-            if output.is_file:
-                os.fsync(handle.fileno())
-        self.done += len(window)
-
     def _refuse_to_overwrite(self) -> None:
         inputs = list(filter(None, self.inputs))
-        require_free(
-            [output.path for output in self.outputs if output.path], inputs, self._overwrite
-        )
+        outputs = [output.path for output in self.outputs if output.path]
+        require_free(outputs, inputs, self._overwrite)
         if not self._record:
             return
         partials = [output.partial for output in self._files]
@@ -275,16 +271,12 @@ class Stream:
             )
         done = written // self.window * self.window
         for output in self._files:
-            _bytes_to_keep(output, done)
+            output.bytes_to_keep(done)
         return done
 
 
 def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
-    """The lines of a file or of stdin (`path` is empty), and whether the window continues.
-
-    A window ends after each line from a terminal, and when the next line does not arrive within
-    `WAIT`.
-    """
+    """The lines of a file or of stdin (`path` is empty), and whether the window continues."""
     if path:
         return read_lines(path), lambda: True
     try:
@@ -295,17 +287,6 @@ def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
     if sys.stdin.isatty():
         return texts, lambda: False
     return texts, lambda: lines.next_arrives_within(WAIT)
-
-
-@contextlib.contextmanager
-def _opened(output: Output) -> Iterator[BinaryIO]:
-    if not output.path:
-        yield sys.stdout.buffer
-        return
-    path = output.partial if output.is_file else pathlib.Path(output.path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as handle:
-        yield handle
 
 
 def _count_and_hash(rows: Iterable[tuple[bytes, ...]]) -> tuple[int, str]:
@@ -321,32 +302,3 @@ def _complete_lines(path: pathlib.Path) -> int:
     with contextlib.suppress(FileNotFoundError), path.open("rb") as lines:
         return sum(line.endswith(b"\n") for line in lines)
     return 0
-
-
-def _cut(output: Output, done: int) -> None:
-    """Truncates a partial output to the lines for the first `done` lines of the input."""
-    if output.partial.exists():
-        os.truncate(output.partial, _bytes_to_keep(output, done))
-
-
-def _bytes_to_keep(output: Output, done: int) -> int:
-    """The size in bytes of the output's lines for the first `done` lines of the input.
-
-    Raises:
-        InputError: when the output has fewer lines.
-    """
-    size = count = 0
-    if done:
-        with contextlib.suppress(FileNotFoundError), output.partial.open("rb") as lines:
-            for place, line in enumerate(lines):
-                digits = line.partition(b" ")[0]
-                number = int(digits) if output.numbered and digits.isdigit() else place
-                if number >= done or not line.endswith(b"\n"):
-                    break
-                size, count = size + len(line), number + 1
-    if count != done:
-        raise InputError(
-            f"{output.partial} covers {count:,} lines of the input, but other outputs cover "
-            f"{done:,}. Give the outputs of the interrupted run."
-        )
-    return size

@@ -25,11 +25,7 @@ class TextError(ValueError):
 
 
 def lines_of(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Makes lines from the chunks of a text; see `plain` and `without_ends`.
-
-    Raises:
-        TextError: see `plain`.
-    """
+    """Makes lines from the chunks of a text; see `plain` and `without_ends`."""
     return without_ends(itertools.chain.from_iterable(groups(plain(chunks, name))), name)
 
 
@@ -39,14 +35,9 @@ def chunks_of(file: BinaryIO) -> Iterator[bytes]:
 
 
 def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Decompresses a text and removes the byte-order mark at its start.
+    """Decompresses a text and removes the byte-order mark at its start. Errors have its name.
 
-    Args:
-        chunks: the bytes of a file or a pipe.
-        name: name of the text, for errors.
-
-    Yields:
-        a piece for each chunk, before the next chunk is read. A piece may be empty.
+    Yields a piece for each chunk, before the next chunk is read. A piece may be empty.
 
     Raises:
         TextError: if the compressed file is broken, or if the text has another encoding or format.
@@ -55,11 +46,7 @@ def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
 
 
 def checked(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Checks the start of a text that is not compressed, and removes its byte-order mark.
-
-    Raises:
-        TextError: if the text has another encoding or format.
-    """
+    """Checks the start of a text that is not compressed, and removes its byte-order mark."""
     head, pieces = b"", iter(pieces)
     for piece in pieces:
         head += piece
@@ -146,7 +133,7 @@ _FORMATS = {
     "an lz4 file": rb"\x04\x22\x4d\x18",
     "a file of compress (.Z)": rb"\x1f\x9d",
     "a PDF document": rb"%PDF-\d\.\d\s+%[\x80-\xff]",
-} | {f"compressed twice, in the end by {each.name}": each.start for each in _COMPRESSIONS}
+} | {f"compressed twice, in the end by {form.name}": form.start for form in _COMPRESSIONS}
 UNICODE_MARKS = [  # UTF-32 comes first, because its mark starts with the mark of UTF-16
     ("UTF-32", codecs.BOM_UTF32_LE),
     ("UTF-32", codecs.BOM_UTF32_BE),
@@ -161,18 +148,14 @@ def _starts(head: bytes, pattern: bytes) -> bool:
 
 
 def decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Decompresses a text if it is compressed. Yields a piece for each chunk.
-
-    Raises:
-        TextError: if the compressed file is broken.
-    """
+    """Decompresses a text if it is compressed. Yields a piece for each chunk."""
     head, source = b"", iter(chunks)
     for chunk in source:
         head += chunk
         if b"\n" in head or len(head) >= _LONGEST_START:
             break
         yield b""
-    compression = next((each for each in _COMPRESSIONS if _starts(head, each.start)), None)
+    compression = next((form for form in _COMPRESSIONS if _starts(head, form.start)), None)
     if compression is None:
         yield head
         yield from source
@@ -218,21 +201,15 @@ def _error(head: bytes, name: object) -> str:
         if len(head) > 3 and 0 in high and 0 not in low and _is_utf16(head, encoding, high):
             return _other_encoding(name, encoding)
     many = max(8, len(head) // 20)  # a text may have fewer
-    if head.count(0) >= many or (_controls(head) >= many and not is_utf8(head)):
-        return f"{name} is binary data; expected text in UTF-8."
-    return ""
+    is_binary = head.count(0) >= many or (_controls(head) >= many and not is_utf8(head))
+    return f"{name} is binary data; expected text in UTF-8." if is_binary else ""
 
 
 def _is_utf16(head: bytes, encoding: str, high: bytes) -> bool:
     """Whether bytes without a byte-order mark are UTF-16.
 
-    They are if most high bytes are control characters (the text has an alphabet), or if they are
-    not UTF-8 and all characters are printable.
-
-    Args:
-        head: the first bytes.
-        encoding: UTF-16LE or UTF-16BE.
-        high: the high byte of each character.
+    They are if most high bytes of characters are control characters (the text has an alphabet), or
+    if they are not UTF-8 and all characters are printable.
     """
     if 2 * _controls(high) > len(high):
         return True

@@ -19,19 +19,10 @@ def as_utf8(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
 
     At the end, a warning on stderr names a file that seems to be UTF-8 although it names another
     encoding. ISO-8859-1 stands for windows-1252, as in browsers.
-
-    Args:
-        pieces: the bytes of the file, decompressed.
-        name: name of the file, for errors.
-
-    Raises:
-        TextError: if the bytes are not in the encoding that the file names.
     """
     head, pieces = b"", iter(pieces)
-    for piece in pieces:
+    while len(head) < HEAD and (piece := next(pieces, None)) is not None:
         head += piece
-        if len(head) >= HEAD:
-            break
     pieces = itertools.chain([head], pieces)
     encoding = _encoding(head)
     if not encoding:
