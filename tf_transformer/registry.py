@@ -10,9 +10,7 @@ from tf_transformer.errors import InputError
 class Registry:
     """Items by name. An item may be the text "module:attribute", which `get` imports.
 
-    Args:
-        kind: the kind of the items, for error messages.
-        items: the initial items by name.
+    `kind` names the items in error messages.
 
     Example:
         >>> Registry("function", {"square root": "math:sqrt"}).get("square root")(9)
@@ -27,23 +25,11 @@ class Registry:
         return iter(self._items)
 
     def register(self, name: str, item: Any) -> None:
-        """Adds an item.
-
-        Args:
-            name: the name of the item; replaces an item with this name.
-            item: the item, or "module:attribute".
-        """
+        """Adds an item, or replaces the item with this name."""
         self._items[name] = item
 
     def get(self, name: str) -> Any:
-        """The item with a name.
-
-        Args:
-            name: a registered name, or "module:attribute" of any other item.
-
-        Raises:
-            InputError: for an unknown name, module or attribute.
-        """
+        """The item with a registered name, or "module:attribute" of any other item."""
         item = self._items.get(name, name)
         if not isinstance(item, str):
             return item
@@ -93,14 +79,7 @@ def register_task(name: str, task: Any) -> None:
 
 
 def options_of(name: str) -> Any:
-    """The class of a task's options, a subclass of `TaskOptions`.
-
-    Args:
-        name: a registered task, or module:attribute.
-
-    Raises:
-        InputError: for an unknown task.
-    """
+    """The class of a task's options, a subclass of `TaskOptions`; see `Registry.get`."""
     if name in OPTIONS:
         return Registry("options of the task").get(OPTIONS[name])
     return TASKS.get(name).Options

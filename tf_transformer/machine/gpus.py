@@ -34,11 +34,7 @@ def use_no_gpu() -> None:
 
 
 def explain_full(error: Exception) -> str:
-    """A message for an error of TensorFlow that says that the memory of a GPU is full, else "".
-
-    Args:
-        error: any error.
-    """
+    """A message for an error of TensorFlow that says that the memory of a GPU is full, else ""."""
     text = " ".join(str(error).split())
     if not (re.search(_FULL, text) and re.search("GPU|CUDA|StreamExecutor|DNN", text)):
         return ""

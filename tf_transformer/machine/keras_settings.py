@@ -16,10 +16,7 @@ _theirs: tuple = ()
 def for_commands() -> None:
     """Makes Keras start with its defaults and ignore its configuration file.
 
-    Call it before Keras is imported.
-
-    Raises:
-        InputError: if the environment asks for another backend than TensorFlow.
+    Call it before Keras is imported. Another backend than TensorFlow is an `InputError`.
     """
     _require_tensorflow(os.environ.get("KERAS_BACKEND") or "tensorflow")
     os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -31,10 +28,8 @@ def own_settings() -> Iterator[None]:
     """Sets the dtypes and constants of this project for a block, or for a decorated function.
 
     For example, `floatx` changes the dtype of `keras.ops.arange`. Several threads may be in such
-    blocks at the same time. The last thread restores the settings of the process.
-
-    Raises:
-        InputError: if the backend of Keras is not TensorFlow.
+    blocks at the same time. The last thread restores the settings of the process. Another backend
+    than TensorFlow is an `InputError`.
     """
     import keras
 

@@ -24,16 +24,6 @@ class ProgressBar:
         done: number of units that are already done.
         shown: whether anything is shown.
         clock: returns the time in seconds.
-
-    Attributes:
-        done: number of finished units.
-
-    Example:
-        >>> import contextlib, io
-        >>> with contextlib.redirect_stderr(io.StringIO()) as log, ProgressBar("lines", 4) as bar:
-        ...     bar.advance(3, ["loss 0.5"])
-        >>> log.getvalue().split(", ")[:2]
-        ['75%', '3/4']
     """
 
     def __init__(
@@ -71,16 +61,12 @@ class ProgressBar:
         return self._clock() - self._start
 
     def advance(self, units: int, facts: Sequence[str] | None = None) -> None:
-        """Adds finished units.
-
-        Args:
-            units: number of units.
-            facts: the new facts, most important first; None: the old facts stay.
-        """
+        """Adds finished units, and new facts, most important first; None: the old facts stay."""
         self.done += units
         self._facts = self._facts if facts is None else facts
         self._line.update(units)
-        if self._in_file and units and self._is_due():
+        is_due = self._logged is None or self._clock() - self._logged[1] >= LOG_EVERY
+        if self._in_file and units and is_due:
             self._log()
 
     def fields(self) -> list[str]:
@@ -93,9 +79,6 @@ class ProgressBar:
             fields.append(f"{tqdm.format_interval((self._total - self.done) / speed)} left")
         fields += [*self._facts, f"{speed:,.2f} {self._unit}/s"]
         return [*fields, f"{tqdm.format_interval(self.elapsed)} elapsed"]
-
-    def _is_due(self) -> bool:
-        return self._logged is None or self._clock() - self._logged[1] >= LOG_EVERY
 
     def _log(self) -> None:
         self._logged = self.done, self._clock()
@@ -113,8 +96,11 @@ class _TerminalLine(tqdm):
         super().__init__(total=total, initial=done, mininterval=0.5, miniters=1, disable=disable)
 
     def __str__(self) -> str:
-        columns = _columns() - 1  # terminals wrap after the last one
-        fields = self._fields()
+        try:
+            width = os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0 means unknown
+        except OSError:
+            width = 80
+        columns, fields = width - 1, self._fields()  # terminals wrap after the last column
         while len(text := ", ".join(fields)) > columns and len(fields) > 1:
             fields.pop()
         if not self.total or len(text) + SHORTEST_BAR > columns:
@@ -124,10 +110,3 @@ class _TerminalLine(tqdm):
         return self.format_meter(
             self.n, self.total, 0, ncols=columns, ascii=self.ascii, bar_format=form
         )
-
-
-def _columns() -> int:
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80  # 0 means unknown
-    except OSError:
-        return 80
