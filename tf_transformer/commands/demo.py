@@ -62,8 +62,7 @@ def main(
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not under nohup
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     config = uvicorn.Config(make_app(models), log_level="warning", timeout_graceful_shutdown=3)
-    names = ", ".join(each.name for each in models)
-    print(f"{names}: {url} (Ctrl-C ends the demo)", flush=True)
+    print(f"{', '.join(m.name for m in models)}: {url} (Ctrl-C ends the demo)", flush=True)
     if open_browser:
         webbrowser.open(url)
     with contextlib.suppress(KeyboardInterrupt):
@@ -73,25 +72,11 @@ def main(
 def load(
     run_dir: str, others: str, saved_model: str, server: str, model: str, dtype: str
 ) -> "list[DemoModel]":
-    """Loads the models that the options name; a first prediction traces the graphs of the first.
-
-    Args:
-        run_dir: folder of a run; "": see `main`.
-        others: folders of further runs, with commas between them.
-        saved_model: folder of a SavedModel.
-        server: host:port of TF Serving.
-        model: name of the model on the server.
-        dtype: dtype of weights and computation of a run.
-
-    Raises:
-        InputError: for more than one of run_dir, saved_model and server; without them, for a
-            missing pretrained run; for a model that cannot be loaded.
-    """
+    """Loads the models that the options of `main` name, and traces the graphs of the first."""
     if sum(map(bool, (run_dir, saved_model, server))) > 1:
         raise InputError("give only one of --run_dir, --saved_model and --server.")
-    folders = [run_dir] if run_dir else []
-    if not (run_dir or saved_model or server):
-        folders = pretrained()
+    given = run_dir or saved_model or server
+    folders = list(filter(None, [run_dir])) if given else pretrained()
     runs = [Run.load(folder) for folder in folders + split_paths(others)]  # before TensorFlow
 
     from tf_transformer.demo.models import RunModel, SavedModel, ServedModel
@@ -110,11 +95,7 @@ def load(
 
 
 def pretrained() -> list[str]:
-    """The paths of the pretrained runs of everyday text, in the current folder or the repository.
-
-    Raises:
-        InputError: when neither has one.
-    """
+    """The pretrained runs of everyday text, in the current folder or else in the repository."""
     for folder in (pathlib.Path(), pathlib.Path(__file__).parents[2]):
         if runs := [run for name in PRETRAINED if (run := folder / name / "config.yaml").is_file()]:
             return [str(path.parent) for path in runs]
@@ -126,11 +107,7 @@ def pretrained() -> list[str]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address.
-
-    Raises:
-        InputError: when the address is in use, or cannot be used.
-    """
+    """A socket that listens on an address; an `InputError` if the address cannot be used."""
     try:
         return socket.create_server((host, port))
     except (OSError, OverflowError) as error:

@@ -83,16 +83,13 @@ def main(
             from tf_transformer.export import to_run
 
             summary = to_run.write(run, partial, dtype)
-        elif format == "marian":
-            from tf_transformer.export import to_marian
-
-            summary = to_marian.write(_translator(run, format), partial)
-        elif format == "marian_npz":
-            from tf_transformer.export import to_marian_npz
-
-            summary = to_marian_npz.write(_translator(run, format), partial)
-        else:
+        elif format == "saved_model":
             summary = _write_saved_model(run, partial, jit_compile, dtype)
+        else:
+            from tf_transformer.export import to_marian, to_marian_npz
+
+            marian = to_marian if format == "marian" else to_marian_npz
+            summary = marian.write(_translator(run, format), partial)
         partial.rename(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -105,9 +102,11 @@ def _partial_folder(final: pathlib.Path) -> pathlib.Path:
     partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}.partial")
     try:
         if os.path.lexists(final):
-            raise InputError(
-                f"{final} exists; give --to a new version, like {_next_version(final)}."
-            )
+            new = final / "1"
+            if final.name.isdigit():
+                versions = [int(p.name) for p in final.parent.iterdir() if p.name.isdigit()]
+                new = final.with_name(str(max(versions) + 1))
+            raise InputError(f"{final} exists; give --to a new version, like {new}.")
         partial.mkdir(parents=True)
     except OSError as error:
         raise InputError(
@@ -192,10 +191,3 @@ def _translator(run: Run, format: str) -> "Translator":
 def samples(run: Run) -> list[str]:
     """The sentences of the check: inputs from the validation examples, and odd sentences."""
     return run.folder.load_samples() + ODD_SENTENCES
-
-
-def _next_version(path: pathlib.Path) -> pathlib.Path:
-    if not path.name.isdigit():
-        return path / "1"
-    versions = [int(p.name) for p in path.parent.iterdir() if p.name.isdigit()]
-    return path.with_name(str(max(versions) + 1))

@@ -64,12 +64,8 @@ def main(
         shutil.rmtree(partial, ignore_errors=True)
     for note in imported.notes:
         print(f"note: {note}")
-    data = imported.config.data
-    languages = (
-        f"{data.source_language} to {data.target_language}"
-        if data.source_language and data.target_language
-        else "unknown languages"
-    )
+    pair = imported.config.data.source_language, imported.config.data.target_language
+    languages = " to ".join(pair) if all(pair) else "unknown languages"
     parameters = f"{imported.model.count_params():,} parameters"
     print(f"imported {final}: {parameters}, {imported.codec}, {languages}")
 
