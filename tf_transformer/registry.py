@@ -11,10 +11,6 @@ class Registry:
     """Items by name. An item may be the text "module:attribute", which `get` imports.
 
     `kind` names the items in error messages.
-
-    Example:
-        >>> Registry("function", {"square root": "math:sqrt"}).get("square root")(9)
-        3.0
     """
 
     def __init__(self, kind: str, items: Mapping[str, Any] | None = None):
@@ -45,18 +41,6 @@ class Registry:
             raise InputError(f"{self._kind} {name!r} cannot be imported: {error}.") from error
 
 
-TASKS = Registry(
-    "task",
-    {
-        "translation": "tf_transformer.tasks.translation:TRANSLATION",
-        "language_modeling": "tf_transformer.tasks.language_modeling:LANGUAGE_MODELING",
-        "parsing": "tf_transformer.tasks.parsing:PARSING",
-        "masked_language_modeling": (
-            "tf_transformer.tasks.masked_language_modeling:MASKED_LANGUAGE_MODELING"
-        ),
-        "classification": "tf_transformer.tasks.classification:CLASSIFICATION",
-    },
-)
 # Classes of options that need no import of the task, which would import TensorFlow.
 OPTIONS = {
     "translation": "tf_transformer.config.task:TranslationOptions",
@@ -65,6 +49,8 @@ OPTIONS = {
     "masked_language_modeling": "tf_transformer.config.task:MaskedLanguageModelingOptions",
     "classification": "tf_transformer.config.task:ClassificationOptions",
 }
+# tasks/translation.py defines TRANSLATION, and so on.
+TASKS = Registry("task", {name: f"tf_transformer.tasks.{name}:{name.upper()}" for name in OPTIONS})
 
 
 def register_task(name: str, task: Any) -> None:

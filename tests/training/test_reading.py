@@ -17,7 +17,7 @@ from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
-from tf_transformer.text.source_codec import SourceCodec
+from tf_transformer.text.codec import SourceCodec
 from tf_transformer.training.preparation import prepare, require_trainable
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"

@@ -272,12 +272,9 @@ def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
     def function() -> None: ...
 
     signature = inspect.signature(main, eval_str=True)
-    stars = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    named = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind not in stars and parameter.name not in ("task", GIVEN)
-    ]
+    parameters = signature.parameters.values()
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    named = [parameter for parameter in named if parameter.name not in ("task", GIVEN)]
     function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     function.__doc__, function.__module__ = main.__doc__, main.__module__
     return function

@@ -134,6 +134,6 @@ def _evaluate(
         test = task.load_test(run.config, source, reference)
     predictor = load_predictor(run, dtype)
     with SentenceProgress(len(test.inputs)) as bar:
-        evaluation = task.evaluate(predictor, test, bar.advance)
+        evaluation = task.evaluate(predictor, test, bar.add)
         bar.catch_up(len(test.inputs))
     return evaluation

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.config import Config, DType
@@ -149,78 +150,59 @@ class Line(NamedTuple):
     links: Sequence[tuple[int, int]] = ()
 
 
+@dataclass
 class LineStep:
-    """A step from lines to their results; counts the lines whose best prediction has notices.
+    """A step from lines to their results; counts the lines whose best prediction has notices."""
 
-    Args:
-        predictor: the predictor of the run.
-        names: the inputs beside the texts, of prefixes, target_tags and score_target.
-        done: number of lines before the first call.
-        unit: the unit of the alignments; "" without them.
-        attention: the file that gets the attention of the first lines.
-    """
+    predictor: Any
+    names: Sequence[str]  # the inputs beside the texts, of prefixes, target_tags and score_target
+    done: int  # number of lines before the first call
+    unit: str  # of the alignments; "" without them
+    attention: "AttentionFile | None"  # gets the attention of the first lines
 
-    def __init__(
-        self,
-        predictor: Any,
-        names: Sequence[str],
-        done: int,
-        unit: str,
-        attention: "AttentionFile | None",
-    ):
-        if unit and not hasattr(predictor, "align"):
+    def __post_init__(self) -> None:
+        if self.unit and not hasattr(self.predictor, "align"):
             raise InputError(
                 "this run's predictions cannot be aligned with their inputs. Leave out "
                 "--alignments_output."
             )
-        if attention and not hasattr(predictor, "attention"):
+        if self.attention and not hasattr(self.predictor, "attention"):
             raise InputError("this run has no attention to show. Leave out --attention_output.")
-        self._predictor = predictor
-        self._names = names
-        self._done = done
-        self._unit = unit
-        self._attention = attention
         self._counts = dict.fromkeys(REPORTED, 0)
         self._first: dict[Notice, list[int]] = {notice: [] for notice in REPORTED}
 
     def __call__(
         self, texts: Sequence[str], *columns: Sequence[str], progress: Progress
     ) -> list[Line]:
-        predictor, given = self._predictor, dict(zip(self._names, columns, strict=True))
+        predictor, given = self.predictor, dict(zip(self.names, columns, strict=True))
         if "target_tags" in given:
             texts = predictor.joined(texts, target_tags=given.pop("target_tags"))
         if targets := given.pop("score_target", None):
-            pairs = zip(targets, predictor.score(texts, targets, progress), strict=True)
-            lines = [_scored(target, pair) for target, pair in pairs]
+            scores = predictor.score(texts, targets, progress)
+            lines = list(map(_scored, targets, scores))
         else:
             lines = list(map(Line, predictor.n_best(texts, progress=progress, **given)))
-        if self._unit:
-            alignments = predictor.align(texts, [line.n_best[0].text for line in lines])
-            lines = [
-                line._replace(links=alignment.links(self._unit))
-                for line, alignment in zip(lines, alignments, strict=True)
-            ]
-        if self._attention:
-            room = self._attention.room()
-            best = [line.n_best[0].text for line in lines[:room]]
-            records = predictor.attention(texts[:room], best) if best else []
-            self._attention.add(records, len(lines))
-        self._count(lines)
-        return lines
-
-    def _count(self, lines: Sequence[Line]) -> None:
-        for line in lines:
-            self._done += 1
+        best = [line.n_best[0].text for line in lines]
+        if self.unit:
+            pairs = zip(lines, predictor.align(texts, best), strict=True)
+            lines = [line._replace(links=alignment.links(self.unit)) for line, alignment in pairs]
+        if self.attention:
+            room = self.attention.room()
+            records = predictor.attention(texts[:room], best[:room]) if room else []
+            self.attention.add(records, len(lines))
+        for number, line in enumerate(lines, self.done + 1):
             for notice in line.n_best[0].notices:
                 self._counts[notice] += 1
                 if self._counts[notice] <= LISTED:
-                    self._first[notice].append(self._done)
+                    self._first[notice].append(number)
+        self.done += len(lines)
+        return lines
 
     def report(self) -> str:
         """A line of text for each notice that occurred, like "empty output: 2 lines (3, 5)"."""
         limits = {
-            "longest": self._predictor.max_source_length,
-            "trained": self._predictor.config.trained_source_length,
+            "longest": self.predictor.max_source_length,
+            "trained": self.predictor.config.trained_source_length,
         }
         lines = []
         for notice, text in REPORTED.items():

@@ -18,14 +18,7 @@ _ADDRESS = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+):/")  # also gs:/, which has
 def local_path(path: str, option: str) -> str:
     """A path, or several with commas between them, with the home folder in place of `~`.
 
-    A file may have commas in its name. Errors name the option.
-
-    Raises:
-        InputError: for an address, such as gs://bucket/model.
-
-    Example:
-        >>> local_path("~/a.en,b.en", "--reference") == f"{os.path.expanduser('~')}/a.en,b.en"
-        True
+    A file may have commas in its name. An address, such as gs://bucket/model, is an `InputError`.
     """
     parts = [path] if os.path.exists(path) else path.split(",")
     for part in parts:

@@ -19,12 +19,9 @@ PATTERN = frozenset("*?[]\\")  # characters that TensorFlow takes as a pattern
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
-    """Reads the lines of a text file or a pipe, plain or compressed; see `text_lines`.
+    """Reads the lines of a text file or a pipe, plain or compressed, as bytes without their ends.
 
-    The first read of a pipe copies it, so that it can be read again.
-
-    Yields:
-        lines as bytes, without their ends.
+    The first read of a pipe copies it, so that it can be read again. `text_lines` has the rules.
 
     Raises:
         InputError: if the file cannot be read, or is not text in UTF-8.

@@ -99,71 +99,51 @@ class Output:
         return size
 
 
-class SentenceProgress:
-    """A `ProgressBar` of sentences, and target tokens per second."""
+class SentenceProgress(ProgressBar):
+    """The progress of sentences, with target tokens per second."""
 
     def __init__(self, total: int | None, done: int = 0, shown: bool = True):
+        super().__init__("sentences", total, done, shown)
         self._tokens = 0
-        self._bar = ProgressBar("sentences", total, done, shown)
 
-    def __enter__(self) -> "SentenceProgress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def advance(self, sentences: int, tokens: int) -> None:
+    def add(self, sentences: int, tokens: int) -> None:
         """Adds finished sentences and the target tokens in them."""
         self._tokens += tokens
-        speed = self._tokens / max(self._bar.elapsed, 1e-3)
-        self._bar.advance(sentences, [f"{speed:,.0f} tokens/s"])
+        speed = self._tokens / max(self.elapsed, 1e-3)
+        self.advance(sentences, [f"{speed:,.0f} tokens/s"])
 
     def catch_up(self, done: int) -> None:
         """Adds unreported sentences, such as blank lines, up to a total of `done`."""
-        self._bar.advance(done - self._bar.done)
+        self.advance(done - self.done)
 
 
+@dataclass
 class Stream:
     """Applies a step to aligned inputs, and writes aligned outputs.
 
-    Args:
-        inputs: files, plain or compressed, with equal numbers of lines. The first may be "", which
-            is stdin.
-        outputs: the outputs. An interrupted run resumes after the last line of the first output.
-        window: number of lines in a window; on stdin the largest number.
-        resume: continue existing partial outputs.
-        overwrite: replace existing files when the outputs are complete.
-
-    Raises:
-        InputError: for missing inputs, existing outputs, or inputs of unequal length.
+    Missing inputs, existing outputs, or inputs of unequal length are an `InputError`.
     """
 
-    def __init__(
-        self,
-        inputs: Sequence[str],
-        outputs: Sequence[Output],
-        window: int = WINDOW,
-        resume: bool = False,
-        overwrite: bool = False,
-    ):
-        self.inputs = inputs
-        self.outputs = outputs
-        self.window = window
-        self._resume = resume
-        self._overwrite = overwrite
-        self._files = [output for output in outputs if output.is_file]
+    inputs: Sequence[str]  # files, plain or compressed; the first may be "", which is stdin
+    outputs: Sequence[Output]  # an interrupted run resumes after the last line of the first
+    window: int = WINDOW  # number of lines in a window; on stdin the largest number
+    resume: bool = False  # continue existing partial outputs
+    overwrite: bool = False  # replace existing files when the outputs are complete
+
+    def __post_init__(self) -> None:
+        self._files = [output for output in self.outputs if output.is_file]
         self._record = StartRecord(self._files[0].partial) if self._files else None
-        self._is_resumable = bool(inputs[0]) and outputs[0].is_file
-        if window <= 0:
-            raise InputError(f"the window must be positive, got {window} lines.")
-        if resume and not self._is_resumable:
+        self._is_resumable = bool(self.inputs[0]) and self.outputs[0].is_file
+        if self.window <= 0:
+            raise InputError(f"the window must be positive, got {self.window} lines.")
+        if self.resume and not self._is_resumable:
             raise InputError(
                 "--resume needs files: give the --input and the --output of the interrupted run."
             )
         self._refuse_to_overwrite()
-        lines, identity = _count_and_hash(read_aligned(*filter(None, inputs)))  # checks the files
-        self.total = lines if inputs[0] else None
-        self.done = self._lines_to_keep() if resume else 0
+        lines, identity = _count_and_hash(read_aligned(*filter(None, self.inputs)))
+        self.total = lines if self.inputs[0] else None
+        self.done = self._lines_to_keep() if self.resume else 0
         if self._record:
             self._record.contents["input"] = identity
 
@@ -218,14 +198,14 @@ class Stream:
             shown = bool(self.inputs[0]) or not sys.stdin.isatty()
             bar = stack.enter_context(SentenceProgress(self.total, self.done, shown))
             for window in windows:
-                results = step(*map(list, zip(*window, strict=True)), progress=bar.advance)
+                results = step(*map(list, zip(*window, strict=True)), progress=bar.add)
                 for output, handle in reversed(opened):  # all have at least the lines of the first
                     output.write(handle, self.done, results)
                 self.done += len(window)
                 bar.catch_up(self.done)
                 del window, results  # frees memory before the next window is read
         for output in reversed(self._files):
-            publish(output.partial, output.path, self._overwrite)
+            publish(output.partial, output.path, self.overwrite)
 
     def _windows(
         self, rows: Iterator[tuple[str, ...]], continues: Callable[[], bool]
@@ -243,14 +223,14 @@ class Stream:
     def _refuse_to_overwrite(self) -> None:
         inputs = list(filter(None, self.inputs))
         outputs = [output.path for output in self.outputs if output.path]
-        require_free(outputs, inputs, self._overwrite)
+        require_free(outputs, inputs, self.overwrite)
         if not self._record:
             return
         partials = [output.partial for output in self._files]
         files = [output.path for output in self._files]
         require_distinct([*files, *partials, self._record.path], inputs)
         full = self._non_empty_partials()
-        if full and not self._resume:
+        if full and not self.resume:
             advice = "Move the file away."
             if self._is_resumable and self._record.exists():
                 advice = "Add --resume to continue it, or remove the file."

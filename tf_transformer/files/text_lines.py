@@ -12,7 +12,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 STDIN = "stdin"  # the name of standard input in messages
 CHUNK = 2**13  # bytes; limits the memory of decompression
@@ -103,14 +103,6 @@ def warn(sentence: str) -> None:
         print(sentence, file=sys.stderr)
 
 
-class _Compression(NamedTuple):
-    """A format of compressed streams. A file holds one or several streams."""
-
-    name: str
-    start: bytes  # pattern of the first bytes
-    decompressor: Callable[[], Any]
-
-
 def _zstandard() -> Any:
     """Makes a decompressor of the optional package. Python has its own from version 3.14 on."""
     import zstandard
@@ -118,12 +110,13 @@ def _zstandard() -> Any:
     return zstandard.ZstdDecompressor().decompressobj()
 
 
-_COMPRESSIONS = [
-    _Compression("gzip", rb"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
-    _Compression("bzip2", rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", bz2.BZ2Decompressor),
-    _Compression("xz", rb"\xfd7zXZ\x00", lzma.LZMADecompressor),
-    _Compression("Zstandard", rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", _zstandard),
-]
+# Formats of compressed streams, with patterns of the first bytes. A file holds one or more streams.
+_COMPRESSIONS: dict[str, tuple[bytes, Callable[[], Any]]] = {
+    "gzip": (rb"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
+    "bzip2": (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", bz2.BZ2Decompressor),
+    "xz": (rb"\xfd7zXZ\x00", lzma.LZMADecompressor),
+    "Zstandard": (rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", _zstandard),
+}
 # Patterns of the first bytes of other formats. Each pattern has bytes that no text has.
 _FORMATS = {
     "a zip archive (or a document that is one)": rb"PK(\x03\x04|\x05\x06)",
@@ -133,7 +126,7 @@ _FORMATS = {
     "an lz4 file": rb"\x04\x22\x4d\x18",
     "a file of compress (.Z)": rb"\x1f\x9d",
     "a PDF document": rb"%PDF-\d\.\d\s+%[\x80-\xff]",
-} | {f"compressed twice, in the end by {form.name}": form.start for form in _COMPRESSIONS}
+} | {f"compressed twice, in the end by {form}": start for form, (start, _) in _COMPRESSIONS.items()}
 UNICODE_MARKS = [  # UTF-32 comes first, because its mark starts with the mark of UTF-16
     ("UTF-32", codecs.BOM_UTF32_LE),
     ("UTF-32", codecs.BOM_UTF32_BE),
@@ -155,18 +148,19 @@ def decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
         if b"\n" in head or len(head) >= _LONGEST_START:
             break
         yield b""
-    compression = next((form for form in _COMPRESSIONS if _starts(head, form.start)), None)
-    if compression is None:
+    form = next((known for known, (start, _) in _COMPRESSIONS.items() if _starts(head, start)), "")
+    if not form:
         yield head
         yield from source
         return
+    _, new_decompressor = _COMPRESSIONS[form]
     try:
-        decompressor = compression.decompressor()
+        decompressor = new_decompressor()
         for chunk in itertools.chain([head], source):
             parts = []
             while chunk:
                 if decompressor.eof and (chunk := chunk.lstrip(b"\0")):  # padding between streams
-                    decompressor = compression.decompressor()
+                    decompressor = new_decompressor()
                 parts.append(decompressor.decompress(chunk) if chunk else b"")
                 chunk = decompressor.unused_data if chunk else b""
             yield b"".join(parts)
@@ -176,9 +170,9 @@ def decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
             "'tf_transformer[zstandard]'; or decompress the file: zstd -d."
         ) from error
     except _decompression_errors() as error:
-        raise TextError(f"{name} is not a whole {compression.name} file: {error}.") from error
+        raise TextError(f"{name} is not a whole {form} file: {error}.") from error
     if not decompressor.eof:
-        raise TextError(f"{name} is not a whole {compression.name} file: its end is missing.")
+        raise TextError(f"{name} is not a whole {form} file: its end is missing.")
 
 
 def _decompression_errors() -> tuple[type[Exception], ...]:
@@ -193,9 +187,9 @@ def _error(head: bytes, name: object) -> str:
     for encoding, mark in UNICODE_MARKS:
         if head.startswith(mark):
             return _other_encoding(name, encoding)
-    for format_, start in _FORMATS.items():
+    for other, start in _FORMATS.items():
         if _starts(head, start):
-            return f"{name} is {format_}; expected text in UTF-8. Extract the text first."
+            return f"{name} is {other}; expected text in UTF-8. Extract the text first."
     even, odd = head[::2], head[1::2]
     for encoding, low, high in (("UTF-16LE", even, odd), ("UTF-16BE", odd, even)):
         if len(head) > 3 and 0 in high and 0 not in low and _is_utf16(head, encoding, high):

@@ -67,10 +67,6 @@ def in_parallel(
 
     If the function raises an error, this generator raises it in place of the result. Items that
     have not started are dropped.
-
-    Example:
-        >>> list(in_parallel(str, [3, 1, 2], count=2))
-        ['3', '1', '2']
     """
     if count == 1:
         yield from map(function, items)

@@ -221,16 +221,7 @@ def _shifted(values: tf.Tensor, count: int) -> tf.Tensor:
 
 
 class GraphCodec(tf.Module):
-    """A `Codec` for string tensors, from the tokenizers by field, as `Codec.tokenizers` has them.
-
-    `Codec.in_graph` makes it, and exports contain it.
-
-    Example:
-        >>> from tf_transformer.text.codec import Codec
-        >>> codec = Codec(Tokenizer.train(["a house", "ein Haus"], 300)).in_graph()
-        >>> codec["target"].decode(codec["source"].encode(["a house"])).numpy()
-        array([b'a house'], dtype=object)
-    """
+    """A `Codec` for string tensors: `Codec.in_graph` makes it, and exports contain it."""
 
     def __init__(self, tokenizers: Mapping[str, Tokenizer]):
         super().__init__()

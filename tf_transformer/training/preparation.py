@@ -27,8 +27,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
-from tf_transformer.text.codec import Codec
-from tf_transformer.text.source_codec import SourceCodec
+from tf_transformer.text.codec import Codec, SourceCodec
 from tf_transformer.training.inheritance import LANGUAGES, require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
