@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 import docstring_parser  # jsonargparse[signatures] needs it, too
-import jsonargparse
 import yaml
+from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_loader
 
 from tf_transformer.commands.option_errors import as_typed, explain
-from tf_transformer.commands.standard_streams import standard_streams
-from tf_transformer.commands.stderr import without_notices
+from tf_transformer.commands.standard_streams import standard_streams, without_notices
 from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
 from tf_transformer.config.corpus import COMPLETED, ShortForms
 from tf_transformer.config.option import options_in, select
@@ -36,17 +35,17 @@ from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.run.folder import RunFolder, members, require_groups
 
 DEFAULT_TASK = "translation"
+Main = Callable[..., None]
+"""A command. Its parameters are its options."""
 GIVEN = "given"  # a parameter that is no option: the names of the options that were given
 
 
-class _Parser(jsonargparse.ArgumentParser):
+class _Parser(ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         (file or sys.stderr).write(message or "")  # argparse ignores errors such as a full disk
 
 
-def run(
-    main: Callable[..., None], arguments: Sequence[str] | None = None, program: str | None = None
-) -> None:
+def run(main: Main, arguments: Sequence[str] | None = None, program: str | None = None) -> None:
     """Calls `main` with the options of the command line; see `parser_of`.
 
     Bad options exit with status 2, an `InputError` with status 1. Neither prints a traceback.
@@ -74,7 +73,7 @@ def run(
                 raise
 
 
-def _use_machine(main: Callable[..., None]) -> None:
+def _use_machine(main: Main) -> None:
     """Settings of this process and its children, before TensorFlow is imported."""
     keep_freed_memory()
     limit_threads()
@@ -85,7 +84,7 @@ def _use_machine(main: Callable[..., None]) -> None:
 class _Command:
     """What the signature of a command says about its options."""
 
-    def __init__(self, main: Callable[..., None]):
+    def __init__(self, main: Main):
         self.main = main
         self.hints = get_type_hints(main, include_extras=True)
         parameters = inspect.signature(main).parameters
@@ -98,9 +97,7 @@ class _Command:
         self.wants_given = GIVEN in parameters
 
 
-def read_options(
-    main: Callable[..., None], words: Sequence[str], program: str | None = None
-) -> dict[str, Any]:
+def read_options(main: Main, words: Sequence[str], program: str | None = None) -> dict[str, Any]:
     """The values of a command's options; exits with status 2 for a wrong option.
 
     An option on the command line overrides an option in a file, in any order. A single option
@@ -108,7 +105,7 @@ def read_options(
     first file. A command with the parameter `given` gets the names of the options that a file or
     the command line has, like {"model.d_model"}. The arguments are those of `run`.
     """
-    parser: jsonargparse.ArgumentParser = _Parser(prog=program)
+    parser: ArgumentParser = _Parser(prog=program)
     command, task, files = _Command(main), DEFAULT_TASK, list[str]()
     try:
         words, given_files = _without(words, "--config")
@@ -128,7 +125,7 @@ def read_options(
         _override_corpora(options, words)
         names = parser.parse_args(words, defaults=False).keys()
         values = _values(command, parser, options)
-    except (jsonargparse.ArgumentError, InputError) as error:
+    except (ArgumentError, InputError) as error:
         print(
             f"error: {_explain(error, command, parser, files, task)}\nSee {parser.prog} --help.",
             file=sys.stderr,
@@ -147,7 +144,7 @@ def read_options(
     return values
 
 
-def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> None:
+def _override_corpora(options: Namespace, words: Sequence[str]) -> None:
     """Lets a short form on the command line override the lists of corpora of a file."""
     given = {word.partition("=")[0] for word in words}
     kept = [name for name in ("corpora", "valid_corpora") if f"--data.{name}" not in given]
@@ -159,9 +156,7 @@ def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> 
                 corpus.pop(COMPLETED[name], None)
 
 
-def _values(
-    command: _Command, parser: jsonargparse.ArgumentParser, options: jsonargparse.Namespace
-) -> dict[str, Any]:
+def _values(command: _Command, parser: ArgumentParser, options: Namespace) -> dict[str, Any]:
     """The values of parsed options: groups as dataclasses, and paths without `~`."""
     require_groups(vars(options), command.main)
     if "data" in options:
@@ -178,16 +173,14 @@ def _values(
     return values
 
 
-def parser_of(
-    main: Callable[..., None], program: str | None = None, task: str = DEFAULT_TASK
-) -> jsonargparse.ArgumentParser:
+def parser_of(main: Main, program: str | None = None, task: str = DEFAULT_TASK) -> ArgumentParser:
     """The parser of a command. The parameters of `main` give names, types and help texts.
 
     A dataclass parameter `model` gives --model.d_model and so on. The parameter `task` gives the
     options of the task. **decode_options give an option for each field of `DecodeConfig`, like
     --beam_size, and for each option of the task, like --task.grammar; their default is None.
     *run_dirs takes one or more words without an option. --config reads options from a YAML file.
-    A wrong option raises `jsonargparse.ArgumentError`. `run` describes `program`.
+    A wrong option raises `ArgumentError`. `run` describes `program`.
     """
     command = _Command(main)
 
@@ -199,7 +192,7 @@ def parser_of(
         value = present_options(value, task, trains=command.has_model)
         return _with_preset_options(value) if command.has_model else value
 
-    jsonargparse.set_loader("yaml", load, exceptions=(yaml.YAMLError,))
+    set_loader("yaml", load, exceptions=(yaml.YAMLError,))
     documented = docstring_parser.parse(inspect.getdoc(main) or "")
     helps = {parameter.arg_name: parameter.description for parameter in documented.params}
     parser = _Parser(
@@ -239,7 +232,7 @@ def parser_of(
     return parser
 
 
-def types_of(main: Callable[..., None], task: str = DEFAULT_TASK) -> dict[str, Any]:
+def types_of(main: Main, task: str = DEFAULT_TASK) -> dict[str, Any]:
     """The types of a command's options by name, like {"train.steps": int}."""
     command = _Command(main)
     types: dict[str, Any] = {"config": str, "help": bool} | _types_in(main)
@@ -263,7 +256,7 @@ def _types_in(owner: Callable, prefix: str = "") -> dict[str, Any]:
     return types
 
 
-def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
+def _without_stars(main: Main) -> Callable[..., None]:
     """A function with the parameters of `main` except *names, **decode_options and the task.
 
     For **decode_options, jsonargparse would import everything that `main` calls, with TensorFlow.
@@ -349,7 +342,7 @@ def _without(words: Sequence[str], option: str) -> tuple[list[str], list[str]]:
     return rest, values
 
 
-def _stored_config(options: jsonargparse.Namespace, words: Sequence[str]) -> str:
+def _stored_config(options: Namespace, words: Sequence[str]) -> str:
     """The configuration file of the run that training resumes; "" for a new run.
 
     A training run that was killed before its first checkpoint begins again with --run_dir alone.
@@ -362,11 +355,7 @@ def _stored_config(options: jsonargparse.Namespace, words: Sequence[str]) -> str
 
 
 def _explain(
-    error: Exception,
-    command: _Command,
-    parser: jsonargparse.ArgumentParser,
-    files: list[str],
-    task: str,
+    error: Exception, command: _Command, parser: ArgumentParser, files: Sequence[str], task: str
 ) -> str:
     """The error in a user's words, with the name of the YAML file that causes it."""
     types = types_of(command.main, task)
@@ -374,7 +363,7 @@ def _explain(
     for file in files:
         try:
             _values(command, parser, parser.parse_args(["--config", file, *needed]))
-        except (jsonargparse.ArgumentError, InputError) as same:
+        except (ArgumentError, InputError) as same:
             if str(same) == str(error) and os.path.isfile(file):
                 return explain(str(error), types, file)
     explained = explain(str(error), types)

@@ -50,7 +50,11 @@ def main(
         open_browser: open the page in a browser.
         dtype: dtype of weights and computation of a run.
     """
-    require_packages()
+    packages = ("starlette", "uvicorn")
+    if missing := [name for name in packages if not importlib.util.find_spec(name)]:
+        raise InputError(
+            f"the demo needs {' and '.join(missing)}: pip install 'tf_transformer[demo]'"
+        )
     listener = listen(host, port)
     url = f"http://{host}:{listener.getsockname()[1]}"
     models = load(run_dir, others, saved_model, server, model, dtype)
@@ -114,11 +118,3 @@ def listen(host: str, port: int) -> socket.socket:
         raise InputError(
             f"cannot listen on {host}:{port}: {error}. Give another --port; 0 takes a free port."
         ) from error
-
-
-def require_packages() -> None:
-    """Raises an `InputError` when a package of the extra `demo` is missing."""
-    if missing := [name for name in ("starlette", "uvicorn") if not importlib.util.find_spec(name)]:
-        raise InputError(
-            f"the demo needs {' and '.join(missing)}: pip install 'tf_transformer[demo]'"
-        )

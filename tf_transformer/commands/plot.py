@@ -22,7 +22,7 @@ def main(*run_dirs: LocalPath, output: LocalPath = "curves.png", overwrite: bool
         raise InputError(f"--output must end in {', '.join(FORMATS)}; got {output}.")
     folders = list(map(RunFolder, run_dirs))
     require_free([output], [path for folder in folders for path in folder.files()], overwrite)
-    runs = {name: _metrics(folder) for name, folder in zip(run_dirs, folders, strict=True)}
+    runs = dict(zip(run_dirs, map(_metrics, folders), strict=True))
     try:
         picture = draw_curves(runs, suffix)
     except ModuleNotFoundError as error:

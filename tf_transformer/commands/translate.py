@@ -17,7 +17,7 @@ from tf_transformer.run.run import Run
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
-    from tf_transformer.inference.predictor import PairScore, Prediction, Predictor
+    from tf_transformer.inference.predictor import PairScore, Prediction
     from tf_transformer.visualization.attention_file import AttentionFile
 
 LISTED = 10  # line numbers in a report
@@ -94,7 +94,11 @@ def main(
     if attention_output and resume:
         raise InputError("--attention_output shows the first lines. Leave out --resume.")
     # Files and options are checked before TensorFlow is imported.
-    attention = _attention_file(attention_output, overwrite) if attention_output else None
+    attention = None
+    if attention_output:
+        from tf_transformer.visualization.attention_file import AttentionFile  # imports NumPy
+
+        attention = AttentionFile(attention_output, overwrite)
     run = Run.load(run_dir, **decode_options)
     given = {"prefixes": prefixes, "target_tags": target_tags, "score_target": score_target}
     names = [name for name, path in given.items() if path]
@@ -112,17 +116,15 @@ def main(
     options: dict[str, Any] = {"dtype": dtype, "alignment_unit": alignment_unit}
     options |= {name: bool(path) for name, path in given.items()}
     stream.depends_on(_options(run.config, options), run.identities())
+
+    from tf_transformer.machine.threads import use_one_thread_per_batch
+    from tf_transformer.tasks import load_predictor
+
+    use_one_thread_per_batch(run.config.decode.parallel_batches)
     unit = alignment_unit if alignments_output else ""
-    step = LineStep(_load(run, dtype), names, stream.done, unit, attention)
+    step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
     stream.run(step)
     sys.stderr.write(step.report() + (attention.write() if attention else ""))
-
-
-def _attention_file(path: str, overwrite: bool) -> "AttentionFile":
-    """The file of attention; its module imports NumPy, which --help does without."""
-    from tf_transformer.visualization.attention_file import AttentionFile
-
-    return AttentionFile(path, overwrite)
 
 
 def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
@@ -131,15 +133,6 @@ def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
     own = select(config.task, lambda rules: rules.off is not None)
     options |= {f"task.{name}": value for name, value in own.items()}
     return {f"--{name}": value for name, value in options.items()}
-
-
-def _load(run: Run, dtype: DType) -> "Predictor":
-    """Loads the predictor of a run; sets threads before TensorFlow computes."""
-    from tf_transformer.machine.threads import use_one_thread_per_batch
-    from tf_transformer.tasks import load_predictor
-
-    use_one_thread_per_batch(run.config.decode.parallel_batches)
-    return load_predictor(run, dtype)
 
 
 class Line(NamedTuple):

@@ -141,11 +141,14 @@ class Stream:
                 "--resume needs files: give the --input and the --output of the interrupted run."
             )
         self._refuse_to_overwrite()
-        lines, identity = _count_and_hash(read_aligned(*filter(None, self.inputs)))
-        self.total = lines if self.inputs[0] else None
+        count, content = 0, hashlib.sha256()
+        for row in read_aligned(*filter(None, self.inputs)):
+            count += 1
+            content.update(b"\n".join((*row, b"")))
+        self.total = count if self.inputs[0] else None
         self.done = self._lines_to_keep() if self.resume else 0
         if self._record:
-            self._record.contents["input"] = identity
+            self._record.contents["input"] = content.hexdigest()
 
     def depends_on(self, options: Mapping[str, Any], contents: Mapping[str, str]) -> None:
         """Records options, and hashes of contents such as weights, that the outputs depend on.
@@ -242,8 +245,9 @@ class Stream:
         The interrupted window is processed again from its start. Its batches, and so the last
         digits of its scores, equal the batches and scores of an uninterrupted run.
         """
-        partial = self.outputs[0].partial
-        written = _complete_lines(partial)
+        partial, written = self.outputs[0].partial, 0
+        with contextlib.suppress(FileNotFoundError), partial.open("rb") as lines:
+            written = sum(line.endswith(b"\n") for line in lines)
         if written > (self.total or 0):
             raise InputError(
                 f"{partial} has {written:,} lines, but {self.inputs[0]} has only {self.total:,}. "
@@ -267,18 +271,3 @@ def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
     if sys.stdin.isatty():
         return texts, lambda: False
     return texts, lambda: lines.next_arrives_within(WAIT)
-
-
-def _count_and_hash(rows: Iterable[tuple[bytes, ...]]) -> tuple[int, str]:
-    """The number of rows, and a hash of all rows."""
-    count, content = 0, hashlib.sha256()
-    for row in rows:
-        count += 1
-        content.update(b"\n".join((*row, b"")))
-    return count, content.hexdigest()
-
-
-def _complete_lines(path: pathlib.Path) -> int:
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as lines:
-        return sum(line.endswith(b"\n") for line in lines)
-    return 0

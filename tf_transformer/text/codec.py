@@ -95,8 +95,10 @@ class Codec:
     @property
     def identity(self) -> str:
         """A hash of the vocabularies."""
-        hashes = [_sha256(tokenizer.model) for tokenizer in self.tokenizers.values()]
-        return hashes[0] if self.is_shared else _sha256(" ".join(hashes).encode())
+        models = [tokenizer.model for tokenizer in self.tokenizers.values()]
+        hashes = [hashlib.sha256(model).hexdigest() for model in models]
+        joined = " ".join(hashes).encode()
+        return hashes[0] if self.is_shared else hashlib.sha256(joined).hexdigest()
 
     def size(self, field: str) -> int:
         """Number of ids of a field, V."""
@@ -181,7 +183,3 @@ def codec_files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """Finds the files of tokenizers in a folder, by field; "" is the field of a shared one."""
     paths = sorted(folder.glob("tokenizer.*"))
     return {name[1] or "": path for path in paths if (name := _NAME.fullmatch(path.name))}
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -356,10 +356,6 @@ def smallest_vocabulary(characters: Mapping[str, int]) -> int:
 
     It has the special ids, the bytes and the characters, but for the rarest 0.01 % of a text.
     `characters` says how often the text has each character.
-
-    Example:
-        >>> smallest_vocabulary({"a": 9_000, "b": 1_000, "c": 1})
-        262
     """
     counts = sorted(characters.values(), reverse=True)
     least = _TRAINER_OPTIONS["character_coverage"] * sum(counts)
