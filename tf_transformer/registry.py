@@ -56,9 +56,7 @@ TASKS = Registry("task", {name: f"tf_transformer.tasks.{name}:{name.upper()}" fo
 def register_task(name: str, task: Any) -> None:
     """Registers a task for `Config.task` and `--task`.
 
-    Args:
-        name: the name of the task.
-        task: the task, or "module:attribute", which is imported when the task is needed.
+    The text "module:attribute" in place of a task is imported when the task is needed.
     """
     TASKS.register(name, task)
     OPTIONS.pop(name, None)

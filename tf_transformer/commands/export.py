@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tf_transformer.inference.predictor import Predictor
     from tf_transformer.inference.translator import Translator
 
+# The check reads these beside inputs from the validation examples.
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
 
 
@@ -126,7 +127,7 @@ def _write_saved_model(
     from tf_transformer.tasks import load_predictor
 
     loaded = load_predictor(run, dtype)
-    sentences = samples(run)
+    sentences = run.folder.load_samples() + ODD_SENTENCES
     if jit_compile == "auto":
         from tf_transformer.export.compilation import is_faster_compiled
 
@@ -164,11 +165,12 @@ def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantizatio
 
     to_ctranslate2.require_package()
     translator = _translator(run, "ctranslate2")
+    sentences = run.folder.load_samples() + ODD_SENTENCES
     # Rounded weights change scores. The same weights in float32 show first that the rest is right.
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
         to_ctranslate2.write(translator, folder, stored)
-        agreement = check_ctranslate2.check(folder, translator, samples(run), stored)
+        agreement = check_ctranslate2.check(folder, translator, sentences, stored)
     notes = to_ctranslate2.notes(translator.config) + check_ctranslate2.notes(quantization)
     return "; ".join([str(agreement), *notes])
 
@@ -186,8 +188,3 @@ def _translator(run: Run, format: str) -> "Translator":
             "saved_model."
         )
     return translator
-
-
-def samples(run: Run) -> list[str]:
-    """The sentences of the check: inputs from the validation examples, and odd sentences."""
-    return run.folder.load_samples() + ODD_SENTENCES

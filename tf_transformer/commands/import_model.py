@@ -90,13 +90,7 @@ def _program(folders: dict[str, str], tokenizer: str, num_heads: int) -> str:
 
 def _read(program: str, folder: pathlib.Path, tokenizer: str, num_heads: int) -> "Imported":
     """Reads the folder of a program's model."""
-    from tf_transformer.imports import (
-        ctranslate2_folder,
-        fairseq_folder,
-        marian_folder,
-        marian_npz,
-        opennmt_tf_folder,
-    )
+    from tf_transformer.imports import ctranslate2_folder, fairseq_folder, opennmt_tf_folder
 
     if not folder.is_dir():
         raise InputError(f"--{program} {folder} is not a folder. Give the folder of a model.")
@@ -106,4 +100,6 @@ def _read(program: str, folder: pathlib.Path, tokenizer: str, num_heads: int) ->
         return fairseq_folder.read(folder, tokenizer)
     if program == "opennmt_tf":
         return opennmt_tf_folder.read(folder, tokenizer, num_heads)
+    from tf_transformer.imports import marian_folder, marian_npz
+
     return (marian_npz if marian_npz.is_marian(folder) else marian_folder).read(folder)

@@ -28,10 +28,15 @@ def as_utf8(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
     if not encoding:
         yield from pieces
         return
-    decode, watch = _decoder(encoding), _Utf8Watch()
+    decode, decode_utf8 = _decoder(encoding), codecs.getincrementaldecoder("utf-8")().decode
+    is_ascii = is_utf8 = True  # so far
     try:
         for piece in pieces:
-            watch.see(piece)
+            is_ascii = is_ascii and piece.isascii()
+            try:
+                is_utf8 = is_utf8 and decode_utf8(piece) is not None
+            except UnicodeDecodeError:
+                is_utf8 = False
             yield decode(piece, False).encode()
         yield decode(b"", True).encode()
     except UnicodeError as error:
@@ -39,7 +44,7 @@ def as_utf8(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
             f"{name} is not {encoding}, the encoding that it names: {error}. Correct the name in "
             "its first line, or convert the file to UTF-8."
         ) from error
-    if watch.is_utf8 and not watch.is_ascii:
+    if is_utf8 and not is_ascii:
         warn(
             f"warning: {name} is read as {encoding}, the encoding that its first line names. It "
             "seems to be UTF-8; if letters come out wrong, correct the name."
@@ -51,22 +56,6 @@ def _decoder(encoding: str) -> Callable[[bytes, bool], str]:
     if codecs.lookup(encoding).name == "iso8859-1":
         return lambda piece, _: codecs.charmap_decode(piece, "strict", _WINDOWS)[0]
     return codecs.getincrementaldecoder(encoding)().decode
-
-
-class _Utf8Watch:
-    """Notes whether all pieces of a text so far are UTF-8, and whether they are ASCII."""
-
-    def __init__(self) -> None:
-        self.is_utf8 = self.is_ascii = True
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def see(self, piece: bytes) -> None:
-        self.is_ascii = self.is_ascii and piece.isascii()
-        try:
-            if self.is_utf8:
-                self._decoder.decode(piece)
-        except UnicodeDecodeError:
-            self.is_utf8 = False
 
 
 def _encoding(head: bytes) -> str:
