@@ -1,8 +1,6 @@
 """Scores a run on a test set: python evaluate.py --run_dir runs/x --source t.en --reference t.de.
 
-The last line on stdout is one JSON object. With --hypotheses, the command scores given outputs:
-
-    python evaluate.py --hypotheses out.txt --reference ref.txt --metric ter
+With --hypotheses, it scores given outputs. The last line on stdout is one JSON object.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1.
-
---format ctranslate2 writes a folder for CTranslate2, and --format run a small folder for --run_dir.
-"""
+"""Exports a run for TF Serving and others: python -m export --run_dir runs/x --to served/x/1."""
 
 import os
 import pathlib

@@ -1,6 +1,7 @@
 """The lines of standard input, read as they arrive."""
 
 import collections
+import math
 import os
 import select
 import time
@@ -26,28 +27,27 @@ class ArrivingLines:
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._lines: collections.deque[bytes] = collections.deque()
-        self._groups = groups(plain(self._chunks(), STDIN))  # one for each chunk
+        chunks = iter(lambda: os.read(descriptor, CHUNK), b"")
+        self._groups = groups(plain(chunks, STDIN))  # one for each chunk
         self._ended = False
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        self.next_arrives_within(None)
+        self.next_arrives_within(math.inf)
         if not self._lines:
             raise StopIteration
         return self._lines.popleft()
 
-    def next_arrives_within(self, seconds: float | None) -> bool:
-        """Whether the next line or the end of the file arrives within `seconds`; None: no limit."""
-        start = time.monotonic()
+    def next_arrives_within(self, seconds: float) -> bool:
+        """Whether the next line or the end of the file arrives within `seconds`."""
+        end = time.monotonic() + seconds
         while not self._lines and not self._ended:
-            left = LONGEST_WAIT
-            if seconds is not None:
-                left = min(left, max(0.0, start + seconds - time.monotonic()))
-            if select.select([self._descriptor], [], [], left)[0]:
+            left = max(0.0, end - time.monotonic())
+            if select.select([self._descriptor], [], [], min(left, LONGEST_WAIT))[0]:
                 self._read()
-            elif seconds is not None and time.monotonic() >= start + seconds:
+            elif not left:
                 return False
         return True
 
@@ -61,7 +61,3 @@ class ArrivingLines:
             raise InputError(f"{STDIN} cannot be read: {error.strerror}.") from error
         self._ended = lines is None
         self._lines.extend(lines or [])
-
-    def _chunks(self) -> Iterator[bytes]:
-        while chunk := os.read(self._descriptor, CHUNK):
-            yield chunk

@@ -1,12 +1,9 @@
 """Applies a function to the lines of files of any length; an interrupted run can be resumed.
 
-Lines are read, processed and written in windows, so memory holds one window of a file of any
-length. Each output corresponds to the input line by line. An output is written as `<name>.partial`
-and gets its name when it is complete. A record beside it stores the inputs and options, so that
-only the same work is resumed.
-
-A window of stdin also ends when the next line does not arrive within `WAIT`. On a terminal, each
-line is a window. A person or a program thus gets an answer before the end of the input.
+Lines are read, processed and written in windows. Each output corresponds to the input line by line.
+It is written as `<name>.partial`, and gets its name when it is complete. A record beside it stores
+the inputs and options, so that only the same work is resumed. A window of stdin also ends when the
+next line does not arrive within `WAIT`, and on a terminal after each line.
 """
 
 import contextlib

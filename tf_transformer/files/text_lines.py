@@ -6,6 +6,7 @@ from the project, because programs run it by its path.
 
 import bz2
 import codecs
+import functools
 import itertools
 import lzma
 import re
@@ -93,14 +94,10 @@ def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
         )
 
 
-_WARNINGS: set[str] = set()  # warnings so far, because a text may be read several times
-
-
+@functools.cache
 def warn(sentence: str) -> None:
-    """Prints a warning on stderr, once in a process."""
-    if sentence not in _WARNINGS:
-        _WARNINGS.add(sentence)
-        print(sentence, file=sys.stderr)
+    """Prints a warning on stderr, once in a process, because a text may be read several times."""
+    print(sentence, file=sys.stderr)
 
 
 def _zstandard() -> Any:

@@ -12,11 +12,9 @@ def keep_freed_memory(one_heap: bool = False) -> bool:
     """Makes glibc keep freed memory for the next allocation; returns whether glibc accepted it.
 
     By default, glibc returns the memory of large freed tensors, such as logits, to the kernel. The
-    next large tensor faults every page in again. This can take longer than computing the tensor,
-    above all on virtual machines. research/docs/speed.md has measurements.
-
-    Call it before TensorFlow starts threads. It changes nothing if the environment has options of
-    malloc, or if the C library is not glibc. A preloaded allocator such as tcmalloc ignores it.
+    next large tensor faults every page in again, which can take longer than computing the tensor.
+    research/docs/speed.md has measurements. Call it before TensorFlow starts threads. It changes
+    nothing if the environment has options of malloc, or if the allocator is another one.
 
     Args:
         one_heap: whether all threads share one heap. Training needs this, because only the first

@@ -1,7 +1,6 @@
 """The part of the machine that this process may use: cores and memory, also of a container.
 
-A container sets both limits by control groups. With `docker run --cpus=1`, a process sees all cores
-and gets the time of one. `os.cpu_count` and `os.process_cpu_count` know nothing of this limit.
+A container sets both limits by control groups. Python counts all cores of the machine.
 """
 
 import contextlib
@@ -36,8 +35,8 @@ def total_memory() -> int:
 def limit_threads() -> None:
     """Gives libraries that count the cores of the mask as many threads as the quota allows.
 
-    More threads than that would use up the quota early in each period, and then all wait. Without a
-    quota it changes nothing. Call it before TensorFlow is imported. Other processes inherit it.
+    More threads would use up the quota early in each period, and then all wait. Call it before
+    TensorFlow is imported. Other processes inherit it.
     """
     if (cores := available_cores()) < _cores_of_mask():
         for name in _THREADS:
@@ -64,8 +63,7 @@ def _limits(controller: str) -> Iterator[float]:
 def _folders(controller: str) -> Iterator[pathlib.Path]:
     """The folders of the groups that this process is in, each with all groups around it.
 
-    A container may see the names that groups have outside of it. Such folders do not exist; the
-    group of the container is then the root.
+    Folders that exist only outside of the container are among them, and the container's, the root.
     """
     with contextlib.suppress(OSError, ValueError):  # not Linux, or another form
         for line in GROUPS.read_text().splitlines():

@@ -27,9 +27,6 @@ class Codec:
         tokenizers: the tokenizers by field. A tokenizer for all fields has the name "".
 
     Example:
-        >>> both = Codec(Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300))
-        >>> both.decode("target", both.encode("source", "a house"))
-        'a house'
         >>> source, target = (Tokenizer.train([text], 300) for text in ("a house", "ein Haus"))
         >>> codec = Codec({"source": source, "target": target})
         >>> codec.decode("target", codec.encode("target", "ein Haus"))

@@ -181,13 +181,7 @@ class Tokenizer:
         return tokenizer
 
     def with_nmt_nfc(self) -> "Tokenizer":
-        r"""Returns a tokenizer with the same vocabulary and the normalization `nmt_nfc`.
-
-        Example:
-            >>> tokenizer = Tokenizer.train(["a house"], 300, normalization="identity")
-            >>> tokenizer.decode(tokenizer.with_nmt_nfc().encode("a\u00a0hou\u00adse"))
-            'a house'
-        """
+        """Returns a tokenizer with the same vocabulary and the normalization `nmt_nfc`."""
         return Tokenizer(with_rules(self.model, folds_spaces=self.vocabulary_size != BYTES))
 
     def save(self, path: str | os.PathLike) -> None:
@@ -292,18 +286,7 @@ class Tokenizer:
     def merges(self) -> dict[tuple[int, int], int]:
         """Returns the merges of byte pair encoding: from two ids to the id of the joined piece.
 
-        Encoding makes the merge with the smallest result first.
-
-        Raises:
-            InputError: if the pieces are unigrams or bytes.
-
-        Example:
-            >>> tokenizer = Tokenizer.train(["aaab"] * 9, vocabulary_size=300)
-            >>> for (left, right), made in tokenizer.merges().items():
-            ...     if tokenizer.piece(made) == "▁aaab":
-            ...         print(tokenizer.piece(left), tokenizer.piece(right))
-            ▁ aaab
-            ▁aa ab
+        Encoding makes the merge with the smallest result first. Other pieces are an `InputError`.
         """
         processor = self._processor
         special = processor.is_control, processor.is_unknown, processor.is_byte
