@@ -10,9 +10,6 @@ import yaml
 from tf_transformer.config.values import in_words
 from tf_transformer.run.earlier_options import MOVED
 
-Types = Mapping[str, Any]
-"""the types of a command's options by name, like {"train.steps": int}"""
-
 # Earlier versions had the options of one task among the options of all tasks.
 _NEW_NAMES = {f"{group}.{name}": f"task.{name}" for group, names in MOVED.items() for name in names}
 _NEW_NAMES |= {name: f"task.{name}" for name in (*MOVED["decode"], "label_separator")}
@@ -20,10 +17,11 @@ _NEW_NAMES |= {name: f"task.{name}" for name in ("lowercase", "normalize", "resa
 _NEW_NAMES |= {"tokenize": "task.bleu_tokenize", "ter": "metric ter"}
 
 
-def explain(message: str, options: Types, file: str = "") -> str:
+def explain(message: str, options: Mapping[str, Any], file: str = "") -> str:
     """A message of jsonargparse in a user's words.
 
-    `file` is the YAML file with the wrong option; "" stands for the command line.
+    `options` has their types by name. `file` is the YAML file with the wrong option; "": the
+    command line has it.
     """
     dashes = "" if file else "--"
     if words := re.match(r"unrecognized arguments: (\S+)", message):
@@ -79,7 +77,7 @@ def _scalars(node: Any) -> list[str]:
     return [scalar for part in parts for scalar in _scalars(part)]
 
 
-def as_typed(message: str, options: Types) -> str:
+def as_typed(message: str, options: Mapping[str, Any]) -> str:
     """An error message of a configuration, with options as the command line has them.
 
     `decode.beam_size` becomes --decode.beam_size, or --beam_size if the command has this option.

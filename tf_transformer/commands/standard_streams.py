@@ -128,14 +128,8 @@ def without_notices() -> Iterator[None]:
         stdout=subprocess.DEVNULL,
         start_new_session=True,  # signals of the terminal must not end it first
     )
-    visible = os.dup(2)
-    sys.stderr = os.fdopen(
-        visible,
-        "w",
-        buffering=1,
-        encoding=getattr(stderr, "encoding", None),
-        errors="backslashreplace",
-    )
+    visible, encoding = os.dup(2), getattr(stderr, "encoding", None)
+    sys.stderr = os.fdopen(visible, "w", buffering=1, encoding=encoding, errors="backslashreplace")
     with keeper.stdin as hidden:  # type: ignore[union-attr]
         os.dup2(hidden.fileno(), 2)
     try:

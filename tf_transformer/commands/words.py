@@ -1,7 +1,5 @@
 """Writes the words of parallel text with their translations, as a corpus of single words.
 
-    tf-transformer words --source train.en --target train.de --to words.tsv
-
 Sentences teach a model little about a word that stands alone. NLTK aligns the words of both
 languages by IBM model 1 (Brown et al. 1993). A pair is written if each word is the likeliest
 translation of the other one. NLTK is in the extra `parsing`.

@@ -67,18 +67,6 @@ def write_output(path: Path, content: str | bytes, overwrite: bool = False) -> N
         write_whole(os.path.realpath(path), content)
 
 
-def publish(partial: Path, path: Path, overwrite: bool = False) -> None:
-    """Renames a complete file from its partial name to its final name.
-
-    If there is a file with content by now, the complete file keeps its partial name.
-    """
-    try:
-        require_free([path], overwrite=overwrite)
-    except InputError as error:
-        raise InputError(f"{error} The complete output is {partial}.") from error
-    os.replace(partial, os.path.realpath(path))
-
-
 def _same(one: Path, other: Path) -> bool:
     """Whether two paths are the same file, also through links."""
     try:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.arriving_lines import ArrivingLines
-from tf_transformer.files.outputs import is_stream, publish, require_distinct, require_free
+from tf_transformer.files.outputs import is_stream, require_distinct, require_free
 from tf_transformer.files.reading import align, decode, lines_of, read_aligned, read_lines
 from tf_transformer.files.start_record import StartRecord
 from tf_transformer.files.text_lines import STDIN, chunks_of, without_ends
@@ -57,16 +57,13 @@ class Output:
         """The path of the file until it is complete."""
         return pathlib.Path(os.path.realpath(self.path) + ".partial")
 
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[BinaryIO]:
+    def opened(self) -> contextlib.AbstractContextManager[BinaryIO]:
         """Opens the output at its end."""
         if not self.path:
-            yield sys.stdout.buffer
-            return
+            return contextlib.nullcontext(sys.stdout.buffer)
         path = self.partial if self.is_file else pathlib.Path(self.path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as handle:
-            yield handle
+        return path.open("ab")
 
     def write(self, handle: BinaryIO, first: int, results: Sequence[Any]) -> None:
         """Writes the lines of the results for the input lines from `first` on."""
@@ -76,6 +73,14 @@ class Output:
         handle.flush()
         if self.is_file:
             os.fsync(handle.fileno())
+
+    def publish(self, overwrite: bool) -> None:
+        """Gives the complete file its name. If there is a file by now, the partial name stays."""
+        try:
+            require_free([self.path], overwrite=overwrite)
+        except InputError as error:
+            raise InputError(f"{error} The complete output is {self.partial}.") from error
+        os.replace(self.partial, os.path.realpath(self.path))
 
     def bytes_to_keep(self, done: int) -> int:
         """The size in bytes of the lines for the first `done` lines of the input."""
@@ -165,8 +170,7 @@ class Stream:
     def run(self, step: Step) -> None:
         """Calls `step` for each window, and writes the results.
 
-        Raises:
-            InputError: as `depends_on`, or when another process writes the outputs.
+        An `InputError` is raised as in `depends_on`, or when another process writes the outputs.
         """
         if not self._record:
             self._write(step)
@@ -205,7 +209,7 @@ class Stream:
                 bar.catch_up(self.done)
                 del window, results  # frees memory before the next window is read
         for output in reversed(self._files):
-            publish(output.partial, output.path, self.overwrite)
+            output.publish(self.overwrite)
 
     def _windows(
         self, rows: Iterator[tuple[str, ...]], continues: Callable[[], bool]

@@ -38,10 +38,8 @@ def chunks_of(file: BinaryIO) -> Iterator[bytes]:
 def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
     """Decompresses a text and removes the byte-order mark at its start. Errors have its name.
 
-    Yields a piece for each chunk, before the next chunk is read. A piece may be empty.
-
-    Raises:
-        TextError: if the compressed file is broken, or if the text has another encoding or format.
+    Yields a piece for each chunk, before the next chunk is read. A piece may be empty. Broken
+    files, and texts with another encoding or format, are a `TextError`.
     """
     yield from checked(decompressed(chunks, name), name)
 
@@ -125,16 +123,10 @@ _FORMATS = {
     "a PDF document": rb"%PDF-\d\.\d\s+%[\x80-\xff]",
 } | {f"compressed twice, in the end by {form}": start for form, (start, _) in _COMPRESSIONS.items()}
 UNICODE_MARKS = [  # UTF-32 comes first, because its mark starts with the mark of UTF-16
-    ("UTF-32", codecs.BOM_UTF32_LE),
-    ("UTF-32", codecs.BOM_UTF32_BE),
-    ("UTF-16", codecs.BOM_UTF16_LE),
-    ("UTF-16", codecs.BOM_UTF16_BE),
+    *(("UTF-32", codecs.BOM_UTF32_LE), ("UTF-32", codecs.BOM_UTF32_BE)),
+    *(("UTF-16", codecs.BOM_UTF16_LE), ("UTF-16", codecs.BOM_UTF16_BE)),
 ]
 _CONTROLS = bytes({*range(32), 0x7F} - {*b"\t\n\v\f\r\b\x1b"})
-
-
-def _starts(head: bytes, pattern: bytes) -> bool:
-    return re.match(pattern, head, re.DOTALL) is not None
 
 
 def decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
@@ -145,7 +137,7 @@ def decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
         if b"\n" in head or len(head) >= _LONGEST_START:
             break
         yield b""
-    form = next((known for known, (start, _) in _COMPRESSIONS.items() if _starts(head, start)), "")
+    form = next((form for form, (start, _) in _COMPRESSIONS.items() if re.match(start, head)), "")
     if not form:
         yield head
         yield from source
@@ -185,7 +177,7 @@ def _error(head: bytes, name: object) -> str:
         if head.startswith(mark):
             return _other_encoding(name, encoding)
     for other, start in _FORMATS.items():
-        if _starts(head, start):
+        if re.match(start, head, re.DOTALL):
             return f"{name} is {other}; expected text in UTF-8. Extract the text first."
     even, odd = head[::2], head[1::2]
     for encoding, low, high in (("UTF-16LE", even, odd), ("UTF-16BE", odd, even)):

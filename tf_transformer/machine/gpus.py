@@ -18,10 +18,7 @@ def has_gpu() -> bool:
 
 
 def share_gpus() -> None:
-    """Makes TensorFlow take the memory of GPUs when it needs it, and not all of it at its start.
-
-    Call it before TensorFlow is imported. It changes nothing if the environment has the option.
-    """
+    """Makes TensorFlow take memory of GPUs as it needs it. Call it before TensorFlow's import."""
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 

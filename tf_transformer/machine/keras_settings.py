@@ -40,22 +40,20 @@ def own_settings() -> Iterator[None]:
         _users += 1
         if _users == 1:
             _theirs = config.floatx(), config.dtype_policy(), config.epsilon()
-            _set("float32", "float32", 1e-7)
+            _set(config, "float32", "float32", 1e-7)
     try:
         yield
     finally:
         with _lock:
             _users -= 1
             if not _users:
-                _set(*_theirs)
+                _set(config, *_theirs)
 
 
-def _set(floatx: str, policy: Any, epsilon: float) -> None:
-    import keras
-
-    keras.config.set_floatx(floatx)
-    keras.config.set_dtype_policy(policy)
-    keras.config.set_epsilon(epsilon)
+def _set(config: Any, floatx: str, policy: Any, epsilon: float) -> None:
+    config.set_floatx(floatx)
+    config.set_dtype_policy(policy)
+    config.set_epsilon(epsilon)
 
 
 def _require_tensorflow(backend: str) -> None:

@@ -32,7 +32,7 @@ class ProgressBar:
         self._first, self._start = self.done, self.clock()
         self._facts: Sequence[str] = ()
         is_hidden = not (self.shown and sys.stderr.isatty())
-        self._line = _TerminalLine(self.fields, self.total, self.done, disable=is_hidden)
+        self._line = _TerminalLine(self, is_hidden)
         self._in_file = self.shown and is_hidden
         self._logged: tuple[int, float] | None = None  # position and time of the newest line
 
@@ -82,11 +82,11 @@ class ProgressBar:
 class _TerminalLine(tqdm):
     """A line of tqdm with as many fields as fit. Other printed lines do not break it."""
 
-    def __init__(
-        self, fields: Callable[[], list[str]], total: int | None, done: int, disable: bool
-    ):
-        self._fields = fields
-        super().__init__(total=total, initial=done, mininterval=0.5, miniters=1, disable=disable)
+    def __init__(self, bar: ProgressBar, disable: bool):
+        self._fields = bar.fields
+        super().__init__(
+            total=bar.total, initial=bar.done, mininterval=0.5, miniters=1, disable=disable
+        )
 
     def __str__(self) -> str:
         try:

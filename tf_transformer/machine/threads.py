@@ -53,8 +53,8 @@ def parallel_batches(count: int = 0) -> int:
 def use_one_thread_per_batch(count: int = 0) -> None:
     """Gives each operation one thread if several batches are predicted at a time.
 
-    Small operations gain nothing from several threads. Two batches at a time with one thread each
-    take less time than two batches in sequence with two threads.
+    This takes less time than batches in sequence, because small operations gain nothing from
+    several threads.
     """
     if (batches := parallel_batches(count)) > 1:
         set_threads(batches, 1)

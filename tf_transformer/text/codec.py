@@ -133,12 +133,6 @@ class SourceCodec(Codec):
 
     The texts of the field `source` are read with `punctuation`, kept or opus, and get `target_tag`
     if they have no tag and the option is not empty. The vocabulary must have the tag.
-
-    Example:
-        >>> codec = Codec(Tokenizer.train(["a house"], vocabulary_size=300))
-        >>> reading = SourceCodec(codec, "source", punctuation="opus")
-        >>> codec.decode("source", reading.encode("source", "“a house”"))
-        '"a house"'
     """
 
     def __init__(self, codec: Codec, source: str, punctuation: str = "kept", target_tag: str = ""):

@@ -14,12 +14,10 @@ from tf_transformer.text.tokenizer import Tokenizer
 def load_own(path: str) -> Tokenizer:
     """Reads a SentencePiece model of any program as a `Tokenizer`.
 
-    The pieces of a text and its normalization stay as they are. The ids change: 0 is padding, 1
-    starts a target, 2 ends a sentence, 3 is unknown. Pieces that the model lacks are added. Symbols
-    of the user (`user_defined_symbols`) are found in texts, and decoded as they are.
-
-    Args:
-        path: the model file, with pieces of any kind: BPE, unigram, words or characters.
+    The model has pieces of any kind: BPE, unigram, words or characters. They and its normalization
+    stay as they are. The ids change: 0 is padding, 1 starts a target, 2 ends a sentence, 3 is
+    unknown. Pieces that the model lacks are added. Symbols of the user (`user_defined_symbols`) are
+    found in texts, and decoded as they are.
 
     Raises:
         InputError: for a file that cannot be read, that is no SentencePiece model, or whose pieces

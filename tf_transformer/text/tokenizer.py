@@ -50,10 +50,7 @@ _TRAINER_OPTIONS: dict[str, Any] = {
     "hard_vocab_limit": False,
     "character_coverage": 0.9999,  # bytes encode rarer characters
     "byte_fallback": True,
-    "pad_id": PAD_ID,
-    "bos_id": BOS_ID,
-    "eos_id": EOS_ID,
-    "unk_id": UNK_ID,
+    **{"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID, "unk_id": UNK_ID},
     "minloglevel": 2,
 }
 
@@ -155,11 +152,9 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
-        """Reads a SentencePiece model file.
+        """Reads a SentencePiece model file with the special ids of this project.
 
-        Raises:
-            InputError: if there is no such file, or if it is not a SentencePiece model with this
-                project's special ids.
+        Any other file, or a missing one, is an `InputError`.
         """
         path = pathlib.Path(path)
         if not path.is_file():
@@ -269,11 +264,9 @@ class Tokenizer:
 
         A search may predict the bytes of half a character. They are dropped.
         """
-        ids = [int(i) for i in ids]
-        if EOS_ID in ids:
-            ids = ids[: ids.index(EOS_ID)]
+        before_end = itertools.takewhile(EOS_ID.__ne__, map(int, ids))
         whole: list[int] = []
-        for are_bytes, part in itertools.groupby(ids, self.byte_of.__contains__):
+        for are_bytes, part in itertools.groupby(before_end, self.byte_of.__contains__):
             if are_bytes:
                 text = bytes(self.byte_of[i] for i in part).decode("utf-8", "ignore")
                 part = (self._ids_of_bytes[byte] for byte in text.encode("utf-8"))

@@ -48,14 +48,7 @@ class _Word(NamedTuple):
 
 
 class Unigrams:
-    """A vocabulary of unigrams: the pieces of a SentencePiece model, in the order of their ids.
-
-    Example:
-        >>> from tf_transformer.text.sentencepiece_file import Kind, Piece
-        >>> pieces = Piece("<unk>", 0.0, Kind.UNKNOWN), Piece("0", -2.1), Piece("00", -3.3)
-        >>> Unigrams(pieces).divide("000kg")
-        Division(ids=[2, 1, 0], texts=['00', '0', 'kg'])
-    """
+    """A vocabulary of unigrams: the pieces of a SentencePiece model, in the order of their ids."""
 
     def __init__(self, pieces: "Sequence[Piece]"):
         ids = {kind: [i for i, x in enumerate(pieces) if x.kind == kind] for kind in range(1, 7)}

@@ -17,8 +17,8 @@ LOOKED_UP = -1000.5
 def joined(ids: Sequence[int], looked_up: Collection[int], unknown: int) -> dict[int, int]:
     """Joins several unknown characters of a text in a row to one unknown token.
 
-    `looked_up` holds the ids of unknown characters that have one; others have the id `unknown`.
-    Returns the new ids, by the places in `ids` where they begin.
+    `looked_up` has the ids of characters with an id; others have the id `unknown`. Returns the new
+    ids, by the places in `ids` where they begin.
 
     Example:
         >>> joined([7, 5, 8, 7], looked_up={5, 8}, unknown=3)
