@@ -79,8 +79,9 @@ def load(
     """Loads the models that the options of `main` name, and traces the graphs of the first."""
     if sum(map(bool, (run_dir, saved_model, server))) > 1:
         raise InputError("give only one of --run_dir, --saved_model and --server.")
-    given = run_dir or saved_model or server
-    folders = list(filter(None, [run_dir])) if given else pretrained()
+    folders = [run_dir] if run_dir else []
+    if not (run_dir or saved_model or server):
+        folders = pretrained()
     runs = [Run.load(folder) for folder in folders + split_paths(others)]  # before TensorFlow
 
     from tf_transformer.demo.models import RunModel, SavedModel, ServedModel

@@ -203,7 +203,7 @@ class Stream:
             bar = stack.enter_context(SentenceProgress(self.total, self.done, shown))
             for window in windows:
                 results = step(*map(list, zip(*window, strict=True)), progress=bar.add)
-                for output, handle in reversed(opened):  # all have at least the lines of the first
+                for output, handle in reversed(opened):  # others have all lines of the first
                     output.write(handle, self.done, results)
                 self.done += len(window)
                 bar.catch_up(self.done)
