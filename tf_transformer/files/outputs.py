@@ -24,10 +24,9 @@ def is_stream(path: Path) -> bool:
 def require_free(
     outputs: Sequence[Path], inputs: Iterable[Path] = (), overwrite: bool = False
 ) -> None:
-    """Checks the files that a command writes and reads, before it starts its work.
+    """Raises an `InputError` for outputs that a command must not write; see `require_distinct`.
 
     An output must be missing, empty, a device or a pipe, unless `overwrite` allows to replace it.
-    An `InputError` says what is wrong, also as in `require_distinct`.
     """
     require_distinct(outputs, inputs)
     for path in outputs:

@@ -191,8 +191,7 @@ def _error(head: bytes, name: object) -> str:
 def _is_utf16(head: bytes, encoding: str, high: bytes) -> bool:
     """Whether bytes without a byte-order mark are UTF-16.
 
-    They are if most high bytes of characters are control characters (the text has an alphabet), or
-    if they are not UTF-8 and all characters are printable.
+    Most high bytes are control characters, or all characters are printable and it is not UTF-8.
     """
     if 2 * _controls(high) > len(high):
         return True

@@ -61,8 +61,7 @@ def _decoder(encoding: str) -> Callable[[bytes, bool], str]:
 def _encoding(head: bytes) -> str:
     """Finds the encoding of an XML file by its first bytes. "" stands for UTF-8.
 
-    A declaration that cannot be read in its own encoding is out of date, and does not count. Nor
-    does the name of an unknown encoding.
+    A declaration that is not true, or that names an unknown encoding, does not count.
     """
     for encoding, mark in UNICODE_MARKS + _WITHOUT_MARK:
         if head.startswith(mark):

@@ -247,7 +247,7 @@ class Tokenizer:
         word_at = [number for number, word in enumerate(words_with_spaces) for _ in word]
         tag, rest = self._without_tag(text)
         start = len(text) - len(rest)
-        ids, pieces = self._division(rest)
+        ids, pieces = self._division(rest)[:2]
         _, places = self._processor.normalize(rest, with_offsets=True)  # of characters in the text
         end, words = 0, []
         for token, piece in zip(ids, pieces, strict=True):
@@ -330,8 +330,7 @@ class Tokenizer:
 def smallest_vocabulary(characters: Mapping[str, int]) -> int:
     """The smallest size of a vocabulary that `Tokenizer.train` can learn from a text.
 
-    It has the special ids, the bytes and the characters, but for the rarest 0.01 % of a text.
-    `characters` says how often the text has each character.
+    It has the special ids, the bytes and the counted characters, but for 0.01 % of a text.
     """
     counts = sorted(characters.values(), reverse=True)
     least = _TRAINER_OPTIONS["character_coverage"] * sum(counts)
