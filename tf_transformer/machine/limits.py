@@ -63,7 +63,8 @@ def _limits(controller: str) -> Iterator[float]:
 def _folders(controller: str) -> Iterator[pathlib.Path]:
     """The folders of the groups that this process is in, each with all groups around it.
 
-    Folders that exist only outside of the container are among them, and the container's, the root.
+    A container may see the names that groups have outside of it. Such folders do not exist; the
+    group of the container is then the root.
     """
     with contextlib.suppress(OSError, ValueError):  # not Linux, or another form
         for line in GROUPS.read_text().splitlines():

@@ -53,7 +53,7 @@ def parallel_batches(count: int = 0) -> int:
 def use_one_thread_per_batch(count: int = 0) -> None:
     """Gives each operation one thread if several batches are predicted at a time.
 
-    Small operations gain nothing from several threads, so this takes less time than a sequence.
+    Small operations gain nothing from several threads, so batches in sequence would take longer.
     """
     if (batches := parallel_batches(count)) > 1:
         set_threads(batches, 1)

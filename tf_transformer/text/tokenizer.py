@@ -328,9 +328,9 @@ class Tokenizer:
 
 
 def smallest_vocabulary(characters: Mapping[str, int]) -> int:
-    """The smallest size of a vocabulary that `Tokenizer.train` can learn from a text.
+    """The smallest size of a vocabulary that `Tokenizer.train` can learn from counted characters.
 
-    It has the special ids, the bytes and the counted characters, but for 0.01 % of a text.
+    It has the special ids, the bytes and the characters, but for the rarest 0.01 % of a text.
     """
     counts = sorted(characters.values(), reverse=True)
     least = _TRAINER_OPTIONS["character_coverage"] * sum(counts)
