@@ -35,8 +35,7 @@ from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.run.folder import RunFolder, members, require_groups
 
 DEFAULT_TASK = "translation"
-Main = Callable[..., None]
-"""A command. Its parameters are its options."""
+Main = Callable[..., None]  # a command, whose parameters are its options
 GIVEN = "given"  # a parameter that is no option: the names of the options that were given
 
 
@@ -126,10 +125,8 @@ def read_options(main: Main, words: Sequence[str], program: str | None = None) -
         names = parser.parse_args(words, defaults=False).keys()
         values = _values(command, parser, options)
     except (ArgumentError, InputError) as error:
-        print(
-            f"error: {_explain(error, command, parser, files, task)}\nSee {parser.prog} --help.",
-            file=sys.stderr,
-        )
+        explained = _explain(error, command, parser, files, task)
+        print(f"error: {explained}\nSee {parser.prog} --help.", file=sys.stderr)
         sys.exit(2)
     values.pop("config")
     if command.wants_given:
@@ -193,14 +190,10 @@ def parser_of(main: Main, program: str | None = None, task: str = DEFAULT_TASK) 
         return _with_preset_options(value) if command.has_model else value
 
     set_loader("yaml", load, exceptions=(yaml.YAMLError,))
-    documented = docstring_parser.parse(inspect.getdoc(main) or "")
-    helps = {parameter.arg_name: parameter.description for parameter in documented.params}
-    parser = _Parser(
-        prog=program,
-        description=(inspect.getdoc(main) or "").partition("\n\n")[0],
-        allow_abbrev=False,
-        exit_on_error=False,
-    )
+    doc = inspect.getdoc(main) or ""
+    helps = {item.arg_name: item.description for item in docstring_parser.parse(doc).params}
+    summary, *_ = doc.split("\n\n")
+    parser = _Parser(prog=program, description=summary, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--config", action="config", help="YAML file of options.")
     if name := command.repeated:
         metavar = name.upper().removesuffix("S")

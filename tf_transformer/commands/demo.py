@@ -50,11 +50,9 @@ def main(
         open_browser: open the page in a browser.
         dtype: dtype of weights and computation of a run.
     """
-    packages = ("starlette", "uvicorn")
-    if missing := [name for name in packages if not importlib.util.find_spec(name)]:
-        raise InputError(
-            f"the demo needs {' and '.join(missing)}: pip install 'tf_transformer[demo]'"
-        )
+    missing = [name for name in ("starlette", "uvicorn") if not importlib.util.find_spec(name)]
+    if names := " and ".join(missing):
+        raise InputError(f"the demo needs {names}: pip install 'tf_transformer[demo]'")
     listener = listen(host, port)
     url = f"http://{host}:{listener.getsockname()[1]}"
     models = load(run_dir, others, saved_model, server, model, dtype)

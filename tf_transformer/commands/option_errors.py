@@ -20,8 +20,7 @@ _NEW_NAMES |= {"tokenize": "task.bleu_tokenize", "ter": "metric ter"}
 def explain(message: str, options: Mapping[str, Any], file: str = "") -> str:
     """A message of jsonargparse in a user's words.
 
-    `options` has their types by name. `file` is the YAML file with the wrong option; "": the
-    command line has it.
+    `options` has their types by name. `file` is the YAML file with the wrong option, if any.
     """
     dashes = "" if file else "--"
     if words := re.match(r"unrecognized arguments: (\S+)", message):

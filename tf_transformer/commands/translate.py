@@ -17,7 +17,7 @@ from tf_transformer.run.run import Run
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
-    from tf_transformer.inference.predictor import PairScore, Prediction
+    from tf_transformer.inference.predictor import Prediction
     from tf_transformer.visualization.attention_file import AttentionFile
 
 LISTED = 10  # line numbers in a report
@@ -171,14 +171,19 @@ class LineStep:
         if "target_tags" in given:
             texts = predictor.joined(texts, target_tags=given.pop("target_tags"))
         if targets := given.pop("score_target", None):
-            scores = predictor.score(texts, targets, progress)
-            lines = list(map(_scored, targets, scores))
+            from tf_transformer.inference.predictor import predictions_of
+
+            pairs = zip(targets, predictor.score(texts, targets, progress), strict=True)
+            lines = [
+                Line(predictions_of([target], [score.score], score.cut), score.log_probability)
+                for target, score in pairs
+            ]
         else:
             lines = list(map(Line, predictor.n_best(texts, progress=progress, **given)))
         best = [line.n_best[0].text for line in lines]
         if self.unit:
-            pairs = zip(lines, predictor.align(texts, best), strict=True)
-            lines = [line._replace(links=alignment.links(self.unit)) for line, alignment in pairs]
+            aligned = zip(lines, predictor.align(texts, best), strict=True)
+            lines = [line._replace(links=alignment.links(self.unit)) for line, alignment in aligned]
         if self.attention:
             room = self.attention.room()
             records = predictor.attention(texts[:room], best[:room]) if room else []
@@ -204,12 +209,6 @@ class LineStep:
                 found = f"{count:,} line{'s' * (count > 1)} ({numbers})"
                 lines.append(f"{text.format(**limits)}: {found}\n")
         return "".join(lines)
-
-
-def _scored(target: str, pair: "PairScore") -> Line:
-    from tf_transformer.inference.predictor import predictions_of
-
-    return Line(predictions_of([target], [pair.score], pair.cut), pair.log_probability)
 
 
 def _text(number: int, line: Line) -> list[str]:

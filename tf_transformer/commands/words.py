@@ -71,9 +71,8 @@ def translations(
         IBMModel1([AlignedSent(pair[i], pair[1 - i]) for pair in pairs], _ITERATIONS)
         for i in (0, 1)
     )
-    counts: Counter[Pair] = Counter(
-        link for pair in pairs for link in itertools.product(*map(dict.fromkeys, pair))
-    )
+    links = (itertools.product(*map(dict.fromkeys, pair)) for pair in pairs)
+    counts: Counter[Pair] = Counter(itertools.chain.from_iterable(links))
     both: dict[Pair, float] = {
         (one, other): forward.translation_table[other][one] * backward.translation_table[one][other]
         for one, other in counts

@@ -132,10 +132,7 @@ def decode(lines: Iterable[bytes], name: str | os.PathLike) -> Iterator[str]:
 
 
 def read_texts(*paths: str | os.PathLike) -> list[list[str]]:
-    """Reads all lines of files as texts, and returns a list for each file; see `decode`.
-
-    The files must have equal numbers of lines, at least one.
-    """
+    """Reads all lines of files, at least one, as a list of texts for each file; see `align`."""
     rows = list(align(paths, [decode(read_lines(path), path) for path in paths]))
     if not rows:
         files = " and ".join(map(str, paths))

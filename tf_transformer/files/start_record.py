@@ -15,8 +15,7 @@ _VERSION = 1
 class StartRecord:
     """The options of a piece of work, and hashes of the contents that it reads.
 
-    The record is a file `<output>.partial.json`. It is locked while the work writes its outputs,
-    and removed at the end.
+    The file `<output>.partial.json`, locked while the work writes, and removed at the end.
     """
 
     def __init__(self, partial: pathlib.Path):

@@ -30,7 +30,6 @@ WAIT = 0.2  # seconds
 
 Progress = Callable[[int, int], object]
 """A function of two numbers: sentences done since the last call, and their target tokens."""
-
 Step = Callable[..., Sequence[Any]]
 """A function of a window of lines of each input, and `progress=`. It returns a result per line."""
 

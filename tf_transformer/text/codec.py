@@ -92,8 +92,7 @@ class Codec:
     @property
     def identity(self) -> str:
         """A hash of the vocabularies."""
-        models = [tokenizer.model for tokenizer in self.tokenizers.values()]
-        hashes = [hashlib.sha256(model).hexdigest() for model in models]
+        hashes = [hashlib.sha256(x.model).hexdigest() for x in self.tokenizers.values()]
         joined = " ".join(hashes).encode()
         return hashes[0] if self.is_shared else hashlib.sha256(joined).hexdigest()
 
@@ -103,7 +102,7 @@ class Codec:
 
     def encode(self, field: str, text: str) -> list[int]:
         """Encodes a line of a field as ids, with the end-of-sentence id."""
-        return self[field].encode(text)
+        return self.encode_batch(field, [text])[0]
 
     def encode_batch(self, field: str, texts: Sequence[str]) -> list[list[int]]:
         """Encodes many lines like `encode`, on all cores."""
@@ -152,9 +151,6 @@ class SourceCodec(Codec):
     def identity(self) -> str:
         """A hash of the vocabularies, and the rules for sources."""
         return f"{super().identity} {self._rules}"
-
-    def encode(self, field: str, text: str) -> list[int]:
-        return self.encode_batch(field, [text])[0]
 
     def encode_batch(self, field: str, texts: Sequence[str]) -> list[list[int]]:
         if field != self._source:

@@ -180,11 +180,8 @@ class GraphTokenizer(tf.Module):
         inside = tf.sequence_mask(lengths, tf.shape(ids)[1])
         inside &= tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0
         values = tf.where(inside, tf.gather(self._byte_of, ids), -1)
-        whole = tf.cond(
-            tf.reduce_any(values >= 0),
-            lambda: inside & _is_whole(values),
-            lambda: inside,  # most texts have no bytes
-        )
+        has_bytes = tf.reduce_any(values >= 0)  # most texts have none
+        whole = tf.cond(has_bytes, lambda: inside & _is_whole(values), lambda: inside)
         counts = tf.math.count_nonzero(whole, axis=1)
         return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(ids, whole), counts, validate=False)
 

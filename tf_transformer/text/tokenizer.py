@@ -185,18 +185,16 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Encodes a line as ids, with the end-of-sentence id."""
-        return self._rows([text], threads=1)[0]
+        return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encodes many lines like `encode`, on all cores."""
-        return self._rows(texts, available_cores())
-
-    def _rows(self, texts: Sequence[str], threads: int) -> list[list[int]]:
         parts = [self._without_tag("" if is_blank(text) else clean(text)) for text in texts]
         rest = [text for _, text in parts]
         if self._unigrams:
             rows = [self._division(text).ids for text in rest]
         else:
+            threads = available_cores() if len(texts) > 1 else 1
             rows = self._processor.encode(rest, num_threads=threads)
         return [
             [*tag, *self._known(row), EOS_ID] for (tag, _), row in zip(parts, rows, strict=True)
@@ -359,10 +357,8 @@ def _with_symbols_apart(model: bytes, processor: sentencepiece.SentencePieceProc
     """
     for token in range(UNK_ID + 1, processor.get_piece_size()):
         text, score = processor.id_to_piece(token), processor.get_score(token)
-        symbol, control = (
-            sentencepiece_file.serialized(Piece(text, score, kind))
-            for kind in (Kind.USER_DEFINED, Kind.CONTROL)
-        )
+        symbol = sentencepiece_file.serialized(Piece(text, score, Kind.USER_DEFINED))
+        control = sentencepiece_file.serialized(Piece(text, score, Kind.CONTROL))
         if symbol not in model:
             break
         model = model.replace(symbol, control)
