@@ -157,7 +157,7 @@ DOORS = {
     "commands.train": {"Run.at"},
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
-    "inference.batch_predictor": {"Run.load"},
+    "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder
     # Programs that measure in a process of their own.

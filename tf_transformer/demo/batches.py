@@ -62,11 +62,7 @@ class Batches:
     async def __call__(
         self, function: Callable[..., Sequence[Any]], items: Sequence[Any], *options: Hashable
     ) -> Sequence[Any]:
-        """The results of `function(items, *options)`, one for each item.
-
-        Raises:
-            FullError: when the queue has no room for the items.
-        """
+        """The results of `function(items, *options)`, one for each item; or a `FullError`."""
         if sum(len(call.items) for call in self._queue) + len(items) > self._capacity:
             raise FullError
         call = Call((function, options), items, asyncio.get_running_loop().create_future())

@@ -37,14 +37,8 @@ def check(
 ) -> None:
     """Runs all signatures of a SavedModel in a fresh process, and compares their outputs.
 
-    Args:
-        session: the process for the SavedModel.
-        saved_model: the folder of the SavedModel.
-        predictor: the predictor from which it was exported.
-        sentences: the check sentences.
-
     Raises:
-        RuntimeError: when the process fails, or too many answers differ.
+        RuntimeError: when the process fails, or too many answers differ from the predictor's.
     """
     requests = [
         Request(name, {inputs[0]: list(sentences)})
@@ -69,22 +63,13 @@ def answers(outputs: Mapping[str, Sequence[Any]]) -> list[Answer]:
     If a sentence has several strings, only the first counts, because rounding may swap later
     strings. The score `NEG_INF` of an empty place is left out.
     """
-    names = sorted(outputs)
-    rows = zip(*(outputs[name] for name in names), strict=True)
-    return [_answer(row) for row in rows]
-
-
-def _answer(row: Sequence[Any]) -> Answer:
-    lists = [list(value) if isinstance(value, list | tuple) else [value] for value in row]
-    return Answer(
-        texts=[values[0] for values in lists if isinstance(values[0], str)],
-        scores=[
-            value
-            for values in lists
-            for value in values
-            if not isinstance(value, str) and value != NEG_INF
-        ],
-    )
+    found = []
+    for row in zip(*(outputs[name] for name in sorted(outputs)), strict=True):
+        lists = [list(value) if isinstance(value, list | tuple) else [value] for value in row]
+        texts = [values[0] for values in lists if isinstance(values[0], str)]
+        numbers = [x for values in lists for x in values if not isinstance(x, str)]
+        found.append(Answer(texts, [x for x in numbers if x != NEG_INF]))
+    return found
 
 
 def compare(
@@ -94,14 +79,7 @@ def compare(
     expected: Sequence[Answer],
     outputs: Sequence[Answer],
 ) -> None:
-    """Compares the answers of a signature with the answers of the predictor.
-
-    Args:
-        signature: name of the signature, for the error message.
-        predictor: the predictor; its dtype and search determine the tolerance.
-        sentences: the check sentences.
-        expected: the answers of the predictor.
-        outputs: the answers of the SavedModel.
+    """Compares the answers of a signature with the `expected` answers of the predictor.
 
     Raises:
         RuntimeError: when more answers differ than rounding explains. It shows the first

@@ -52,11 +52,7 @@ def check(
 ) -> Agreement:
     """Runs a folder in a fresh process, and compares it with the translator.
 
-    Args:
-        folder: the folder of the CTranslate2 model.
-        translator: the translator from which it was exported.
-        sentences: the check sentences.
-        quantization: dtype of the stored weights, which determines the tolerance.
+    The quantization, which is the dtype of the stored weights, determines the tolerance.
 
     Raises:
         RuntimeError: when scores of the same translations differ by more than the tolerance, or
@@ -94,14 +90,8 @@ def notes(quantization: Quantization) -> list[str]:
 
 
 def compare(folder: pathlib.Path, translator: Translator, sentences: Sequence[str]) -> Agreement:
-    """Compares the translations of both, and both scores of the translator's translations.
-
-    Args:
-        folder: the folder of the CTranslate2 model.
-        translator: the translator from which it was exported.
-        sentences: the check sentences.
-    """
-    expected_texts = [one_line(each.text) for each in translator(sentences)]
+    """Compares the translations of both, and both scores of the translator's translations."""
+    expected_texts = [one_line(found.text) for found in translator(sentences)]
     found_texts = [one_line(row["translation"]) for row in run(folder, sentences)]
     expected = translator.score(sentences, expected_texts)
     scores = [row["score"] for row in run(folder, sentences, expected_texts)]
@@ -125,13 +115,8 @@ def run(
 ) -> list[dict[str, Any]]:
     """Runs run_in_ctranslate2.py in a process that does not import TensorFlow.
 
-    Args:
-        folder: the folder of the CTranslate2 model.
-        sentences: the sources.
-        translations: translations to score; None: the program translates.
-
     Returns:
-        the program's output for each sentence.
+        the program's output for each sentence, or for each pair with its translation.
 
     Raises:
         RuntimeError: when the process fails.

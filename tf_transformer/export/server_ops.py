@@ -78,18 +78,11 @@ def read(path: pathlib.Path = FILE) -> ServerOps:
                 Server(parse_version(version[1:]), tensorflow, text, int(graph_def))
             )
         elif not line.startswith("#"):
-            name, since, source, attributes = fields
-            listed.ops[name] = _parse_op(since, source, attributes)
+            op, since, source, attributes = fields
+            pairs = (attribute.partition("@")[::2] for attribute in attributes.split())
+            of_attributes = {name: parse_version(later or since) for name, later in pairs}
+            listed.ops[op] = Op(source, parse_version(since), of_attributes)
     return listed
-
-
-def _parse_op(since: str, source: str, attributes: str) -> Op:
-    pairs = (attribute.partition("@")[::2] for attribute in attributes.split())
-    return Op(
-        source,
-        parse_version(since),
-        {name: parse_version(later or since) for name, later in pairs},
-    )
 
 
 def write(listed: ServerOps, path: pathlib.Path = FILE) -> None:
@@ -128,16 +121,13 @@ def add(listed: ServerOps, server: Server, linked: dict[str, tuple[str, list[str
 def linked(
     ops: Iterable, text: Container[str], on_cpu: Container[str], tests: Container[str]
 ) -> dict[str, tuple[str, list[str]]]:
-    """Selects the ops that a server links.
+    """The source and attributes of the ops that a server links, by name.
 
     Args:
         ops: the OpDefs of all registered ops.
         text: names of the ops that tensorflow-text registered.
         on_cpu: names of ops with a CPU kernel.
         tests: names of ops that only TensorFlow's tests use.
-
-    Returns:
-        (source, attributes) of each op, by name.
     """
     return {
         op.name: (

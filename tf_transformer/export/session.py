@@ -23,17 +23,11 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Session:
-    """A process of `run_in_session.py`; `session` starts it.
-
-    Attributes:
-        process: the process.
-        output: the file with its standard output.
-        errors: the file with its errors.
-    """
+    """A process of `run_in_session.py`; `session` starts it."""
 
     process: subprocess.Popen
-    output: IO[bytes]
-    errors: IO[bytes]
+    output: IO[bytes]  # the file with its standard output
+    errors: IO[bytes]  # the file with its errors
 
     def load(self) -> None:
         """Lets the process load the SavedModel."""
@@ -50,7 +44,9 @@ class Session:
             RuntimeError: when the process fails.
         """
         self.process.communicate()
-        output, errors = map(_content, (self.output, self.errors))
+        for file in (self.output, self.errors):
+            file.seek(0)
+        output, errors = self.output.read().decode("utf-8"), self.errors.read().decode("utf-8")
         if self.process.returncode:
             raise RuntimeError(f"the export does not run in a session:\n{errors}")
         return [json.loads(line)["outputs"] for line in output.split("\n")[:-1]]
@@ -66,10 +62,8 @@ class Session:
 def session(saved_model: pathlib.Path) -> Iterator[Session]:
     """Starts a process, which imports TensorFlow while this one writes the SavedModel.
 
-    It computes on the CPU, because a training run may hold the memory of all GPUs.
-
-    Args:
-        saved_model: the folder of the SavedModel, which need not exist before `Session.load`.
+    It computes on the CPU, because a training run may hold the memory of all GPUs. The folder need
+    not exist before `Session.load`.
     """
     program = pathlib.Path(__file__).with_name("run_in_session.py")
     words = [sys.executable, str(program), str(saved_model), "--requests", "--wait"]
@@ -86,8 +80,3 @@ def session(saved_model: pathlib.Path) -> Iterator[Session]:
         ) as process,
     ):
         yield Session(process, output, errors)
-
-
-def _content(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode("utf-8")

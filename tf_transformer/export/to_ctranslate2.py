@@ -45,13 +45,10 @@ if TYPE_CHECKING:
 
 
 def write(translator: "Translator", folder: pathlib.Path, quantization: Quantization) -> None:
-    """Writes the folder of a CTranslate2 model.
+    """Writes the folder of a CTranslate2 model from a translator with float32 weights.
 
-    Args:
-        translator: the translator, with float32 weights.
-        folder: the folder to write; made if missing.
-        quantization: dtype of the stored weights. CTranslate2 computes in the same dtype if the
-            device supports it, else in the next larger dtype.
+    The quantization is the dtype of the stored weights. CTranslate2 computes in the same dtype if
+    the device supports it, else in the next larger dtype.
 
     Raises:
         InputError: when CTranslate2 lacks a feature of the model or the search, or the package is
@@ -69,9 +66,8 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
     spec.config.add_source_eos = translator.model.config.source_end
-    spec.config.layer_norm_epsilon = translator.model.decoder.layers[
-        0
-    ].attention_residual.norm.epsilon
+    norm = translator.model.decoder.layers[0].attention_residual.norm
+    spec.config.layer_norm_epsilon = norm.epsilon
     spec.validate()
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,12 +87,7 @@ def require_package() -> None:
 
 
 def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
-    """Raises an `InputError` for a feature that CTranslate2 lacks.
-
-    Args:
-        model: the configuration of the model.
-        decode: the options of the search.
-    """
+    """Raises an `InputError` for a feature that CTranslate2 lacks."""
     if model.architecture != "transformer":
         raise InputError(
             f"CTranslate2 runs only Transformers, got model.architecture={model.architecture}. "
@@ -162,13 +153,7 @@ def search_options(translator: "Translator") -> dict[str, Any]:
 
 
 def specification(model: Transformer, count: int, dtype: np.dtype) -> "TransformerSpec":
-    """The weights of a model in CTranslate2's structure.
-
-    Args:
-        model: the built Transformer.
-        count: length of the position tables.
-        dtype: dtype of the weights.
-    """
+    """The weights of a model in CTranslate2's structure, with tables of `count` positions."""
     from ctranslate2 import specs
 
     config = model.config
@@ -177,7 +162,7 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
         specs.TransformerDecoderSpec(**stack_options(config.decoder)),
     )
     arrays: dict[str, Any] = {
-        **ctranslate2(config).arrays(model),
+        **ctranslate2(config.activation == "swiglu").arrays(model),
         "encoder/embeddings_0/weight": model.source_embedding.embeddings,
         "decoder/embeddings/weight": model.target_embedding.embeddings,
         "decoder/projection/weight": model.output_embedding.embeddings,

@@ -19,17 +19,12 @@ _SCALE = "_scale"
 
 
 class ModelFile(NamedTuple):
-    """The content of model.bin.
+    """The content of model.bin."""
 
-    Attributes:
-        version: version of the format.
-        kind: the name of CTranslate2's structure, such as TransformerSpec.
-        arrays: float32 arrays by name. Quantized arrays are multiplied with their scales.
-    """
-
-    version: int
-    kind: str
-    arrays: dict[str, np.ndarray]
+    path: pathlib.Path
+    version: int  # of the format
+    kind: str  # the name of CTranslate2's structure, such as TransformerSpec
+    arrays: dict[str, np.ndarray]  # float32; quantized arrays are multiplied with their scales
 
 
 def read_model_file(path: pathlib.Path) -> ModelFile:
@@ -52,7 +47,7 @@ def read_model_file(path: pathlib.Path) -> ModelFile:
         stored = dict(reader.variable(version) for _ in range(reader.number("I")))
         aliases = dict(reader.alias() for _ in range(reader.number("I") if version > 2 else 0))
         reader.require_end()
-        return ModelFile(version, kind, _dequantized(stored, aliases, path))
+        return ModelFile(path, version, kind, _dequantized(stored, aliases, path))
     except (OSError, ValueError, IndexError, KeyError, struct.error) as error:
         raise InputError(
             f"{path} is missing, cut short or no model of CTranslate2: {error}."

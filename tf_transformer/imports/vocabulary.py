@@ -12,14 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tf_transformer.errors import InputError
-from tf_transformer.text.sentencepiece_file import (
-    Kind,
-    ModelFileError,
-    Piece,
-    SpecialPieces,
-    read_pieces,
-    with_pieces,
-)
+from tf_transformer.text import sentencepiece_file as spm_file
+from tf_transformer.text.sentencepiece_file import Kind, Piece
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG
 from tf_transformer.text.tokenizer import Tokenizer
@@ -31,38 +25,24 @@ _START = "<s>", "<start>", "<start of target>"  # the first that no other token 
 
 
 class SpecialTokens(NamedTuple):
-    """The special tokens of a list of tokens.
+    """The special tokens of a list of tokens."""
 
-    Attributes:
-        start: the token that starts a target; None: zeros in place of an embedding.
-        end: the token at the end of a sentence.
-        unknown: the token for unknown pieces.
-    """
-
-    start: str | None
-    end: str
-    unknown: str
+    start: str | None  # of a target; None: zeros in place of an embedding
+    end: str  # of a sentence
+    unknown: str  # for unknown pieces
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A vocabulary of another program.
+    """A vocabulary of another program, with its ids of the special tokens."""
 
-    Args:
-        tokens: the texts of its tokens, in the order of their ids; "" for an id without a token.
-        pad: its id of padding.
-        start: its id of the start of a target; in Marian's own models, padding.
-        end: its id of the end of a sentence.
-        unknown: its id of unknown pieces.
-        excluded: ids of this project that the model never predicts. An id whose row stands twice,
-            or is new, must be one of them.
-    """
-
-    tokens: Sequence[str]
+    tokens: Sequence[str]  # in the order of their ids; "" for an id without a token
     pad: int
-    start: int
-    end: int
+    start: int  # of a target; in Marian's own models, padding
+    end: int  # of a sentence
     unknown: int
+    # The ids of this project that the model never predicts. An id whose row stands twice, or is
+    # new, must be one of them.
     excluded: tuple[int, ...] = (PAD_ID, BOS_ID)
 
     @classmethod
@@ -70,15 +50,11 @@ class Vocabulary:
         """Makes a vocabulary from the ids of tokens, as vocab.json has them.
 
         Args:
-            ids: ids by token.
+            ids: ids by token, with </s> and <unk>.
             size: number of rows of the embedding matrix.
             pad: the id of padding.
             start: the id of the start of a target.
             file: name of the file, for errors.
-
-        Raises:
-            InputError: for ids out of range or ids that two tokens share, and without </s> or
-                <unk>.
         """
         tokens = [""] * size
         for token, number in ids.items():
@@ -116,12 +92,9 @@ class Vocabulary:
 
         Args:
             tokens: the tokens.
-            size: number of rows of the embedding matrix.
-            special: the special tokens.
+            size: number of rows of the embedding matrix, one for each token.
+            special: the special tokens, which are in the list.
             file: name of the file, for errors.
-
-        Raises:
-            InputError: for a list of another size, with a token twice, or without a special token.
         """
         if len(tokens) != size:
             raise InputError(
@@ -175,15 +148,12 @@ class Vocabulary:
         they are encoded as unknown.
 
         Args:
-            spm: the serialized SentencePiece model.
+            spm: the serialized SentencePiece model, with at least half of the tokens.
             file: name of its file, for errors.
-
-        Raises:
-            InputError: for a file that is no SentencePiece model, or has none of the tokens.
         """
         try:
-            pieces = read_pieces(spm)
-        except ModelFileError as error:
+            pieces = spm_file.read_pieces(spm)
+        except spm_file.ModelFileError as error:
             raise InputError(f"{file}: {error}") from error
         if self._is_ours and [piece.text for piece in pieces] == list(self.tokens):
             return Tokenizer(spm)  # the folder is an export of this project
@@ -199,14 +169,14 @@ class Vocabulary:
         start = self.tokens[self.start]
         if self.start in (self.pad, self.end):
             start = next(text for text in _START if text not in self.tokens)
-        special = SpecialPieces("<unk>", start, "</s>", self.tokens[self.pad] or "<pad>")
+        special = spm_file.SpecialPieces("<unk>", start, "</s>", self.tokens[self.pad] or "<pad>")
         pieces = [self._piece(i, own) for i in self.order]
         pieces[PAD_ID] = Piece(special.padding, 0.0, Kind.CONTROL)
         pieces[BOS_ID] = Piece(special.start, 0.0, Kind.CONTROL)
         pieces[EOS_ID] = Piece(special.end, 0.0, Kind.CONTROL)
         pieces[UNK_ID] = Piece(special.unknown, 0.0, Kind.UNKNOWN)
         beyond = [piece for text, piece in own.items() if text not in known]
-        return Tokenizer(with_pieces(spm, [*pieces, *beyond], len(pieces), special))
+        return Tokenizer(spm_file.with_pieces(spm, [*pieces, *beyond], len(pieces), special))
 
     @property
     def _is_ours(self) -> bool:

@@ -102,12 +102,12 @@ class AttentionRecord(NamedTuple):
         """Reads a record from the result of `to_json`."""
         maps = [
             AttentionMap(
-                each["kind"],
-                Tokens(**each["queries"]),
-                Tokens(**each["keys"]),
-                np.array(each["weights"], np.float32),
+                stored["kind"],
+                Tokens(**stored["queries"]),
+                Tokens(**stored["keys"]),
+                np.array(stored["weights"], np.float32),
             )
-            for each in value["attention"]
+            for stored in value["attention"]
         ]
         return cls(value["text"], value["output"], maps)
 
@@ -115,12 +115,12 @@ class AttentionRecord(NamedTuple):
         """The record as dicts and lists, with weights rounded to `digits` decimals."""
         maps = [
             {
-                "kind": each.kind,
-                "queries": each.queries._asdict(),
-                "keys": each.keys._asdict(),
-                "weights": np.round(each.weights.astype(np.float64), digits).tolist(),
+                "kind": kind,
+                "queries": queries._asdict(),
+                "keys": keys._asdict(),
+                "weights": np.round(weights.astype(np.float64), digits).tolist(),
             }
-            for each in self.maps
+            for kind, queries, keys, weights in self.maps
         ]
         return {"text": self.text, "output": self.output, "attention": maps}
 

@@ -1,6 +1,5 @@
 """Continuations of prompts, and log-probabilities of texts, on tensors."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -8,7 +7,7 @@ import tensorflow as tf
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.inference.search import Search, log_probabilities
 from tf_transformer.inference.search_graph import SearchGraph
-from tf_transformer.inference.text_graph import Outputs, lengths_of, rows_of, with_end
+from tf_transformer.inference.text_graph import Endpoints, Outputs, lengths_of, rows_of, with_end
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean
 from tf_transformer.text.special_ids import BOS_ID
@@ -35,23 +34,18 @@ class GenerationGraph(SearchGraph):
         super().__init__(search, codec, *options)
         self.tokenizer = self.codec["text"]
 
-    def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+    def endpoints(self) -> Endpoints:
         """The signatures `serving_default`, `generate` (the same), `n_best` and `score`."""
         own = {"generate": (self.predict, ["text"]), "score": (self.score_text, ["text"])}
         return super().endpoints() | own
 
     def cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Cuts each row to its last `max_source_length` ids, with the end token.
-
-        Returns:
-            the rows, int32 (B, None); and whether each row was cut, bool (B,).
-        """
+        """`TextGraph.cut` to the last ids."""
         room = self.max_source_length - 1
         starts = tf.maximum(ids.row_starts(), ids.row_limits() - room)
         return with_end(ids, starts, room), ids.row_lengths() > room
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
-        """Encodes the beginnings of continuations; see `SearchGraph.encode_prefix`."""
         if prefix is None:
             if not self.whole_search.word_starts:
                 return None
@@ -63,12 +57,7 @@ class GenerationGraph(SearchGraph):
         )
 
     def continuation(self, prompt: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-        """Adds the space before the first word to texts that follow prompts.
-
-        Args:
-            prompt: string tensor (B,).
-            text: string tensor (B,), the continuations.
-        """
+        """Adds the space before the first word to strings (B,) that follow prompts (B,)."""
         begins_word = self.tokenizer.ends_in_space(prompt)
         if self.tokenizer.line_starts:
             begins_word |= self.tokenizer.encode(prompt).row_lengths() == 0
@@ -111,14 +100,11 @@ class GenerationGraph(SearchGraph):
         return windows, lengths_of(rests)
 
     def windows(self, ids: tf.RaggedTensor, scored_from: tf.Tensor) -> Windows:
-        """Divides texts into windows of `max_source_length` ids; each id is scored once.
+        """Divides texts (B, None) into windows of `max_source_length` ids; each id is scored once.
 
         A window starts half a window after the previous window. Each id beyond the first window is
-        therefore predicted from at least half a window.
-
-        Args:
-            ids: int32 (B, None).
-            scored_from: int32 (B,), index of the first scored id of each text.
+        therefore predicted from at least half a window. `scored_from`, int32 (B,), is the index of
+        the first scored id of each text.
         """
         size, stride = self.max_source_length, max(1, self.max_source_length // 2)
         lengths = lengths_of(ids)
@@ -139,32 +125,16 @@ class GenerationGraph(SearchGraph):
         of_windows = places.with_flat_values(tf.gather(ids.flat_values, places.flat_values))
         return Windows(text, tf.where(number > 0, before, BOS_ID), of_windows, context)
 
-    def score_windows(self, before: tf.Tensor, ids: tf.Tensor, scored_from: tf.Tensor) -> tf.Tensor:
-        """The log-probabilities of windows in nats, float64 (R,).
-
-        Args:
-            before: int32 (R,), the id before each window.
-            ids: int32 (R, L), padded at the end.
-            scored_from: int32 (R,), index of the first id whose score counts.
-        """
-        return log_probabilities(self.model, before, ids, scored_from)
-
     def score_text(self, text: tf.Tensor) -> Outputs:
-        """Scores texts.
-
-        Args:
-            text: string tensor (B,).
-
-        Returns:
-            `log_probability`, float32 (B,), in nats; and `tokens`, int32 (B,).
-        """
+        """For strings (B,), `log_probability`, float32 (B,), in nats; and `tokens`, int32 (B,)."""
         windows, lengths = self.windows_of_texts(text)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             before, scored_from = (
                 tf.gather(field, rows) for field in (windows.before, windows.scored_from)
             )
-            return (self.score_windows(before, rows_of(windows.ids, rows), scored_from),)
+            ids = rows_of(windows.ids, rows)
+            return (log_probabilities(self.model, before, ids, scored_from),)
 
         nothing = tf.zeros(tf.shape(windows.text), tf.float64)
         (totals,) = self.in_micro_batches(run, lengths_of(windows.ids), (nothing,))

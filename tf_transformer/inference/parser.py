@@ -1,6 +1,6 @@
 """Constituency parsing: from sentences to trees."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -13,7 +13,7 @@ from tf_transformer.inference.attention_record import SPECIAL_IDS
 from tf_transformer.inference.predictor import SignatureCase
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import SearchGraph
-from tf_transformer.inference.text_graph import Outputs
+from tf_transformer.inference.text_graph import Endpoints
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.parsing.grammar import TreeGrammar
 from tf_transformer.parsing.linearization import WORD_PIECE, Actions, linearize
@@ -35,7 +35,6 @@ class ParserGraph(SearchGraph):
         self._actions = Actions.of(codec["target"])
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Encodes sentences with normalized words; see `SearchGraph.encode`."""
         return super().encode(normalize(text))
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
@@ -50,7 +49,7 @@ class ParserGraph(SearchGraph):
         exists = (hypotheses.lengths > 0) | (tf.range(count) == 0)
         return tf.where(exists, tf.reshape(trees, (rows, count)), "")
 
-    def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+    def endpoints(self) -> Endpoints:
         """The signatures `serving_default` and `n_best`."""
         endpoints = super().endpoints()
         del endpoints["score"]
@@ -113,15 +112,7 @@ def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:
     """The ids of a tree's actions, with the end-of-sentence id. "" gives this id alone.
 
     An action with a label outside the vocabulary becomes the unknown id. So does a word that
-    normalization deletes.
-
-    Args:
-        text: a tree in brackets, or "".
-        tokenizer: the tokenizer of the model.
-        actions: the actions of its vocabulary.
-
-    Raises:
-        InputError: for a text that is not a tree.
+    normalization deletes. A text that is not a tree is an `InputError`.
     """
     if not text.strip():
         return [EOS_ID]

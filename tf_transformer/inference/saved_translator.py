@@ -12,14 +12,8 @@ import tensorflow as tf
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import literal
-from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, columns_of
-from tf_transformer.inference.predictor import (
-    PairScore,
-    Prediction,
-    as_texts,
-    predictions_of,
-    with_notices,
-)
+from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, as_texts, columns_of
+from tf_transformer.inference.predictor import PairScore, Prediction, predictions_of, with_notices
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.graph_tokenizer import as_strings
 
@@ -83,16 +77,7 @@ class SavedTranslator:
         prefixes: Sequence[str] | None = None,
         **inputs: Sequence[str] | None,
     ) -> list[Prediction]:
-        """Translates texts; item n of the result is the translation of text n.
-
-        Args:
-            texts: the sources.
-            prefixes: for each text, the beginning of its translation, or "".
-            **inputs: for each text, another input of the export, such as `target_tags`, or "".
-
-        Raises:
-            InputError: for an input that the export does not have, or a wrong number of values.
-        """
+        """The translation of each text; arguments and errors are those of a `Predictor`."""
         texts = as_texts(texts)
         outputs = self._predict("serving_default", texts, {"prefixes": prefixes, **inputs})
         best = outputs["translation"][:, None], outputs["score"][:, None]
@@ -105,19 +90,14 @@ class SavedTranslator:
         prefixes: Sequence[str] | None = None,
         **inputs: Sequence[str] | None,
     ) -> list[list[Prediction]]:
-        """The translations of each text, best first; at least one. Arguments are as in a call."""
+        """The translations of each text, best first; at least one."""
         texts = as_texts(texts)
         outputs = self._predict("n_best", texts, {"prefixes": prefixes, **inputs})
         n_best = outputs["translations"], outputs["scores"]
         return with_notices(texts, list(map(predictions_of, *n_best, *_flags(outputs))))
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """The model's score of a given translation of each text.
-
-        Args:
-            texts: the sources.
-            translations: one translation per source.
-        """
+        """The model's score of a given translation of each text."""
         texts = as_texts(texts)
         translations = as_texts(translations, "translations", texts)
         outputs = self._call("score", source=texts, target=translations)

@@ -1,30 +1,15 @@
 """The search that a `DecodeConfig` describes, for a model and a batch of ids."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 from keras import ops
 
-from tf_transformer import kernels
+from tf_transformer import decoding, kernels
 from tf_transformer.config import DecodeConfig
-from tf_transformer.decoding import (
-    CacheSchedule,
-    Constraints,
-    Hypotheses,
-    LengthPenalty,
-    Problem,
-    Sampling,
-    SearchOptions,
-    SpecialIds,
-    Step,
-    StepOptions,
-    StepState,
-    beam_search,
-    greedy_search,
-    sample,
-)
+from tf_transformer.decoding import Hypotheses, LengthPenalty, StepState
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.thresholds import INITIAL_CAPACITY_DIVISOR
 from tf_transformer.text.sequences import shift_right, token_counts
@@ -32,7 +17,7 @@ from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
 _WEYL = 0x9E3779B97F4A7C15  # the step of SplitMix64: 2⁶⁴ divided by the golden ratio, odd
-SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
+SPECIAL = decoding.SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
 
 
 class Score(NamedTuple):
@@ -43,15 +28,11 @@ class Score(NamedTuple):
 
 
 class ModelStep(Protocol):
-    """A model's step function for a batch of sources (`decoding.StepFunction`).
+    """A model's step function for a batch of sources (`decoding.StepFunction`)."""
 
-    Attributes:
-        start: the first state.
-        cache_schedule: the capacities of a static state; None: capacity for the whole search.
-    """
-
-    start: StepState
-    cache_schedule: CacheSchedule | None
+    start: StepState  # the first state
+    # The capacities of a static state; None: capacity for the whole search.
+    cache_schedule: decoding.CacheSchedule | None
 
     def __call__(self, ids: tf.Tensor, state: StepState, index: tf.Tensor) -> tuple[Any, StepState]:
         """The logits of the next tokens, and the new state."""
@@ -66,16 +47,13 @@ class SearchModel(Protocol):
     def max_target_length(self, source_length: int | tf.Tensor) -> int | tf.Tensor | None:
         """The largest number of target tokens for a length of the source; None: any number.
 
-        Args:
-            source_length: int or int tensor, number of tokens with the end token, at least 1.
+        Lengths count the end token, so they are at least 1.
         """
 
-    def step_function(self, source: tf.Tensor, options: StepOptions) -> ModelStep:
-        """The step function for sources (B, S).
+    def step_function(self, source: tf.Tensor, options: decoding.StepOptions) -> ModelStep:
+        """The step function for sources, int32 (B, S): each row ends with the end id, then padding.
 
-        Args:
-            source: int32 tensor (B, S), each row ending with the end id, then padding.
-            options: sizes of the search.
+        The options are the sizes of the search.
         """
 
 
@@ -131,7 +109,7 @@ class Search:
                 given["prefix"] = prefix = prefix[:, : longest - 1]
             limits = ops.maximum(limits, token_counts(prefix) + 1)
             max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
-        problem = Problem(
+        problem = decoding.Problem(
             limits=limits,
             min_lengths=min_target_lengths(lengths, limits, config),
             facts=() if self.grammar is None else self.grammar.facts(source, limits),
@@ -140,22 +118,26 @@ class Search:
         with kernels.use(kernels.for_xla() if self.static_shapes else kernels.current()):
             return self._run(source, problem, max_length)
 
-    def _run(self, source: tf.Tensor, problem: Problem, max_length: tf.Tensor) -> Hypotheses:
+    def _run(
+        self, source: tf.Tensor, problem: decoding.Problem, max_length: tf.Tensor
+    ) -> Hypotheses:
         config = self.config
         rows = config.num_hypotheses if config.sampling else config.beam_size
         capacity = (max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR
-        sizes = StepOptions(rows, max_length, self.static_shapes, capacity, config.coverage_penalty)
+        sizes = decoding.StepOptions(
+            rows, max_length, self.static_shapes, capacity, config.coverage_penalty
+        )
         model_step = self.model.step_function(source, sizes)
         bonus = model_step.bonus if config.coverage_penalty else None
-        step = Step(model_step, model_step.start, model_step.cache_schedule, bonus)
-        options = SearchOptions(
+        step = decoding.Step(model_step, model_step.start, model_step.cache_schedule, bonus)
+        options = decoding.SearchOptions(
             max_length,
             SPECIAL,
             beam_size=rows,
             num_hypotheses=config.num_hypotheses,
             penalty=penalty_of(config),
             early_stopping=config.early_stopping,
-            constraints=Constraints(
+            constraints=decoding.Constraints(
                 word_starts=self.word_starts,
                 excluded=self.excluded,
                 no_repeat_ngram_size=config.no_repeat_ngram_size,
@@ -167,19 +149,16 @@ class Search:
         )
         if config.sampling:
             uniforms = random_numbers(source, rows, max_length, config.seed)
-            sampling = Sampling(config.temperature, config.top_k, config.top_p)
-            return sample(step, problem._replace(uniforms=uniforms), options, sampling)
+            sampling = decoding.Sampling(config.temperature, config.top_k, config.top_p)
+            return decoding.sample(step, problem._replace(uniforms=uniforms), options, sampling)
         if rows == 1 and not config.coverage_penalty:
-            return greedy_search(step, problem, options)
-        return beam_search(step, problem, options)
+            return decoding.greedy_search(step, problem, options)
+        return decoding.beam_search(step, problem, options)
 
 
 @own_settings()
 def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: LengthPenalty) -> Score:
-    """Scores given translations.
-
-    A pair of empty sentences (the end token alone) has score 0. `Translator` gives the same score
-    for an empty text.
+    """Scores given translations. A pair of empty sentences (the end token alone) has score 0.
 
     Args:
         model: function from (source, target shifted right) to logits, like the Transformer.
@@ -222,28 +201,13 @@ def penalty_of(config: DecodeConfig) -> LengthPenalty:
     return LengthPenalty(config.length_penalty, config.length_penalty_offset)
 
 
-def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
-    """The options of a search that returns the whole beam if texts must be distinct.
-
-    Repeated texts are removed after the search, so the beam holds spare hypotheses.
-    """
-    if config.distinct and config.num_hypotheses > 1 and not config.sampling:
-        return replace(config, num_hypotheses=config.beam_size)
-    return config
-
-
 def max_target_lengths(
     lengths: int | tf.Tensor, config: DecodeConfig, limit: int | tf.Tensor | None = None
 ) -> tf.Tensor:
     """The largest number of target tokens for each source (section 6.1: source length + 50).
 
-    Args:
-        lengths: int, or int tensor (B,), numbers of source tokens with the end token.
-        config: options of the search.
-        limit: the limit of the model, `SearchModel.max_target_length`; None: no limit.
-
-    Returns:
-        int, or int tensor (B,), with the end token.
+    All numbers count the end token. They are int, or int tensors (B,). `limit` is the limit of the
+    model, `SearchModel.max_target_length`; None: no limit.
     """
     most = lengths
     if config.max_length_ratio != 1:

@@ -1,6 +1,7 @@
 """Continues and scores texts with a language model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import keras
@@ -10,24 +11,13 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding.coverage import require_no_penalty
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import (
-    BatchAttention,
-    by_position,
-    pad,
-)
+from tf_transformer.inference import predictor
 from tf_transformer.inference.generation import GenerationGraph, Windows
-from tf_transformer.inference.inputs import Input
-from tf_transformer.inference.predictor import (
-    PairScore,
-    Progress,
-    SignatureCase,
-    as_texts,
-    no_progress,
-)
-from tf_transformer.inference.search import penalty_of
+from tf_transformer.inference.inputs import Input, as_texts
+from tf_transformer.inference.search import log_probabilities, penalty_of
 from tf_transformer.inference.search_graph import Prepared
+from tf_transformer.inference.text_graph import IDS, STRINGS, Traced
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
-from tf_transformer.inference.traced import IDS, STRINGS, Traced
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.special_ids import BOS_ID
@@ -76,14 +66,10 @@ class TextGenerator(TextPredictor):
         row = tf.TensorSpec((None,), tf.int32)
         self._windows_of_texts = Traced(self._graph.windows_of_texts, STRINGS)
         self._windows_of_rests = Traced(self._graph.windows_of_rests, STRINGS, STRINGS)
-        self._log_probabilities = Traced(self._graph.score_windows, row, IDS, row)
+        self._log_probabilities = Traced(functools.partial(log_probabilities, model), row, IDS, row)
 
-    def _read(self, texts: list[str], given: Mapping[str, list[str]]) -> Prepared:
-        """Encodes the prompts and their prefixes.
-
-        Raises:
-            InputError: when a prompt and its prefix have more tokens than the model has positions.
-        """
+    def _read(self, texts: list[str], given: predictor.Given) -> Prepared:
+        """Encodes prompts and prefixes, which must fit into the positions of the model."""
         inputs = super()._read(texts, given)
         most = self.model.position.max_length
         if most and "prefix" in inputs.problem:
@@ -97,43 +83,43 @@ class TextGenerator(TextPredictor):
                     )
         return inputs
 
-    def _examples(self, each: Input, texts: list[str], predictions: list[str]) -> list[str]:
+    def _examples(self, kind: Input, texts: list[str], predictions: list[str]) -> list[str]:
         """Values of an input for the check of signatures, where the model has positions left."""
         most = self.model.position.max_length or np.inf
-        rows = zip(texts, super()._examples(each, texts, predictions), strict=True)
+        rows = zip(texts, super()._examples(kind, texts, predictions), strict=True)
         encode = self.codec["text"].encode
         return [
             value if len(encode(text)) + len(encode(value)) <= most else "" for text, value in rows
         ]
 
     def _scores(
-        self, texts: list[str], predictions: list[str], progress: Progress
-    ) -> list[PairScore]:
+        self, texts: list[str], predictions: list[str], progress: predictor.Progress
+    ) -> list[predictor.PairScore]:
         """The scores of given continuations, with the end token; texts may have any length."""
         both = map(as_strings, (texts, predictions))
         windows, lengths = self._windows_of_rests(*both)
         totals = self._score_windows(windows, len(texts), progress)
         alpha, offset = penalty_of(self.config)
         return [
-            PairScore(total / ((offset + length) / (offset + 1)) ** alpha, total)
+            predictor.PairScore(total / ((offset + length) / (offset + 1)) ** alpha, total)
             for total, length in zip(totals, lengths.numpy().tolist(), strict=True)
         ]
 
     def attention_batches(
         self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
-        """Batches of prompts with predictions: the indices, and the decoder's attention."""
+    ) -> predictor.Attentions:
+        """The decoder's attention to prompts with predictions."""
         prompts, rests, _ = self._pairs(texts, predictions)
         longest = self.max_source_length
         rows = [[*pair[0], *pair[1]][-longest:] for pair in zip(prompts, rests, strict=True)]
         for indices in self._batches(list(map(len, rows))):
-            ids = pad([rows[i] for i in indices])
+            ids = predictor.pad([rows[i] for i in indices])
             read = read_ids(ids)
-            weights = by_position(self.model.decoder, self.model.run(read).attention)
-            yield indices, [BatchAttention("decoder", ids, read, weights)]
+            weights = predictor.by_position(self.model.decoder, self.model.run(read).attention)
+            yield indices, [predictor.BatchAttention("decoder", ids, read, weights)]
 
     def score_texts(
-        self, texts: Sequence[str], progress: Progress = no_progress
+        self, texts: Sequence[str], progress: predictor.Progress = predictor.no_progress
     ) -> list[TextScore]:
         """The log-probability of each text with its end token.
 
@@ -150,7 +136,9 @@ class TextGenerator(TextPredictor):
         totals = self._score_windows(windows, len(texts), progress)
         return list(map(TextScore, totals, lengths.numpy().tolist()))
 
-    def _score_windows(self, windows: Windows, texts: int, progress: Progress) -> list[float]:
+    def _score_windows(
+        self, windows: Windows, texts: int, progress: predictor.Progress
+    ) -> list[float]:
         """The log-probability of each text, summed over its windows."""
         ids = windows.ids.lists()
         text, before, scored_from = (
@@ -159,7 +147,7 @@ class TextGenerator(TextPredictor):
         totals, remaining = np.zeros(texts), np.bincount(text, minlength=texts)
 
         def run(indices: list[int]) -> np.ndarray:
-            rows = pad([ids[i] for i in indices])
+            rows = predictor.pad([ids[i] for i in indices])
             return self._log_probabilities(before[indices], rows, scored_from[indices]).numpy()
 
         lengths = list(map(len, ids))
@@ -171,15 +159,13 @@ class TextGenerator(TextPredictor):
             progress(int(done), sum(lengths[i] for i in indices))
         return totals.tolist()
 
-    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+    def signatures(self, texts: Sequence[str]) -> dict[str, predictor.SignatureCase]:
         """The signatures of the SavedModel; `score` takes whole texts, as in `score_texts`."""
         cases = super().signatures(texts)
         scores = self.score_texts(texts)
-        numbers: dict[str, list] = {
-            "log_probability": [score.log_probability for score in scores],
-            "tokens": [score.tokens for score in scores],
-        }
+        totals, lengths = [x.log_probability for x in scores], [x.tokens for x in scores]
+        numbers: dict[str, list] = {"log_probability": totals, "tokens": lengths}
         return cases | {
             "generate": cases["serving_default"],
-            "score": SignatureCase({"text": list(texts)}, numbers),
+            "score": predictor.SignatureCase({"text": list(texts)}, numbers),
         }

@@ -1,7 +1,7 @@
 """Translations of strings, and alignments of their words."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.capitals_graph import CapitalsGraph
-from tf_transformer.inference.predictor import Prediction, Progress, as_texts, with_notices
+from tf_transformer.inference.inputs import as_texts
+from tf_transformer.inference.predictor import Given, NBest, Progress, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
@@ -101,9 +102,7 @@ class Translator(TextPredictor):
             autograph=False,
         )
 
-    def _n_best(
-        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
-    ) -> list[list[Prediction]]:
+    def _n_best(self, texts: list[str], given: Given, progress: Progress) -> NBest:
         return with_notices(texts, super()._n_best(texts, given, progress))
 
     @staticmethod
@@ -112,9 +111,6 @@ class Translator(TextPredictor):
 
         Args:
             path: the folder of one version, like served/x/1.
-
-        Raises:
-            InputError: for a folder without such a SavedModel.
         """
         return SavedTranslator(path)
 
