@@ -38,11 +38,7 @@ def make_app(models: Sequence[DemoModel], capacity: int = 2048) -> Starlette:
     `GET /` returns the page, and `GET /info` the features of the models. `POST /translate` takes
     {"texts": [...]} and values of the model's controls. `POST /align` takes texts and predictions.
     Both take "model", the place of a model in `models`; the first is the default. An error is
-    {"error": "one sentence"}. A full queue has the status 503.
-
-    Args:
-        models: the models, from texts to predictions.
-        capacity: most lines in the queue.
+    {"error": "one sentence"}. A full queue, of `capacity` lines, has the status 503.
     """
     demo = Demo(models, capacity)
     return Starlette(

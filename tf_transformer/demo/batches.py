@@ -24,11 +24,8 @@ class Batches:
     """A queue of calls. Calls of the same function with equal options run as one batch.
 
     While a batch runs, the queue collects calls for the next batch. A single call is not delayed,
-    and batches grow with the load. Use the queue as an asynchronous context manager.
-
-    Args:
-        largest: most items in a batch of several calls.
-        capacity: most items in the queue.
+    and batches grow with the load. Use the queue as an asynchronous context manager. A batch of
+    several calls has at most `largest` items, and the queue at most `capacity`.
 
     Example:
         >>> async def lengths():

@@ -44,10 +44,7 @@ class Control(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VariableConfig(DecodeConfig):
-    """Options with variables as values; an object is equal only to itself.
-
-    TensorFlow's variables have no hash.
-    """
+    """Options with variables, which have no hash; an object is equal only to itself."""
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -69,20 +66,13 @@ class DemoModel(ABC):
 
     @abstractmethod
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
-        """The predictions for each text, with the values of controls.
-
-        Raises:
-            InputError: when the model cannot be reached.
-        """
+        """The predictions for each text; an `InputError` when the model cannot be reached."""
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
         """The attention weights between words for each pair of a text and a prediction.
 
         Rows are words of the prediction, and columns words of the text; see `join_pieces`. The end
         tokens are left out.
-
-        Raises:
-            InputError: when the model gives no attention weights.
         """
         raise InputError(f"{self.name} gives no attention weights. Give --run_dir.")
 
@@ -100,8 +90,15 @@ class RunModel(DemoModel):
         self._predictor: Any = load_predictor(run, dtype)
         self.can_align = hasattr(self._predictor, "align")
         self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
-        searches = isinstance(self._predictor, TextPredictor)
-        self.controls = controls_of(self._predictor.config) if searches else {}
+        if isinstance(self._predictor, TextPredictor):
+            config = self._predictor.config
+            beam, penalty = config.beam_size, config.length_penalty
+            heat = config.temperature if config.sampling else 0  # 0: no sampling
+            self.controls = {
+                "beam_size": Control("Beam size", beam, 1, max(10, beam), 1),
+                "length_penalty": Control("Length penalty", penalty, 0, max(2, penalty), 0.1),
+                "temperature": Control("Temperature (0: no sampling)", heat, 0, max(2, heat), 0.1),
+            }
         self._length_penalty, self._temperature = tf.Variable(0.0), tf.Variable(1.0)
         self._searching = functools.lru_cache(CACHED_SEARCHES)(self._with_search)
 
@@ -147,19 +144,6 @@ def first_limit(card: pathlib.Path) -> str:
     text = "\n".join(line.decode() for line in read_lines(card))
     found = re.search(r"^## Limits\n+- (.+(?:\n  .+)*)", text, re.MULTILINE)
     return " ".join(found[1].split()) if found else ""
-
-
-def controls_of(config: DecodeConfig) -> dict[str, Control]:
-    """The controls, with the options of a search as defaults. Temperature 0: no sampling."""
-    beam, penalty = config.beam_size, config.length_penalty
-    temperature = config.temperature if config.sampling else 0
-    return {
-        "beam_size": Control("Beam size", beam, 1, max(10, beam), 1),
-        "length_penalty": Control("Length penalty", penalty, 0, max(2, penalty), 0.1),
-        "temperature": Control(
-            "Temperature (0: no sampling)", temperature, 0, max(2, temperature), 0.1
-        ),
-    }
 
 
 class SavedModel(DemoModel):

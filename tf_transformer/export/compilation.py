@@ -29,9 +29,6 @@ def is_faster_compiled(run: Run, dtype: DType) -> bool:
 
     Prints both times. A time is the sum over `SINGLE_TEXTS` requests with one text each, and one
     request with all samples.
-
-    Raises:
-        InputError: when a time cannot be measured.
     """
     texts = run.folder.load_samples()
     work = {

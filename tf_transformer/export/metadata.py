@@ -16,7 +16,6 @@ from tf_transformer.inference.predictor import Predictor
 from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import updates_of
-from tf_transformer.text.codec import Codec
 
 PACKAGES = ("tensorflow", "keras", "tensorflow_text", "sentencepiece", "sacrebleu", "numpy")
 
@@ -33,13 +32,21 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
     """
     config, task = run.config, tasks.for_run(run.config)
     model = predictor.model
+    codec = predictor.codec
+    tokenizers = {
+        field: {
+            "sha256": hashlib.sha256(tokenizer.model).hexdigest(),
+            "vocabulary_size": tokenizer.vocabulary_size,
+        }
+        for field, tokenizer in codec.tokenizers.items()
+    }
     facts: dict[str, Any] = {
         "tf_transformer": tf_transformer.__version__,
         "exported": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "task": config.task.name,
         "model": asdict(config.model)
         | {"parameters": model.count_params(), "dtype": model.compute_dtype},
-        "tokenizer": vocabularies(predictor.codec)
+        "tokenizer": (tokenizers[""] if codec.is_shared else tokenizers)
         | {key: getattr(config.data, key) for key in ("segmentation", "normalization")},
         "training": training(run, [x.name for x in task.metrics]),
         "decoding": asdict(predictor.config)
@@ -54,23 +61,8 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
     return facts
 
 
-def vocabularies(codec: Codec) -> dict[str, Any]:
-    """The hash and the size of the vocabulary; with two vocabularies, by the name of the side."""
-    facts = {
-        field: {
-            "sha256": hashlib.sha256(tokenizer.model).hexdigest(),
-            "vocabulary_size": tokenizer.vocabulary_size,
-        }
-        for field, tokenizer in codec.tokenizers.items()
-    }
-    return facts[""] if codec.is_shared else facts
-
-
 def version(package: str) -> str:
-    """The `__version__` of a module; "unknown" without one.
-
-    Distributions of TensorFlow have several names.
-    """
+    """The `__version__` of a module or "unknown"; TensorFlow's distributions have many names."""
     try:
         return str(importlib.import_module(package).__version__)
     except (ImportError, AttributeError):

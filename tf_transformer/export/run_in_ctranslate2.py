@@ -74,13 +74,10 @@ class PairScore(NamedTuple):
 
 
 class Model:
-    """An exported folder, ready to translate strings.
+    """An exported folder, ready to translate strings on cpu or cuda.
 
-    Args:
-        folder: the exported folder.
-        compute_type: dtype of the computation; default: that of the weights, if possible.
-        threads: number of threads per translation; 0: CTranslate2 chooses.
-        device: cpu or cuda.
+    With `compute_type` default, the computation has the dtype of the weights, if possible. With 0
+    threads, CTranslate2 chooses the number.
     """
 
     def __init__(
@@ -91,9 +88,11 @@ class Model:
         path = pathlib.Path(folder)
         self.search = json.loads((path / "search.json").read_text("utf-8"))
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
+        files = [path / f"tokenizer.{side}.model" for side in ("source", "target")]
+        if not files[0].is_file():  # one vocabulary
+            files = [path / "tokenizer.model"] * 2
         self.source, self.target = (
-            Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes())
-            for file in tokenizer_files(path)
+            Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes()) for file in files
         )
         self.process = os.getpid()
 
@@ -110,7 +109,11 @@ class Model:
             _, rest = split_tag(clean(text), self.source.tags)
             if sources[i] and self.is_copied(rest):
                 result[i], sources[i] = [Translation(rest, 0.0)], []
-        for length, indices in self.by_length(sources).items():
+        by_length = collections.defaultdict(list)  # with the end token
+        for i, tokens in enumerate(sources):
+            if tokens:
+                by_length[min(len(tokens) + 1, self.search["max_source_length"])].append(i)
+        for length, indices in by_length.items():
             results = self.translator.translate_batch(
                 [sources[i] for i in indices], **self.options(length)
             )
@@ -151,14 +154,6 @@ class Model:
         if not all(isinstance(item, str) for item in items):
             raise ValueError(f"expected a list of {name}, got {texts!r:.80}.")
         return items
-
-    def by_length(self, sources: Sequence[Sequence[str]]) -> dict[int, list[int]]:
-        """Indices of non-empty sources, grouped by length with the end token."""
-        groups = collections.defaultdict(list)
-        for i, tokens in enumerate(sources):
-            if tokens:
-                groups[min(len(tokens) + 1, self.search["max_source_length"])].append(i)
-        return groups
 
     def options(self, length: int) -> dict[str, Any]:
         """The options of `translate_batch` for sources of `length` tokens."""
@@ -213,7 +208,7 @@ class Model:
         return ((offset + length) / (offset + 1)) ** self.search["length_penalty"]
 
     def rescore(
-        self, hypotheses: Sequence[Sequence[str]], scores: Sequence[float], form: Form
+        self, hypotheses: Sequence[Sequence[str]], scores: Sequence[float], form: Form = str
     ) -> list[Translation]:
         """The translations of a beam, in their form, with this project's scores, best first.
 
@@ -238,19 +233,10 @@ class Model:
         return processor.decode([processor.piece_to_id(token) for token in kept])
 
 
-def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """The SentencePiece models of sources and of targets; both are the same with one vocabulary."""
-    names = ("tokenizer.source.model", "tokenizer.target.model")
-    files = [folder / name for name in names]
-    return files if files[0].is_file() else [folder / "tokenizer.model"] * 2
-
-
 class Pieces:
     """Tags and clean texts to pieces, as by the project's `Tokenizer.encode_batch`.
 
-    Args:
-        make_processor: sentencepiece's class of processors.
-        model: the serialized SentencePiece model.
+    It takes sentencepiece's class of processors, and a serialized SentencePiece model.
     """
 
     def __init__(self, make_processor: "type[sentencepiece.SentencePieceProcessor]", model: bytes):
@@ -280,10 +266,8 @@ class Pieces:
 
 
 def clean(text: str) -> str:
-    """The text without NUL; "" for a text of only white space, control and format characters.
-
-    U+FFFD replaces lone surrogates.
-    """
+    """The text without NUL; "" for a text of only white space, control and format characters."""
+    # U+FFFD replaces lone surrogates.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     is_blank = all(unicodedata.category(character) in target_tag["BLANK"] for character in text)
     return "" if is_blank else text.replace("\0", "")

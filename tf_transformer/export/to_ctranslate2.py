@@ -1,13 +1,7 @@
 """Writes a translator as a CTranslate2 model: weights, vocabulary and search options.
 
-CTranslate2 is an inference engine for CPUs and GPUs that does not need TensorFlow. A folder holds
-
-    model.bin  config.json  shared_vocabulary.json    the files that CTranslate2 reads
-    tokenizer.model                                   the SentencePiece model
-    search.json                                       search options, for run_in_ctranslate2.py
-
-A model with two vocabularies has two files for each: source_vocabulary.json and
-target_vocabulary.json, tokenizer.source.model and tokenizer.target.model.
+A folder has CTranslate2's files, the SentencePiece models, and search.json, which
+run_in_ctranslate2.py reads.
 
 CTranslate2's layers compute the same functions as the layers of this project, so the weights only
 change places. Three values replace defaults of CTranslate2:
@@ -49,10 +43,6 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
 
     The quantization is the dtype of the stored weights. CTranslate2 computes in the same dtype if
     the device supports it, else in the next larger dtype.
-
-    Raises:
-        InputError: when CTranslate2 lacks a feature of the model or the search, or the package is
-            missing.
     """
     require_package()
     require_supported(translator.model.config, translator.config)
@@ -73,8 +63,14 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
     translator.codec.save(folder)
-    search = json.dumps(search_options(translator), indent=1, ensure_ascii=False)
-    (folder / "search.json").write_text(search + "\n", "utf-8")
+    search = {
+        **select(translator.config, lambda rules: "ctranslate2" in rules.formats),
+        **translator.own_options,
+        "max_source_length": translator.max_source_length,
+        "positions": count,
+    }
+    content = json.dumps(search, indent=1, ensure_ascii=False) + "\n"
+    (folder / "search.json").write_text(content, "utf-8")
 
 
 def require_package() -> None:
@@ -143,13 +139,6 @@ def positions(translator: "Translator") -> int:
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
     """All pieces, in the order of their ids."""
     return [tokenizer.piece(token) for token in range(tokenizer.vocabulary_size)]
-
-
-def search_options(translator: "Translator") -> dict[str, Any]:
-    """The content of search.json."""
-    options = select(translator.config, lambda rules: "ctranslate2" in rules.formats)
-    lengths = {"max_source_length": translator.max_source_length}
-    return options | dict(translator.own_options) | lengths | {"positions": positions(translator)}
 
 
 def specification(model: Transformer, count: int, dtype: np.dtype) -> "TransformerSpec":

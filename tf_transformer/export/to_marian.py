@@ -33,11 +33,7 @@ EPSILON = 1e-5  # of `MarianMTModel`, which has no option for it
 
 
 def write(translator: "Translator", folder: pathlib.Path) -> str:
-    """Writes the folder from a translator with float32 weights, and returns a summary.
-
-    Raises:
-        InputError: for a model that Marian's layout cannot hold.
-    """
+    """Writes the folder from a translator with float32 weights, and returns a summary."""
     from safetensors.numpy import save_file
 
     model, codec, decode = translator.model, translator.codec, translator.config

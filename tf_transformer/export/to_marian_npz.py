@@ -30,11 +30,7 @@ WEIGHTS = "model.npz"
 
 
 def write(translator: "Translator", folder: pathlib.Path) -> str:
-    """Writes the folder from a translator with float32 weights, and returns a summary.
-
-    Raises:
-        InputError: for a model that Marian's own files cannot hold.
-    """
+    """Writes the folder from a translator with float32 weights, and returns a summary."""
     model, decode = translator.model, translator.config
     require_supported(model)
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +111,10 @@ def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:
     the texts before Marian.
     """
     tokenizers = {side: codec[side] for side in ("source", "target")}
-    are_models = codec.kind != "joint" and all(map(is_model, tokenizers.values()))
+    # Whether SentencePiece alone gives the ids.
+    are_models = codec.kind != "joint" and not any(
+        x.vocabulary_size != x.num_pieces or x.tags or x.looked_up for x in tokenizers.values()
+    )
     names = []
     for side, tokenizer in tokenizers.items():
         (folder / f"{side}.spm").write_bytes(without_padding(tokenizer))
@@ -127,12 +126,6 @@ def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:
         (folder / names[1]).unlink()
         return [names[0]] * 2
     return names
-
-
-def is_model(tokenizer: Tokenizer) -> bool:
-    """Whether SentencePiece alone gives the ids of a tokenizer."""
-    has_all = tokenizer.vocabulary_size == tokenizer.num_pieces
-    return has_all and not tokenizer.tags and not tokenizer.looked_up
 
 
 def tokens(tokenizer: Tokenizer) -> list[str]:

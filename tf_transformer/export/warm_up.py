@@ -31,8 +31,7 @@ def batches(
 def write(saved_model: pathlib.Path, requests: Iterable[Sequence[str]]) -> None:
     """Writes requests, lists of texts, for each signature into a SavedModel.
 
-    A signature with several inputs, like `score`, gets the same texts for each input. It gets only
-    the first two lists, because it is not compiled.
+    A signature with several inputs gets only the first two lists, because it is not compiled.
     """
     signatures = signature_inputs(saved_model)
     (saved_model / FILE).parent.mkdir(exist_ok=True)

@@ -35,11 +35,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def read(folder: pathlib.Path, tokenizer: str = "") -> imported.Imported:
-    """Reads a folder; `tokenizer` is as in `find_sentencepiece`.
-
-    Raises:
-        InputError: for another model. The message names the file and the key.
-    """
+    """Reads a folder; `tokenizer` is as in `find_sentencepiece`."""
     file = read_model_file(folder / "model.bin")
     if file.kind not in KINDS:
         raise InputError(f"{file.path} is a {file.kind}. Only a {KINDS[0]} can be a run.")

@@ -11,7 +11,7 @@ from tf_transformer.config import SINUSOIDS, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports.ctranslate2_file import ModelFile
 from tf_transformer.imports.imported import Embeddings
-from tf_transformer.imports.layouts import array_of
+from tf_transformer.imports.layouts import Arrays, array_of
 from tf_transformer.layers.encodings import ENCODINGS
 from tf_transformer.models.transformer import Transformer
 
@@ -35,17 +35,13 @@ _CLOSE = 0.01  # largest difference between a stored table of sinusoids and a co
 T5_MAX_DISTANCE = 128
 
 
-def used_names(arrays: Mapping[str, np.ndarray]) -> set[str]:
+def used_names(arrays: Arrays) -> set[str]:
     """The names of the variables that belong to no layer."""
     return {name for name in arrays if _NUMBERS.fullmatch(name) or _TABLES.fullmatch(name)}
 
 
 def model_options(file: ModelFile, embeddings: Embeddings, epsilon: float | None) -> dict[str, Any]:
-    """The fields of `ModelConfig` but for embeddings; ε of the norms or CTranslate2's default.
-
-    Raises:
-        InputError: for a variant that this project does not have.
-    """
+    """The fields of `ModelConfig` but for embeddings; ε of the norms or CTranslate2's default."""
     arrays = file.arrays
     for name, value in (("decoder/alibi", 0), ("encoder/embeddings_merge", 0)):
         if _number(file, name, value) != value:

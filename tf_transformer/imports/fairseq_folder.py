@@ -6,15 +6,12 @@ dict.de.txt. Source: fairseq 0.12.
 
 import argparse
 import pathlib
-from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import imported
-from tf_transformer.imports.layouts import FAIRSEQ
+from tf_transformer.imports.layouts import FAIRSEQ, Arrays
 from tf_transformer.imports.options import Options, read_lines
 from tf_transformer.imports.vocabulary import SpecialTokens
 from tf_transformer.imports.weights import load_torch, require_finite
@@ -29,10 +26,9 @@ SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # the first tokens, which no dictio
 SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"  # (V, D)
 OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")  # (V, D); before 0.9: embed_out
 # Numbers of versions, and the dtype of the positions.
-IGNORED = tuple(
-    f"{side}.{name}"
-    for side in ("encoder", "decoder")
-    for name in ("version", "embed_positions._float_tensor")
+IGNORED = (
+    *("encoder.version", "encoder.embed_positions._float_tensor"),
+    *("decoder.version", "decoder.embed_positions._float_tensor"),
 )
 SIZES = {
     "d_model": "decoder_embed_dim",
@@ -47,11 +43,7 @@ SIZES = {
 
 
 def read(folder: pathlib.Path, tokenizer: str = "") -> imported.Imported:
-    """Reads a folder; `tokenizer` is as in `find_sentencepiece`.
-
-    Raises:
-        InputError: for another model. The message names the file and the key.
-    """
+    """Reads a folder; `tokenizer` is as in `find_sentencepiece`."""
     path = _checkpoint(folder)
     stored = load_torch(path, [argparse.Namespace])
     options, languages = _options(stored, path)
@@ -130,9 +122,7 @@ def _as_dict(options: Any) -> dict[str, Any]:
     return options if isinstance(options, dict) else {}
 
 
-def _embeddings(
-    arrays: Mapping[str, np.ndarray], options: Options
-) -> tuple[imported.Embeddings, set[str]]:
+def _embeddings(arrays: Arrays, options: Options) -> tuple[imported.Embeddings, set[str]]:
     """The embeddings, and the names of their arrays."""
     path = options.file
     shares_all = bool(options.get("share_all_embeddings"))

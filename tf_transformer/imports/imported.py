@@ -1,4 +1,8 @@
-"""A model of another program as a run: what all imports share."""
+"""A model of another program as a run: what all imports share.
+
+The module of each format has a function `read`. It raises an `InputError` that names the file and
+the key for a model that this project does not support.
+"""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -9,7 +13,7 @@ import numpy as np
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.imports.layouts import Layout
+from tf_transformer.imports.layouts import Arrays, Layout
 from tf_transformer.imports.options import read_bytes
 from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
 from tf_transformer.models.names import by_name
@@ -53,7 +57,7 @@ class Found(NamedTuple):
     """What the folder of another program's model holds."""
 
     file: pathlib.Path  # of the weights
-    arrays: Mapping[str, np.ndarray]  # float32, by the names of the program
+    arrays: Arrays
     layout: Layout  # the names of the arrays in encoder and decoder
     used: set[str]  # names of further arrays that the import has read
     embeddings: Embeddings
@@ -77,14 +81,14 @@ class Imported(NamedTuple):
 
 
 def as_run(found: Found) -> Imported:
-    """Makes a run from the content of a folder.
-
-    Raises:
-        InputError: for a file that cannot be read, for arrays that do not fit the options, and for
-            arrays that the model does not have.
-    """
+    """Makes a run from the content of a folder, whose arrays must fit the options."""
+    tokenizers = {}
+    files = zip(("source", "target"), found.vocabularies, found.sentencepiece, strict=True)
+    for side, vocabulary, file in files:
+        tokenizers[side] = vocabulary.tokenizer(read_bytes(file), str(file))
+    is_shared = tokenizers["source"].model == tokenizers["target"].model
+    codec = Codec(tokenizers["source"] if is_shared else tokenizers)
     source, target = found.vocabularies
-    codec = _codec(found)
     config = ModelConfig(
         **found.options,
         tie_embeddings=found.embeddings.tying(codec),  # type: ignore[arg-type]
@@ -122,24 +126,13 @@ def as_run(found: Found) -> Imported:
     return Imported(run, codec, model, found.vocabularies, found.notes)
 
 
-def _codec(found: Found) -> Codec:
-    """The codec with the ids of the vocabularies and the pieces of the SentencePiece models."""
-    source, target = (
-        vocabulary.tokenizer(read_bytes(file), str(file))
-        for vocabulary, file in zip(found.vocabularies, found.sentencepiece, strict=True)
-    )
-    return Codec(source if source.model == target.model else {"source": source, "target": target})
-
-
 def read_vocabularies(
     embeddings: Embeddings,
     read: Callable[[str], tuple[list[str], SpecialTokens, pathlib.Path]],
 ) -> Vocabularies:
-    """The vocabularies of lists of tokens.
+    """The vocabularies of lists of tokens, which `read` gives for source and target.
 
-    Args:
-        embeddings: the embeddings, with a row for each token.
-        read: function from source or target to the tokens, the special tokens and the file.
+    It gives the tokens, one for each row of the embeddings, the special tokens and the file.
     """
     vocabularies = []
     for side, matrix in (("source", embeddings.source), ("target", embeddings.target)):
@@ -152,12 +145,7 @@ def read_vocabularies(
 def find_sentencepiece(folder: pathlib.Path, given: str = "") -> Paths:
     """Finds the SentencePiece models of source and target.
 
-    Args:
-        folder: the folder of the model, which may have them under one of the usual names.
-        given: one path for both sides, or two paths with a comma between them; "": in the folder.
-
-    Raises:
-        InputError: if there are none, or more than two.
+    `given` is one path for both sides, or two paths with a comma between them; "": in the folder.
     """
     if given:
         paths = [pathlib.Path(path) for path in given.split(",")]

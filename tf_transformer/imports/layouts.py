@@ -15,6 +15,8 @@ from tf_transformer.errors import InputError
 from tf_transformer.models.names import by_name
 from tf_transformer.models.transformer import Transformer
 
+Arrays = Mapping[str, np.ndarray]
+"""Weights by the names of another program, float32."""
 _NAME = re.compile(r"(encoder|decoder)/(?:layer_(\d+)/)?(.+)/(\w+)")
 
 
@@ -22,31 +24,19 @@ class Layout(NamedTuple):
     """The names of the arrays of encoder and decoder in another program.
 
     In all names, {side} is encoder or decoder, {number} the number of the layer, and {kind} the
-    value of `kinds`.
-
-    Attributes:
-        layer: the beginning of the names of a layer.
-        parts: parts of a layer, such as self_attention/output, and the rest of the names of their
-            arrays, with a space between two arrays.
-        last_norm: the name of the normalization after the last layer of a pre-norm model.
-        kinds: the words for kernel, bias, gamma and beta.
-        first: the number of the first layer.
-        is_transposed: whether matrices are (outputs, inputs), as in PyTorch. Keras' are (inputs,
-            outputs).
+    value of `kinds`. `parts` has the parts of a layer, such as self_attention/output, and the rest
+    of the names of their arrays, with a space between two arrays.
     """
 
-    layer: str
+    layer: str  # the beginning of the names of a layer
     parts: Mapping[str, str]
-    last_norm: str
-    kinds: Mapping[str, str]
-    first: int = 0
-    is_transposed: bool = True
+    last_norm: str  # the normalization after the last layer of a pre-norm model
+    kinds: Mapping[str, str]  # the words for kernel, bias, gamma and beta
+    first: int = 0  # the number of the first layer
+    is_transposed: bool = True  # matrices (outputs, inputs), as in PyTorch; else as Keras' are
 
     def names(self, name: str) -> tuple[str, ...]:
-        """The names of the arrays whose columns a weight holds side by side.
-
-        Embeddings and positions have no names; they are not in the table.
-        """
+        """The names of the arrays whose columns a weight of a layer holds side by side; else ()."""
         if (parsed := _NAME.fullmatch(name)) is None:
             return ()
         side, number, part, kind = parsed.groups()
@@ -55,18 +45,10 @@ class Layout(NamedTuple):
             return (self.last_norm.format(**words),)
         return tuple((self.layer + rest).format(**words) for rest in self.parts[part].split())
 
-    def fill(
-        self, model: Transformer, arrays: Mapping[str, np.ndarray], path: pathlib.Path
-    ) -> set[str]:
-        """Assigns arrays to the weights of encoder and decoder.
+    def fill(self, model: Transformer, arrays: Arrays, path: pathlib.Path) -> set[str]:
+        """Assigns arrays by name to the weights of encoder and decoder.
 
-        Args:
-            model: the built model.
-            arrays: arrays by name; other names may be among them.
-            path: the file of the arrays, for errors.
-
-        Returns:
-            the names of the arrays that were assigned.
+        Other names may be among the arrays of the file `path`. The result is the assigned names.
 
         Raises:
             InputError: for an array that is missing or has another shape.
@@ -86,9 +68,7 @@ class Layout(NamedTuple):
     def arrays(self, model: Transformer, with_biases: bool = False) -> dict[str, np.ndarray]:
         """The weights of encoder and decoder as float32 arrays by name.
 
-        Args:
-            model: the built model.
-            with_biases: whether a product without a bias gets a bias of zeros.
+        With `with_biases`, a product without a bias gets a bias of zeros.
         """
         weights = by_name(model)
         arrays: dict[str, np.ndarray] = {}
@@ -108,14 +88,8 @@ class Layout(NamedTuple):
         return dict(zip(names, map(np.ascontiguousarray, parts), strict=True))
 
 
-def array_of(
-    arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], path: pathlib.Path
-) -> np.ndarray:
-    """The array with a name and a shape, in which -1 stands for any size.
-
-    Raises:
-        InputError: for an array that is missing or has another shape.
-    """
+def array_of(arrays: Arrays, name: str, shape: tuple[int, ...], path: pathlib.Path) -> np.ndarray:
+    """The array with a name, which must have the shape; -1 stands for any size."""
     if name not in arrays:
         raise InputError(f"{path}: the weights have no {name}, which the configuration needs.")
     found = arrays[name].shape
@@ -184,11 +158,7 @@ _CTRANSLATE2 = {
 
 
 def ctranslate2(is_gated: bool) -> Layout:
-    """CTranslate2, which joins the projections of one input in one matrix, as this project does.
-
-    Args:
-        is_gated: whether the hidden layers have two matrices, as those of SwiGLU.
-    """
+    """CTranslate2; gated hidden layers, as those of SwiGLU, have two matrices."""
     gated = {"feed_forward/hidden": "ffn/linear_0/{kind} ffn/linear_0_noact/{kind}"}
     return Layout(
         layer="{side}/layer_{number}/",

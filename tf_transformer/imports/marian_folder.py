@@ -6,7 +6,6 @@ vocabularies. Sources: `modeling_marian.py` and `tokenization_marian.py` of Tran
 """
 
 import pathlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import imported
-from tf_transformer.imports.layouts import TRANSFORMERS
+from tf_transformer.imports.layouts import TRANSFORMERS, Arrays
 from tf_transformer.imports.options import Options, read_json
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import read_weights
@@ -88,16 +87,11 @@ SIZES = {
 
 
 def read(folder: pathlib.Path) -> imported.Imported:
-    """Reads a folder.
-
-    Raises:
-        InputError: for another model. The message names the file and the key.
-    """
+    """Reads a folder."""
     options, notes = _options(folder)
     arrays, file = read_weights(folder)
     path = folder / file
-    matrices = _matrices(arrays, options, path)
-    source, target, output = matrices
+    source, target, output = _matrices(arrays, options, path)
     vocabularies = _vocabularies(folder, options, len(source), len(target))
     bias = arrays.get(BIAS)
     if bias is None:
@@ -111,7 +105,7 @@ def read(folder: pathlib.Path) -> imported.Imported:
         arrays,
         TRANSFORMERS,
         {*EMBEDDINGS, *COMPUTED, BIAS},
-        imported.Embeddings(*matrices, bias[0]),
+        imported.Embeddings(source, target, output, bias[0]),
         vocabularies,
         sentencepiece=(folder / "source.spm", folder / "target.spm"),
         options={
@@ -162,9 +156,7 @@ def _checked(path: pathlib.Path) -> tuple[Options, list[str]]:
     return options, options.without_effect((*FIXED, *READ, *IGNORED), OFF, IDLE)
 
 
-def _matrices(
-    arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _matrices(arrays: Arrays, options: Options, path: pathlib.Path) -> list[np.ndarray]:
     """The embeddings of source, target and output; one object for equal matrices.
 
     A matrix that the file has counts, also if the configuration says that it is tied. A matrix that
@@ -182,7 +174,7 @@ def _matrices(
         _require_shape(matrix, (len(matrix), options.get("d_model")), "embeddings", path)
     _require_shape(output, target.shape, "lm_head.weight", path)
     target = source if np.array_equal(source, target) else target
-    return source, target, target if np.array_equal(output, target) else output
+    return [source, target, target if np.array_equal(output, target) else output]
 
 
 def _first(*matrices: np.ndarray | None) -> np.ndarray | None:

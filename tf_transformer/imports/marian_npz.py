@@ -7,7 +7,6 @@ hold the options of the model. Source: Marian 1.12.
 
 import pathlib
 import zipfile
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import imported
-from tf_transformer.imports.layouts import MARIAN, array_of
+from tf_transformer.imports.layouts import MARIAN, Arrays, array_of
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.imports.options import Options, read_bytes, read_yaml
 from tf_transformer.imports.vocabulary import Vocabulary
@@ -109,11 +108,7 @@ def is_marian(folder: pathlib.Path) -> bool:
 
 
 def read(folder: pathlib.Path) -> imported.Imported:
-    """Reads a folder with decoder.yml, or with one file that ends in .decoder.yml.
-
-    Raises:
-        InputError: for another model. The message names the file and the key.
-    """
+    """Reads a folder with decoder.yml, or with one file that ends in .decoder.yml."""
     files = find_files(folder)
     arrays = read_arrays(files.weights)
     options, notes = model_options(arrays, files.weights)
@@ -196,9 +191,7 @@ def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def model_options(
-    arrays: Mapping[str, np.ndarray], path: pathlib.Path
-) -> tuple[Options, list[str]]:
+def model_options(arrays: Arrays, path: pathlib.Path) -> tuple[Options, list[str]]:
     """The options in the weights, checked, and notes."""
     options = read_yaml(arrays[OPTIONS].tobytes().rstrip(b"\0"), path)
     if options.get("dec-cell") == "ssru" and options.get("transformer-decoder-autoreg") == "rnn":
@@ -214,9 +207,7 @@ def model_options(
     return options, options.without_effect((*FIXED, *READ, *IGNORED, *of_characters))
 
 
-def _matrices(
-    arrays: Mapping[str, np.ndarray], options: Options
-) -> tuple[list[np.ndarray], set[str]]:
+def _matrices(arrays: Arrays, options: Options) -> tuple[list[np.ndarray], set[str]]:
     """The matrices (V, D) of source, target and output, and the names of the arrays."""
     path, size = options.file, options.number("dim-emb")
     shares = options.get("tied-embeddings-all") or options.get("tied-embeddings-src")

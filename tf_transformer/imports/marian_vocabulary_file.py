@@ -18,11 +18,7 @@ _CHARACTERS = {
 
 
 def read_vocabulary_file(path: pathlib.Path) -> dict[str, int]:
-    """Reads ids by token from lines like `"▁house": 17`.
-
-    Raises:
-        InputError: for a file that cannot be read, a line of another form, or a token with two ids.
-    """
+    """Reads ids by token from lines like `"▁house": 17`; an `InputError` for other lines."""
     lines = read_text(path, "utf-8-sig").split("\n")
     ids: dict[str, int] = {}
     long = None  # a long token stands on a line of its own, after a question mark

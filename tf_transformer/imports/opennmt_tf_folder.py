@@ -6,7 +6,6 @@ names, and model_description.py if OpenNMT-tf wrote it. Source: OpenNMT-tf 2.32.
 
 import pathlib
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import imported
-from tf_transformer.imports.layouts import opennmt_tf
+from tf_transformer.imports.layouts import Arrays, opennmt_tf
 from tf_transformer.imports.options import Options, read_bytes, read_lines, read_yaml
 from tf_transformer.imports.vocabulary import SpecialTokens
 from tf_transformer.imports.weights import require_finite
@@ -42,15 +41,10 @@ _END = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> imported.Imported:
-    """Reads a folder.
+    """Reads a folder; `tokenizer` is as in `find_sentencepiece`.
 
-    Args:
-        folder: a folder with a checkpoint, options and vocabularies.
-        tokenizer: as in `find_sentencepiece`.
-        num_heads: number of attention heads; 0: model_description.py names a model of the catalog.
-
-    Raises:
-        InputError: for another model. The message names the file and the key.
+    `num_heads` is the number of attention heads; 0: model_description.py names a model of the
+    catalog.
     """
     arrays, path = read_checkpoint(folder)
     data, params = _options(folder)
@@ -135,7 +129,7 @@ def _options(folder: pathlib.Path) -> tuple[Options, Options]:
     return Options(options["data"], paths[0]), Options(options["params"], paths[0])
 
 
-def _embeddings(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> imported.Embeddings:
+def _embeddings(arrays: Arrays, path: pathlib.Path) -> imported.Embeddings:
     source = arrays[SOURCE]
     target = arrays.get(TARGET, source)
     output = arrays[OUTPUT].T if OUTPUT in arrays else target
@@ -148,7 +142,7 @@ def _embeddings(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> importe
     return imported.Embeddings(source, target, output, bias)
 
 
-def _sizes(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[str, Any]:
+def _sizes(arrays: Arrays, path: pathlib.Path) -> dict[str, Any]:
     """The sizes of the model, and whether it is pre-norm."""
     hidden = [f"model/{side}/layers/0/ffn/layer/inner/bias" for side in ("encoder", "decoder")]
     for name in hidden:

@@ -80,9 +80,6 @@ class Options(dict[str, Any]):
             off: by key, the values that turn an option off, where they are others.
             idle: keys of options that have no effect on the models of the import.
 
-        Returns:
-            one note, or none if there is no such key.
-
         Example:
             >>> options = Options({"pruned_heads": {}, "groups": 1}, pathlib.Path("config.json"))
             >>> options.without_effect((), {"groups": (None, 1)})

@@ -47,14 +47,9 @@ class Vocabulary:
 
     @classmethod
     def of(cls, ids: Mapping[str, int], size: int, pad: int, start: int, file: str) -> "Vocabulary":
-        """Makes a vocabulary from the ids of tokens, as vocab.json has them.
+        """Makes a vocabulary from the ids of tokens, with </s> and <unk>, as vocab.json has them.
 
-        Args:
-            ids: ids by token, with </s> and <unk>.
-            size: number of rows of the embedding matrix.
-            pad: the id of padding.
-            start: the id of the start of a target.
-            file: name of the file, for errors.
+        `size` is the number of rows of the embedding matrix, and `file` the name for errors.
         """
         tokens = [""] * size
         for token, number in ids.items():
@@ -85,16 +80,10 @@ class Vocabulary:
     def of_list(
         cls, tokens: Sequence[str], size: int, special: SpecialTokens, file: str
     ) -> "Vocabulary":
-        """Makes a vocabulary from a list of tokens, in the order of their ids.
+        """Makes a vocabulary from a list of tokens, one for each row of the embedding matrix.
 
         The token of padding is <blank> or <pad>. A list without them, or whose start has zeros in
-        place of an embedding, gets a token without a row.
-
-        Args:
-            tokens: the tokens.
-            size: number of rows of the embedding matrix, one for each token.
-            special: the special tokens, which are in the list.
-            file: name of the file, for errors.
+        place of an embedding, gets a token without a row. `file` is the name for errors.
         """
         if len(tokens) != size:
             raise InputError(
@@ -145,17 +134,15 @@ class Vocabulary:
         """The tokenizer with the pieces of a SentencePiece model and the ids of this vocabulary.
 
         Pieces that the vocabulary lacks still divide a text. Their ids follow the vocabulary, and
-        they are encoded as unknown.
-
-        Args:
-            spm: the serialized SentencePiece model, with at least half of the tokens.
-            file: name of its file, for errors.
+        they are encoded as unknown. `file` is the name for errors.
         """
         try:
             pieces = spm_file.read_pieces(spm)
         except spm_file.ModelFileError as error:
             raise InputError(f"{file}: {error}") from error
-        if self._is_ours and [piece.text for piece in pieces] == list(self.tokens):
+        special_ids = self.pad, self.start, self.end, self.unknown
+        is_ours = special_ids == (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
+        if is_ours and [piece.text for piece in pieces] == list(self.tokens):
             return Tokenizer(spm)  # the folder is an export of this project
         own = {
             piece.text: piece for piece in pieces if piece.kind not in (Kind.CONTROL, Kind.UNKNOWN)
@@ -177,12 +164,6 @@ class Vocabulary:
         pieces[UNK_ID] = Piece(special.unknown, 0.0, Kind.UNKNOWN)
         beyond = [piece for text, piece in own.items() if text not in known]
         return Tokenizer(spm_file.with_pieces(spm, [*pieces, *beyond], len(pieces), special))
-
-    @property
-    def _is_ours(self) -> bool:
-        """Whether the special ids are the ids of this project."""
-        special = self.pad, self.start, self.end, self.unknown
-        return special == (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
 
     def _piece(self, number: int, own: Mapping[str, Piece]) -> Piece:
         """The piece of an id of the other program.

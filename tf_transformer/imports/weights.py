@@ -56,13 +56,8 @@ def _read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
 def load_torch(path: pathlib.Path, classes: Sequence[type] = (), instead: str = "") -> Any:
     """Reads a file of PyTorch with its loader for weights, which runs no code of the file.
 
-    Args:
-        path: the file.
-        classes: classes of objects that the file may have, besides tensors and Python's own.
-        instead: what to do without PyTorch, for the error.
-
-    Returns:
-        the content. Its tensors, and the tensors in its dicts, are float32 arrays.
+    The tensors of the content, and the tensors in its dicts, become float32 arrays. The file may
+    have objects of `classes`. `instead` says in the error what to do without PyTorch.
     """
     if importlib.util.find_spec("torch") is None:
         raise InputError(f"{path} needs PyTorch to read it: pip install torch.{instead}")

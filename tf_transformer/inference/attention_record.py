@@ -26,12 +26,8 @@ class Tokens(NamedTuple):
     ) -> "Tokens":
         """The tokens of a row of ids.
 
-        Spaces separate words. In a text with single spaces, word n is `text.split(" ")[n]`.
-
-        Args:
-            ids: the ids, without padding.
-            tokenizer: the tokenizer of the ids.
-            symbols: ids that each form a word, such as the end-of-sentence id.
+        Spaces separate words. In a text with single spaces, word n is `text.split(" ")[n]`. Each of
+        `symbols`, such as the end-of-sentence id, forms a word.
 
         Example:
             >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
@@ -62,15 +58,8 @@ def join_pieces(weights: np.ndarray, queries: Tokens, keys: Tokens) -> np.ndarra
     """Attention weights between words, from the weights between pieces.
 
     Weights are averaged over the pieces of a query word and added over the pieces of a key word.
-    Each row sums to 1. A word without pieces has weights 0.
-
-    Args:
-        weights: float array (..., T, S), the weights between pieces.
-        queries: the tokens of the T rows.
-        keys: the tokens of the S columns.
-
-    Returns:
-        float array (..., query words, key words).
+    Each row sums to 1. A word without pieces has weights 0. The axes (..., T, S) become (..., query
+    words, key words).
     """
     rows = np.eye(len(queries.words))[:, queries.word_of]  # (words, T)
     rows /= np.maximum(rows.sum(axis=1, keepdims=True), 1)

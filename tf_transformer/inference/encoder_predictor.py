@@ -17,22 +17,13 @@ from tf_transformer.text.graph_tokenizer import as_strings, clean
 
 
 class EncoderGraph(text_graph.TextGraph):
-    """A codec and a model without a search on string tensors; see `TextGraph`.
+    """A codec and a model without a search on string tensors; see `TextGraph` for `options`.
 
-    `truncated` marks rows that were longer than `max_source_length`.
-
-    Args:
-        outputs: function from ids (B, S) to outputs (B, ...) by name.
-        inputs: names of the texts in a row.
-        *options: the arguments of `TextGraph`. `max_source_length` counts all texts of a row.
+    `outputs` is a function from ids (B, S) to outputs (B, ...) by name. `inputs` names the texts of
+    a row, and `truncated` marks rows that were together longer than `max_source_length`.
     """
 
-    def __init__(
-        self,
-        outputs: Callable[[tf.Tensor], text_graph.Outputs],
-        inputs: Sequence[str],
-        *options: Any,
-    ):
+    def __init__(self, outputs: Callable[[tf.Tensor], Any], inputs: Sequence[str], *options: Any):
         super().__init__(*options)
         # For Python and the signature.
         self.outputs = text_graph.Traced(own_settings()(outputs), text_graph.IDS)
@@ -42,11 +33,10 @@ class EncoderGraph(text_graph.TextGraph):
         return {"serving_default": (self.predict, self._inputs)}
 
     def encode(self, *texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Encodes rows of texts, string tensors (B,), one for each text of a row.
+        """Encodes rows, a string tensor (B,) for each text of a row.
 
-        Returns:
-            ids with an end token after each text, int32 (B, None); and whether each row was cut,
-            bool (B,).
+        The results are ids with an end token after each text, int32 (B, None), and whether each row
+        was cut, bool (B,).
         """
         *first, last = (self.codec["text"].encode(clean(text)) for text in texts)
         return self.cut(tf.concat([*map(text_graph.with_end, first), last], axis=1))
@@ -76,12 +66,9 @@ class EncoderPredictor(predictor.Predictor):
 
     A subclass defines `outputs`, predictions and scores from these outputs, and `signatures`. The
     model has an `encoder`.
-
-    Attributes:
-        inputs: names of the texts of a row in the signature of the SavedModel.
     """
 
-    inputs: tuple[str, ...] = ("text",)
+    inputs: tuple[str, ...] = ("text",)  # names of the texts of a row in the signature
     _graph: EncoderGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -132,11 +119,9 @@ class EncoderPredictor(predictor.Predictor):
             progress(len(indices), sum(len(rows[i]) for i in indices))
         return arrays
 
-    def attention_batches(
-        self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> predictor.Attentions:
+    def attention_batches(self, call: predictor.Call) -> predictor.Attentions:
         """The encoder's attention; the encoder does not read the predictions."""
-        rows, _ = self.encode(self.columns(list(texts)))
+        rows, _ = self.encode(self.columns(call.texts))
         encoder = self.model.encoder
         for indices in self._batches(list(map(len, rows))):
             ids = predictor.pad([rows[i] for i in indices])

@@ -57,10 +57,7 @@ class Input:
 
 
 def with_tag(graph: Any, text: tf.Tensor, tag: tf.Tensor | str | None) -> tf.Tensor:
-    """Puts tags (B,), or one tag, before the strings (B,) that have text and no tag of their own.
-
-    The tag "" is none.
-    """
+    """Puts tags (B,), or one tag, before the strings (B,) that have text and no tag; "": none."""
     own, rest = graph.codec["source"].split_tag(text)
     gets_tag = tf.equal(own, "") & tf.not_equal(rest, "") & tf.not_equal(tag, "")
     return tf.where(gets_tag, tf.strings.join([tag, " ", text]), text)
@@ -82,13 +79,8 @@ def columns_of(
 ) -> dict[str, list[str]]:
     """The values of all inputs by name, "" for an input that is not given; {} if none is given.
 
-    Args:
-        inputs: the inputs.
-        texts: the texts of a prediction.
-        given: one value for each text, by `Input.plural`; None: not given.
-
-    Raises:
-        InputError: for an unknown input, values that are not texts, or a wrong number of values.
+    `given` has one value for each text, by `Input.plural`; None: not given. Anything else is an
+    `InputError`.
     """
     named = {kind.plural: kind for kind in inputs}
     columns = {}
@@ -111,8 +103,7 @@ def as_texts(
 ) -> list[str]:
     """Checks the texts that a predictor gets, and makes a list of them.
 
-    Items keep the order of the iteration. Bytes, such as the items of string tensors, are read as
-    UTF-8.
+    Bytes, such as the items of string tensors, are read as UTF-8.
 
     Args:
         items: a list, a NumPy array, a column of a table, a tensor, a generator, or another
@@ -121,9 +112,8 @@ def as_texts(
         as_many_as: texts that each need one item.
 
     Raises:
-        InputError: for a single text; for a table, a mapping, a set or an open file; for an item
-            that is not a text, such as a missing value; for a wrong number of items; in a fork of
-            a process that has loaded a model.
+        InputError: for anything else, such as a single text, a set or a missing value; and in a
+            fork of a process that has loaded a model.
 
     Example:
         >>> as_texts(text.lower() for text in ("One", "Two"))

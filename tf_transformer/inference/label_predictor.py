@@ -28,13 +28,8 @@ class LabelPredictor(EncoderPredictor):
 
     The score of a label is its log-probability. With several labels per text, the prediction joins
     all labels with a probability above 0.5. Its score is the log-probability of exactly this set of
-    labels.
-
-    Args:
-        model: a built `Classifier`.
-        codec: the codec of the model.
-        config: options for the sizes of batches; `num_hypotheses` is the number of labels in an
-            n-best list.
+    labels. The model is a `Classifier`. Arguments are those of `Predictor`; `num_hypotheses` of the
+    configuration is the number of labels in an n-best list.
 
     Example:
         >>> from tf_transformer.text.tokenizer import Tokenizer
@@ -82,21 +77,14 @@ class LabelPredictor(EncoderPredictor):
     def probabilities(
         self, texts: Sequence[str], progress: predictor.Progress = predictor.no_progress
     ) -> np.ndarray:
-        """The probabilities of the labels for each text, float32 (N, C).
-
-        Args:
-            texts: N texts, or pairs with a tab between them.
-            progress: function that is called after each batch.
-        """
+        """The probabilities of the labels for N texts, or pairs with a tab, float32 (N, C)."""
         rows, _ = self.encode(self.columns(as_texts(texts)))
         return self.arrays(rows, progress)["probabilities"]
 
-    def _n_best(
-        self, texts: list[str], given: predictor.Given, progress: predictor.Progress
-    ) -> predictor.NBest:
+    def _n_best(self, call: predictor.Call) -> predictor.NBest:
         """The likeliest labels; with several labels per text, the prediction alone."""
-        rows, cut = self.encode(self.columns(texts))
-        arrays = self.arrays(rows, progress)
+        rows, cut = self.encode(self.columns(call.texts))
+        arrays = self.arrays(rows, call.progress)
         if self.model.separator:
             pairs = zip(arrays["label"], arrays["score"], cut, strict=True)
             return [
@@ -110,13 +98,13 @@ class LabelPredictor(EncoderPredictor):
             result.append(predictor.predictions_of(labels, map(_log, p[order]), is_cut))
         return result
 
-    def _scores(
-        self, texts: list[str], predictions: list[str], progress: predictor.Progress
-    ) -> list[predictor.PairScore]:
+    def _scores(self, call: predictor.Call) -> list[predictor.PairScore]:
         """The log-probability of a given label, or of exactly the given set of labels."""
-        targets = np.array([self.target(label) for label in predictions]).reshape(len(texts), -1)
-        rows, cut = self.encode(self.columns(texts))
-        p = self.arrays(rows, progress)["probabilities"]
+        names, separator = self.model.labels, self.model.separator
+        rows_of_targets = [targets_of(label, names, separator) for label in call.predictions]
+        targets = np.array(rows_of_targets).reshape(len(call.texts), -1)
+        rows, cut = self.encode(self.columns(call.texts))
+        p = self.arrays(rows, call.progress)["probabilities"]
         if self.model.separator:
             totals = [sum(map(_log, row)) for row in np.where(targets, p, 1 - p)]
         else:
@@ -125,10 +113,6 @@ class LabelPredictor(EncoderPredictor):
             predictor.PairScore(total, total, is_cut)
             for total, is_cut in zip(totals, cut, strict=True)
         ]
-
-    def target(self, label: str) -> list[int]:
-        """`targets_of` a label, or several labels joined by the separator."""
-        return targets_of(label, self.model.labels, self.model.separator)
 
     def signatures(self, texts: Sequence[str]) -> dict[str, predictor.SignatureCase]:
         texts = as_texts(texts)
@@ -144,14 +128,8 @@ class LabelPredictor(EncoderPredictor):
 def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
     """A vector with 1 for each name in a label of a file, and 0 for all further names.
 
-    Args:
-        label: a name, or several names joined by the separator, in any order and Unicode form.
-            Spaces around a name are ignored.
-        names: the names of all labels.
-        separator: the separator; empty if a label is exactly one name.
-
-    Raises:
-        InputError: for an unknown name.
+    A label is a name, or several names joined by a separator, in any order and Unicode form. Spaces
+    around a name are ignored. An unknown name is an `InputError`.
     """
     labels_given = names_in(label, separator)
     known = list(map(_comparable, names))

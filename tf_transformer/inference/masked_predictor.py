@@ -36,12 +36,8 @@ class MaskedPredictor(EncoderPredictor):
 
     Each masked id becomes the likeliest id at its place, independently of the other masked ids. The
     score is the log-probability of the original ids. An export gives a vector for each text: the
-    mean of the encoder's states over all tokens, without masks.
-
-    Args:
-        model: a built `MaskedLanguageModel`.
-        codec: the codec of the model.
-        config: options for the sizes of batches and the length of texts.
+    mean of the encoder's states over all tokens, without masks. The model is a
+    `MaskedLanguageModel`. Arguments are those of `Predictor`.
     """
 
     def __init__(self, model: MaskedLanguageModel, codec: Codec, config: DecodeConfig):
@@ -56,12 +52,7 @@ class MaskedPredictor(EncoderPredictor):
     def restore(
         self, texts: Sequence[str], progress: predictor.Progress = predictor.no_progress
     ) -> list[Restored]:
-        """Masks words of each text, and restores them.
-
-        Args:
-            texts: any strings.
-            progress: function that is called after each batch.
-        """
+        """Masks words of each text, and restores them."""
         texts = as_texts(texts)
         rows, cut = self.encode([texts])
         result = [Restored("", 0.0, 0, 0, False)] * len(rows)
@@ -80,17 +71,13 @@ class MaskedPredictor(EncoderPredictor):
             progress(len(indices), sum(lengths[i] for i in indices))
         return result
 
-    def _n_best(
-        self, texts: list[str], given: predictor.Given, progress: predictor.Progress
-    ) -> predictor.NBest:
-        restored = self.restore(texts, progress)
+    def _n_best(self, call: predictor.Call) -> predictor.NBest:
+        restored = self.restore(call.texts, call.progress)
         return [
             predictor.predictions_of([x.text], [x.log_probability], x.truncated) for x in restored
         ]
 
-    def _scores(
-        self, texts: list[str], predictions: list[str], progress: predictor.Progress
-    ) -> list[predictor.PairScore]:
+    def _scores(self, call: predictor.Call) -> list[predictor.PairScore]:
         raise InputError(
             "a masked language model cannot score another text. --scores_output writes the scores "
             "of the input texts."

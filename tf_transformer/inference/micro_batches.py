@@ -19,18 +19,14 @@ def run_in_micro_batches(
     max_rows: Callable[[tf.Tensor], tf.Tensor],
     results: Results,
 ) -> Results:
-    """Runs a function on one micro-batch after another, longest rows first.
+    """The results (B, ...) of a function on one micro-batch after another, longest rows first.
 
     Args:
-        function: function from indices `rows`, int32 (R,), R ≥ 1, to tensors (R, ...) with the
-            results for these rows of the batch.
+        function: function from the indices of rows, int32 (R,), R ≥ 1, to their results (R, ...).
         lengths: int32 tensor (B,); rows of length 0 are left out.
         max_rows: function from the length of a micro-batch's longest row, int32, to the largest
             number of rows, at least 1.
         results: tensors (B, ...) with the results for rows of length 0.
-
-    Returns:
-        `results`, with the results of all micro-batches at the places of their rows.
     """
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     total = tf.math.count_nonzero(lengths, dtype=tf.int32)

@@ -29,11 +29,7 @@ from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
 # The fields of queries and keys of each kind of attention.
-SIDES = {
-    "encoder": ("source", "source"),
-    "decoder": ("target", "target"),
-    "cross": ("target", "source"),
-}
+SIDES = {"encoder": ("source",) * 2, "decoder": ("target",) * 2, "cross": ("target", "source")}
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], object]
@@ -101,8 +97,15 @@ class BatchAttention(NamedTuple):
     layers: Sequence[tf.Tensor]  # (B, H, T, S) each
 
 
-Given = Mapping[str, list[str]]
-"""The values of all inputs by `Input.name`; {} if none is given."""
+class Call(NamedTuple):
+    """The arguments of a call of a predictor, checked."""
+
+    texts: list[str]
+    progress: Progress = no_progress
+    given: Mapping[str, list[str]] = {}  # all inputs by `Input.name`, or none
+    predictions: Sequence[str] = ()  # a given prediction for each text, to score or to look at
+
+
 NBest = list[list[Prediction]]
 """The predictions for each text, best first; at least one."""
 Attentions = Iterator[tuple[list[int], list[BatchAttention]]]
@@ -175,11 +178,7 @@ class Predictor(ABC):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of a model with one vocabulary.
-
-        Raises:
-            InputError: for a model with two vocabularies; use `codec`.
-        """
+        """The tokenizer of a model with one vocabulary; else an `InputError`, and use `codec`."""
         return self.codec[""]
 
     @own_settings()
@@ -187,13 +186,8 @@ class Predictor(ABC):
         """This predictor with another dtype of weights and computation.
 
         bfloat16 weights take half the memory. GPUs, and CPUs with bfloat16 products, need about
-        half the time. Softmax, normalization and scores stay float32.
-
-        Args:
-            dtype: float32 or bfloat16.
-
-        Raises:
-            InputError: for another dtype.
+        half the time. Softmax, normalization and scores stay float32. Any other dtype than float32
+        and bfloat16 is an `InputError`.
         """
         if dtype not in ("float32", "bfloat16"):
             raise InputError(f"dtype must be float32 or bfloat16, got {dtype}.")
@@ -249,11 +243,11 @@ class Predictor(ABC):
         """
         texts = as_texts(texts)
         given = columns_of(self.optional_inputs, texts, {"prefixes": prefixes, **inputs})
-        return self._n_best(texts, given, progress)
+        return self._n_best(Call(texts, progress, given))
 
     @abstractmethod
-    def _n_best(self, texts: list[str], given: Given, progress: Progress) -> NBest:
-        """`n_best` of a list."""
+    def _n_best(self, call: Call) -> NBest:
+        """`n_best` of a call."""
 
     def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
         """The texts with the inputs that belong to the source, such as `target_tags`.
@@ -272,23 +266,15 @@ class Predictor(ABC):
 
         For a prediction of a search without constraints, this equals the score of the search if
         the tokenizer splits the prediction into the same pieces. A pair of empty texts has score 0.
-
-        Args:
-            texts: the inputs.
-            predictions: one prediction per text.
-            progress: function that is called after each batch.
-
-        Raises:
-            InputError: for a model that cannot score given predictions.
+        A masked language model cannot score given predictions, which is an `InputError`.
         """
         texts = as_texts(texts)
-        return self._scores(texts, as_texts(predictions, "predictions", texts), progress)
+        predictions = as_texts(predictions, "predictions", texts)
+        return self._scores(Call(texts, progress, predictions=predictions))
 
     @abstractmethod
-    def _scores(
-        self, texts: list[str], predictions: list[str], progress: Progress
-    ) -> list[PairScore]:
-        """`score` of lists."""
+    def _scores(self, call: Call) -> list[PairScore]:
+        """`score` of a call."""
 
     @own_settings()
     def attention(
@@ -301,7 +287,7 @@ class Predictor(ABC):
         texts = as_texts(texts)
         predictions = as_texts(predictions, "predictions", texts)
         maps: list[list[attention_record.AttentionMap]] = [[] for _ in texts]
-        for indices, batch in self.attention_batches(texts, predictions):
+        for indices, batch in self.attention_batches(Call(texts, predictions=predictions)):
             for kind, queries, keys, layers in batch:
                 if not layers:
                     continue  # linear attention has no weights
@@ -313,7 +299,7 @@ class Predictor(ABC):
         return list(map(attention_record.AttentionRecord, texts, predictions, maps))
 
     @abstractmethod
-    def attention_batches(self, texts: Sequence[str], predictions: Sequence[str]) -> Attentions:
+    def attention_batches(self, call: Call) -> Attentions:
         """The attention of the model when it computes given predictions."""
 
     def tokens(self, ids: Iterable[int], field: str) -> attention_record.Tokens:
@@ -323,11 +309,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def graph(self, jit_compile: bool = False) -> TextGraph:
-        """The graph that `save` writes; XLA compiles its search with `jit_compile`.
-
-        Raises:
-            InputError: for `jit_compile` without a search.
-        """
+        """The graph that `save` writes; XLA compiles its search with `jit_compile`."""
 
     @abstractmethod
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
@@ -385,9 +367,7 @@ class Predictor(ABC):
 def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
     """Loads the model of a run as a predictor, with the search of the run's configuration.
 
-    Args:
-        run: the run.
-        dtype: dtype of weights and computation, float32 or bfloat16.
+    Weights and computation are in float32 or bfloat16.
 
     Raises:
         InputError: for a missing or broken file of the run, or an unknown task.
@@ -411,22 +391,15 @@ def predictions_of(
 ) -> list[Prediction]:
     """The predictions for one text, best first, without the empty places of the row.
 
-    Args:
-        texts: the texts of a row of predictions; "" at an empty place.
-        scores: the scores of the texts; `NEG_INF` at an empty place.
-        cut: whether the input was cut.
-        at_limit: whether the best prediction reached its length limit.
-        is_long: whether the input is longer than any line of the training text.
+    The score of an empty place is `NEG_INF`. `cut`, `at_limit` and `is_long` are about the input;
+    see `Notice`.
     """
     holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
     notices = tuple(notice for notice, is_true in holds.items() if is_true)
+    strings = (x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in texts)
     return [
-        Prediction(
-            text.decode("utf-8", "replace") if isinstance(text, bytes) else text,
-            float(score),
-            notices,
-        )
-        for place, (text, score) in enumerate(zip(texts, scores, strict=True))
+        Prediction(text, float(score), notices)
+        for place, (text, score) in enumerate(zip(strings, scores, strict=True))
         if score != NEG_INF or place == 0
     ]
 

@@ -13,7 +13,13 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import literal
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, as_texts, columns_of
-from tf_transformer.inference.predictor import PairScore, Prediction, predictions_of, with_notices
+from tf_transformer.inference.predictor import (
+    NBest,
+    PairScore,
+    Prediction,
+    predictions_of,
+    with_notices,
+)
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.graph_tokenizer import as_strings
 
@@ -78,11 +84,7 @@ class SavedTranslator:
         **inputs: Sequence[str] | None,
     ) -> list[Prediction]:
         """The translation of each text; arguments and errors are those of a `Predictor`."""
-        texts = as_texts(texts)
-        outputs = self._predict("serving_default", texts, {"prefixes": prefixes, **inputs})
-        best = outputs["translation"][:, None], outputs["score"][:, None]
-        rows = list(map(predictions_of, *best, *_flags(outputs)))
-        return [row[0] for row in with_notices(texts, rows)]
+        return [row[0] for row in self._rows("serving_default", texts, prefixes, inputs)]
 
     def n_best(
         self,
@@ -91,10 +93,7 @@ class SavedTranslator:
         **inputs: Sequence[str] | None,
     ) -> list[list[Prediction]]:
         """The translations of each text, best first; at least one."""
-        texts = as_texts(texts)
-        outputs = self._predict("n_best", texts, {"prefixes": prefixes, **inputs})
-        n_best = outputs["translations"], outputs["scores"]
-        return with_notices(texts, list(map(predictions_of, *n_best, *_flags(outputs))))
+        return self._rows("n_best", texts, prefixes, inputs)
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
         """The model's score of a given translation of each text."""
@@ -104,28 +103,29 @@ class SavedTranslator:
         pairs = zip(outputs["score"], outputs["log_probability"], outputs["truncated"], strict=True)
         return [PairScore(float(score), float(total), bool(cut)) for score, total, cut in pairs]
 
-    def _predict(
-        self, signature: str, texts: list[str], given: Mapping[str, Sequence[str] | None]
-    ) -> Mapping[str, Any]:
+    def _rows(
+        self, signature: str, texts: Sequence[str], prefixes: Any, inputs: Mapping[str, Any]
+    ) -> NBest:
         """Calls a signature with texts alone, or the one with all inputs if any is given."""
+        texts = as_texts(texts)
         taken: Sequence[str] = ()  # exports of earlier versions take no inputs
         if endpoint := self._model.signatures.get(WITH_INPUTS[signature]):
             _, taken = endpoint.structured_input_signature
-        columns = columns_of([each for each in INPUTS if each.name in taken], texts, given)
-        name = WITH_INPUTS[signature] if columns else signature
-        return self._call(name, text=texts, **columns)
+        given = {"prefixes": prefixes, **inputs}
+        columns = columns_of([kind for kind in INPUTS if kind.name in taken], texts, given)
+        outputs = self._call(
+            WITH_INPUTS[signature] if columns else signature, text=texts, **columns
+        )
+        if signature == "n_best":
+            found, scores = outputs["translations"], outputs["scores"]
+        else:
+            found, scores = outputs["translation"][:, None], outputs["score"][:, None]
+        # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
+        truncated = outputs["truncated"]
+        cut = outputs.get("cut", np.zeros_like(truncated))
+        return with_notices(texts, list(map(predictions_of, found, scores, cut, truncated & ~cut)))
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}
         outputs = self._model.signatures[signature](**inputs)
         return {name: output.numpy() for name, output in outputs.items()}
-
-
-def _flags(outputs: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each text was cut, and whether its translation reached the length limit, bool (B,).
-
-    Exports of earlier versions do not distinguish both. A cut text has no second flag.
-    """
-    truncated = outputs["truncated"]
-    cut = outputs.get("cut", np.zeros_like(truncated))
-    return cut, truncated & ~cut

@@ -45,16 +45,10 @@ class SearchModel(Protocol):
     """The interface of a model for a search, such as `Transformer`."""
 
     def max_target_length(self, source_length: int | tf.Tensor) -> int | tf.Tensor | None:
-        """The largest number of target tokens for a length of the source; None: any number.
-
-        Lengths count the end token, so they are at least 1.
-        """
+        """The largest number of target tokens for a length of the source; None: any number."""
 
     def step_function(self, source: tf.Tensor, options: decoding.StepOptions) -> ModelStep:
-        """The step function for sources, int32 (B, S): each row ends with the end id, then padding.
-
-        The options are the sizes of the search.
-        """
+        """The step function for sources, int32 (B, S), each with the end id and then padding."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +71,6 @@ class Search:
             `shortest_source` takes one step.
         given: fields of the `Problem` by name, such as prefix (B, P); P may be 0. Prefixes are cut
             before the model's last position.
-
-    Returns:
-        `Hypotheses`, with `config.num_hypotheses` per sentence.
     """
 
     model: SearchModel
@@ -160,11 +151,8 @@ class Search:
 def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: LengthPenalty) -> Score:
     """Scores given translations. A pair of empty sentences (the end token alone) has score 0.
 
-    Args:
-        model: function from (source, target shifted right) to logits, like the Transformer.
-        source: int32 tensor (B, S), each row with the end id and then padding.
-        target: int32 tensor (B, T), in the same form.
-        penalty: the length penalty.
+    The model is a function from (source, target shifted right) to logits, like the Transformer. Ids
+    are int32 (B, S) and (B, T), each row with the end id and then padding.
     """
     logits = model((source, shift_right(target)))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
@@ -177,16 +165,13 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: Lengt
 
 @own_settings()
 def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
-    """The log-probability of each row of ids under a language model, summed from an index on.
+    """The log-probability of each row of ids under a language model, float64 (B,), nats.
 
     Args:
         model: function from ids (B, T) to logits (B, T, V) of the next ids.
         before: int32 tensor (B,), the id before each row.
         ids: int32 tensor (B, T), padded at the end.
         start: int32 tensor (B,), the index of the first id that counts.
-
-    Returns:
-        float64 tensor (B,), nats.
     """
     logits = model(ops.concatenate([before[:, None], ids[:, :-1]], axis=1))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
@@ -236,19 +221,11 @@ def min_target_lengths(
 
 
 def random_numbers(source: tf.Tensor, rows: int, length: tf.Tensor, seed: int) -> tf.Tensor:
-    """Random numbers for sampling, a function of the seed and the ids of each sentence.
+    """Random numbers for sampling, float32 (B, N, L), uniform in [0, 1).
 
-    A sentence draws the same numbers in any batch, with any padding, and under XLA. TensorFlow's
-    generators draw different numbers under XLA.
-
-    Args:
-        source: int32 tensor (B, S), padded at the end.
-        rows: number of samples per sentence, N.
-        length: int32 scalar, largest number of steps, L.
-        seed: the seed.
-
-    Returns:
-        float32 tensor (B, N, L), uniform in [0, 1).
+    They are a function of the seed and the ids of each sentence, int32 (B, S). So a sentence draws
+    the same numbers in any batch, with any padding, and under XLA. TensorFlow's generators draw
+    different numbers under XLA. N is the number of samples, and L the largest number of steps.
     """
     ids = tf.cast(source, tf.uint64)
     powers = tf.math.cumprod(tf.fill(tf.shape(ids)[1:], _unsigned(_WEYL)), exclusive=True)

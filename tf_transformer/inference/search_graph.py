@@ -17,6 +17,9 @@ from tf_transformer.text.graph_tokenizer import clean, without_letters
 from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
 
+Pairs = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]
+"""Ids of inputs and of predictions, int32 (B, None), and whether a text of each was cut (B,)."""
+
 
 class Prepared(NamedTuple):
     """Texts and their inputs, prepared for a search."""
@@ -30,11 +33,7 @@ class Prepared(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """The predictions for texts, best first.
-
-    If a search finds fewer than N predictions, the remaining places have the text "" and the score
-    `NEG_INF`.
-    """
+    """The predictions for texts, best first; then empty places, with "" and the score `NEG_INF`."""
 
     texts: tf.Tensor  # string (B, N)
     scores: tf.Tensor  # float32 (B, N)
@@ -53,9 +52,7 @@ class SearchGraph(text_graph.TextGraph):
 
     Args:
         search: the search on ids; its configuration also limits the micro-batches.
-        codec: the codec of the model, with its tokenizers.
-        max_source_length: longest source, and longest given target, in tokens with the end token;
-            longer texts are cut.
+        codec, max_source_length: as in `TextGraph`, also for given targets.
         jit_compile: whether XLA compiles the search of the signatures. All batches are padded to
             one of a few shapes.
         output: name of the predicted text in the signatures.
@@ -64,8 +61,7 @@ class SearchGraph(text_graph.TextGraph):
     Attributes:
         shortest_source: smallest number of tokens of a text, with the end token, for a search.
         optional_inputs: texts that may be given beside each text, if the codec has them.
-        whole_search: the search for all hypotheses, with spare hypotheses.
-        search: `whole_search` as one graph of ids (B, S), for Python and the signatures.
+        search: the search for all hypotheses, from ids (B, S), for Python and the signatures.
         search_given: the same for ids (B, S) and those of each of `problem_inputs`, (B, P).
     """
 
@@ -155,11 +151,7 @@ class SearchGraph(text_graph.TextGraph):
         return tf.where(tf.equal(rest, ""), rest, text), rest
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Encodes clean strings (B,).
-
-        Returns:
-            ids with the end token last, int32 (B, None); and whether each text was cut, bool (B,).
-        """
+        """The ids of clean strings (B,), and whether each was cut; see `cut`."""
         if self.config.punctuation == "opus":
             for pattern, replacement in RULES:
                 text = tf.strings.regex_replace(text, pattern, replacement)
@@ -211,15 +203,8 @@ class SearchGraph(text_graph.TextGraph):
         ids = tf.reshape(hypotheses.ids, (-1, tf.shape(hypotheses.ids)[2]))
         return self.codec["target"].text_ids(ids, tf.reshape(hypotheses.lengths, [-1]))
 
-    def read_pairs(
-        self, source: tf.Tensor, target: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        """Encodes inputs and predictions, string (B,).
-
-        Returns:
-            ids of the inputs and ids of the predictions, int32 (B, None); and whether a text of
-            the pair was cut, bool (B,).
-        """
+    def read_pairs(self, source: tf.Tensor, target: tf.Tensor) -> Pairs:
+        """The ids of inputs and predictions, string (B,)."""
         sources, cut = self.encode(self.clean(source)[0])
         targets, target_cut = self.encode_target(target)
         return sources, targets, tf.logical_or(cut, target_cut)
@@ -240,31 +225,17 @@ class SearchGraph(text_graph.TextGraph):
         return signatures | (more if self.inputs else {})
 
     def predict(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
-        """The signature `serving_default`. Arguments are those of `read`.
-
-        Returns:
-            the predicted text, string (B,); `score`, float32 (B,); `cut` and `truncated`, bool
-            (B,).
-        """
+        """The signature `serving_default`: text, `score`, `cut` and `truncated`, each (B,)."""
         texts, scores, flags = self._predict(text, given, self._best, count=1)
         return {self._output: texts[:, 0], "score": scores[:, 0]} | flags
 
     def n_best(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
-        """The signature `n_best`; see `Predictions`. Arguments are those of `read`.
-
-        Returns:
-            the predicted texts, string (B, N); `scores`, float32 (B, N); `cut` and `truncated`,
-            bool (B,).
-        """
+        """The signature `n_best`: texts and `scores` (B, N), `cut` and `truncated` (B,)."""
         texts, scores, flags = self._predict(text, given, self._all, self.config.num_hypotheses)
         return {f"{self._output}s": texts, "scores": scores} | flags
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> text_graph.Outputs:
-        """The signature `score` of inputs and predictions, string (B,).
-
-        Returns:
-            `score` and `log_probability`, float32 (B,); `truncated`, bool (B,).
-        """
+        """The signature `score`: `score`, `log_probability` and `truncated` of pairs, each (B,)."""
         source, target = equally_many("expected as many targets as sources.", source, target)
         sources, targets, cut = self.read_pairs(source, target)
 

@@ -43,11 +43,8 @@ class Traced:
 
     Other graphs call this graph and do not trace the function again. A `tf.function` that returns
     ragged tensors takes several times as long per call, which matters for a single sentence. The
-    graph has no custom gradients, because a SavedModel cannot hold them.
-
-    Args:
-        function: function from tensors to tensors. Ragged tensors in its result become `Rows`.
-        *inputs: shapes and dtypes of the arguments.
+    graph has no custom gradients, because a SavedModel cannot hold them. Ragged tensors in the
+    result become `Rows`.
     """
 
     def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
@@ -78,13 +75,9 @@ class TextGraph(tf.Module):
     A predictor in Python and the signatures of a SavedModel call the same methods. The predictor
     divides lists into batches in Python. A signature takes a batch of any size, and divides it in
     the graph. The outputs for a row are independent of all other rows. A SavedModel contains only
-    core TensorFlow ops and tensorflow-text's SentencePiece ops.
-
-    Args:
-        model: the model.
-        codec: the codec of the model, with its tokenizers.
-        config: options; `batch_size` and `batch_tokens` limit the micro-batches.
-        max_source_length: longest text in tokens with the end token; longer texts are cut.
+    core TensorFlow ops and tensorflow-text's SentencePiece ops. `batch_size` and `batch_tokens` of
+    the configuration limit the micro-batches. Texts are cut to `max_source_length` tokens, with the
+    end token.
     """
 
     def __init__(
@@ -101,10 +94,9 @@ class TextGraph(tf.Module):
         """The signatures of the SavedModel."""
 
     def cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Adds the end token to each row of ids, int32 (B, None), at most `max_source_length` ids.
+        """Adds the end token to each row of ids, int32 (B, None), and says which rows were cut.
 
-        Returns:
-            the rows, int32 (B, None); and whether each row was cut, bool (B,).
+        A result has at most `max_source_length` ids.
         """
         room = self.max_source_length - 1
         return with_end(ids, ids.row_starts(), room), ids.row_lengths() > room
@@ -136,18 +128,10 @@ def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
 def with_end(
     ids: tf.RaggedTensor, starts: tf.Tensor | None = None, longest: int | None = None
 ) -> tf.RaggedTensor:
-    """Adds the end token to each row of ids.
+    """Adds the end token to each row of ids, int32 (B, None), after `longest` ids of the row.
 
-    Slices and `concat` of ragged tensors would take many more operations.
-
-    Args:
-        ids: int32 (B, None).
-        starts: int64 (B,), indices in `ids.flat_values` where the results start; None: the starts
-            of the rows.
-        longest: most ids of a row without the end token; None: no limit.
-
-    Returns:
-        int32 (B, None).
+    Slices and `concat` of ragged tensors would take many more operations. The results start at the
+    indices `starts` of `ids.flat_values`, int64 (B,); None: the starts of the rows.
     """
     starts = ids.row_starts() if starts is None else starts
     lengths = ids.row_lengths()

@@ -93,15 +93,13 @@ class TextPredictor(predictor.Predictor):
             search, self.codec, self.max_source_length, jit_compile, self.output, self.copies
         )
 
-    def _n_best(
-        self, texts: list[str], given: predictor.Given, progress: predictor.Progress
-    ) -> predictor.NBest:
-        inputs = self._read(texts, given)
+    def _n_best(self, call: predictor.Call) -> predictor.NBest:
+        inputs = self._read(call)
         ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
         columns = [ids]
         if any(len(rows.values) for rows in inputs.problem.values()):
-            nothing = [np.zeros(0, np.int32)] * len(texts)
+            nothing = [np.zeros(0, np.int32)] * len(call.texts)
             columns += [
                 inputs.problem[field.name].lists() if field.name in inputs.problem else nothing
                 for field in self._graph.problem_inputs
@@ -124,14 +122,11 @@ class TextPredictor(predictor.Predictor):
                     *(batch.texts[row], batch.scores[row]),
                     *(cut[i], batch.at_limit[row], is_long[i]),
                 )
-            progress(len(indices), int(batch.tokens.sum()))
+            call.progress(len(indices), int(batch.tokens.sum()))
         return result
 
     def _require_tags(self, texts: Sequence[str]) -> None:
-        """Raises an `InputError` for a text that starts with a wrong tag; see `wrong_tag`.
-
-        In a model without tags, a tag is text.
-        """
+        """Raises an `InputError` for a text that starts with a wrong tag, if the model has tags."""
         tags = self.codec["source"].tags
         for text in texts if tags else ():
             if (tag := wrong_tag(clean(text), tags)) is not None:
@@ -144,7 +139,7 @@ class TextPredictor(predictor.Predictor):
         values = {name: as_strings(column) for name, column in given.items()}
         return as_texts(self._graph.join(as_strings(texts), values))
 
-    def _require_choices(self, given: predictor.Given) -> None:
+    def _require_choices(self, given: Mapping[str, list[str]]) -> None:
         """Raises an `InputError` for a value that the codec does not have."""
         for kind in self.optional_inputs:
             if kind.choices:
@@ -156,12 +151,12 @@ class TextPredictor(predictor.Predictor):
                             f"{', '.join(sorted(known))}. Give one of them, or an empty text."
                         )
 
-    def _read(self, texts: list[str], given: predictor.Given) -> Prepared:
-        self._require_tags(texts)
-        self._require_choices(given)
-        if not given:
-            return self._read_text(as_strings(texts))
-        return self._read_given(*map(as_strings, (texts, *given.values())))
+    def _read(self, call: predictor.Call) -> Prepared:
+        self._require_tags(call.texts)
+        self._require_choices(call.given)
+        if not call.given:
+            return self._read_text(as_strings(call.texts))
+        return self._read_given(*map(as_strings, (call.texts, *call.given.values())))
 
     def _search(self, text: np.ndarray, ids: np.ndarray, *fields: np.ndarray) -> Predictions:
         self._require_memory(*ids.shape)
@@ -193,23 +188,19 @@ class TextPredictor(predictor.Predictor):
                 "decode.num_hypotheses, decode.max_length or decode.batch_size."
             )
 
-    def _scores(
-        self, texts: list[str], predictions: list[str], progress: predictor.Progress
-    ) -> list[predictor.PairScore]:
-        sources, targets, cut = self._pairs(texts, predictions)
+    def _scores(self, call: predictor.Call) -> list[predictor.PairScore]:
+        sources, targets, cut = self._pairs(call)
         result = [predictor.PairScore(0.0, 0.0, is_cut) for is_cut in cut]
         for (indices, _, target), scores in self._in_parallel(
             lambda batch: self._score(*batch[1:]), self._pair_batches(sources, targets)
         ):
             for i, score, total in zip(indices, *map(np.asarray, scores), strict=True):
                 result[i] = predictor.PairScore(float(score), float(total), cut[i])
-            progress(len(indices), int((target != PAD_ID).sum()))
+            call.progress(len(indices), int((target != PAD_ID).sum()))
         return result
 
-    def attention_batches(
-        self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> predictor.Attentions:
-        for indices, source, target in self.pairs(texts, predictions):
+    def attention_batches(self, call: predictor.Call) -> predictor.Attentions:
+        for indices, source, target in self.pairs(call):
             read = read_ids(target)
             run = self.model.run((source, read))
             kinds = [predictor.BatchAttention("cross", target, source, run.cross_attention)]
@@ -240,7 +231,7 @@ class TextPredictor(predictor.Predictor):
         cases["score"] = predictor.SignatureCase({"source": texts, "target": targets}, of_pairs)
         if self.optional_inputs:
             given = {x.name: self._examples(x, texts, targets) for x in self.optional_inputs}
-            n_best = self._n_best(texts, given, predictor.no_progress)
+            n_best = self._n_best(predictor.Call(texts, given=given))
             more = self._cases({"text": texts} | given, n_best)
             cases |= {WITH_INPUTS[name]: case for name, case in more.items()}
         return cases
@@ -265,17 +256,15 @@ class TextPredictor(predictor.Predictor):
             "n_best": predictor.SignatureCase(inputs, flags | of_all),
         }
 
-    def pairs(self, texts: Sequence[str], predictions: Sequence[str]) -> Pairs:
-        """Batches of pairs of texts."""
-        sources, targets, _ = self._pairs(texts, predictions)
+    def pairs(self, call: predictor.Call) -> Pairs:
+        """Batches of texts and their given predictions."""
+        sources, targets, _ = self._pairs(call)
         return self._pair_batches(sources, targets)
 
-    def _pairs(
-        self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
+    def _pairs(self, call: predictor.Call) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of texts, ids of given predictions, and whether a text of each pair was cut."""
-        self._require_tags(texts)
-        *ids, cut = self._read_pairs(as_strings(texts), as_strings(predictions))
+        self._require_tags(call.texts)
+        *ids, cut = self._read_pairs(as_strings(call.texts), as_strings(call.predictions))
         sources, targets = (rows.lists() for rows in ids)
         return sources, targets, cut.numpy().tolist()
 

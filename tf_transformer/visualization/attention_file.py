@@ -18,11 +18,8 @@ class AttentionFile:
 
     Args:
         path: path of the file. .html: a page. .png or .svg: a picture of the first sentence.
-            .json: the numbers.
+            .json: the numbers. A picture needs matplotlib.
         overwrite: replace an existing file.
-
-    Raises:
-        InputError: for another suffix, an existing file, or a picture without matplotlib.
     """
 
     def __init__(self, path: str, overwrite: bool = False):

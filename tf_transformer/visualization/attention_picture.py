@@ -3,7 +3,7 @@
 import io
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,15 +69,11 @@ def _draw(rows: Sequence[Sequence[_Map]], suffix: str) -> bytes:
             for axis in of_row[len(row) :]:
                 axis.set_axis_off()
             for number, (axis, one) in enumerate(zip(of_row, row, strict=False)):
-                _draw_map(axis, one, with_queries=number == 0)
+                axis.imshow(one.weights, cmap="Blues", vmin=0, vmax=1)
+                axis.set_title(one.title, fontsize=8)
+                axis.set_xticks(range(len(one.keys)), one.keys, rotation=90, fontsize=7)
+                labels = one.queries if number == 0 else [""] * len(one.queries)
+                axis.set_yticks(range(len(one.queries)), labels, fontsize=7)
+                axis.tick_params(length=0)
         figure.savefig(file, format=suffix.removeprefix("."), dpi=100)
     return file.getvalue()
-
-
-def _draw_map(axis: Any, one: _Map, with_queries: bool) -> None:
-    axis.imshow(one.weights, cmap="Blues", vmin=0, vmax=1)
-    axis.set_title(one.title, fontsize=8)
-    axis.set_xticks(range(len(one.keys)), one.keys, rotation=90, fontsize=7)
-    labels = one.queries if with_queries else [""] * len(one.queries)
-    axis.set_yticks(range(len(one.queries)), labels, fontsize=7)
-    axis.tick_params(length=0)
