@@ -54,7 +54,7 @@ class VariableConfig(DecodeConfig):
 
 
 class DemoModel(ABC):
-    """A model of the demo, from texts to predictions. The values are those of a foreign model."""
+    """A model of the demo, from texts to predictions; by default without controls or alignment."""
 
     name: str  # on the page
     languages: Sequence[str] = ()  # codes of source and target, like en and de; (): unknown
