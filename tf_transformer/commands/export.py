@@ -118,8 +118,7 @@ def _write_saved_model(
 ) -> str:
     """Writes and checks a SavedModel; returns a summary."""
     from tf_transformer.export import manifest, metadata, warm_up
-    from tf_transformer.export.check import check
-    from tf_transformer.export.session import session
+    from tf_transformer.export.check import check, session
     from tf_transformer.inference.micro_batches import compiled_shapes
     from tf_transformer.tasks import load_predictor
 
@@ -167,9 +166,9 @@ def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantizatio
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
         to_ctranslate2.write(translator, folder, stored)
-        agreement = check_ctranslate2.check(folder, translator, sentences, stored)
+        summary = check_ctranslate2.check(folder, translator, sentences, stored)
     notes = to_ctranslate2.notes(translator.config) + check_ctranslate2.notes(quantization)
-    return "; ".join([str(agreement), *notes])
+    return "; ".join([summary, *notes])
 
 
 def _translator(run: Run, format: str) -> "Translator":
