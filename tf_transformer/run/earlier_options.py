@@ -21,10 +21,7 @@ CONSTANTS: dict[str, dict[str, Any]] = {
 
 
 def task_named(options: Any) -> str:
-    """The name of the task in the options of a file; "" if the file names no task.
-
-    Args:
-        options: the content of the file.
+    """The name of the task in the content of a file; "" if the file names no task.
 
     Raises:
         InputError: for a name that is not text.
@@ -84,9 +81,5 @@ def _require_constant(name: str, value: Any, constant: Any) -> None:
 
 
 def own_options(options: type[TaskOptions]) -> list[str]:
-    """The names of a task's options; `name` is left out.
-
-    Args:
-        options: the class of the options.
-    """
+    """The names of a task's options; `name` is left out."""
     return [name for name in options.__match_args__ if name != "name"]

@@ -8,15 +8,8 @@ import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
-from tf_transformer.run.adapters import BASE, require_base
+from tf_transformer.run import weights
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.run.weights import (
-    VALUE,
-    broken_as_input_error,
-    checkpoints_in,
-    require_finite,
-    update_of,
-)
 from tf_transformer.training.early_stopping import EarlyStopping
 from tf_transformer.training.state import named_state, numbered_state
 from tf_transformer.training.update import Updater
@@ -43,11 +36,7 @@ class Checkpoints:
     """
 
     def __init__(
-        self,
-        folder: RunFolder,
-        updater: Updater,
-        early_stopping: EarlyStopping,
-        keep: int,
+        self, folder: RunFolder, updater: Updater, early_stopping: EarlyStopping, keep: int
     ):
         self._updater = updater
         self._parts = {
@@ -64,12 +53,11 @@ class Checkpoints:
         }
         self._starting = folder.starting
         for place in (folder.checkpoints, folder.best, folder.resume):
-            checkpoints_in(place)  # checks; a manager would read a broken list as empty
-        weights = tf.train.Checkpoint(
-            **{x: self._parts[x] for x in {"weights", BASE} & {*self._parts}}
-        )
-        self._intervals = _manager(weights, folder.checkpoints, keep)
-        self._best = _manager(weights, folder.best, 1)
+            weights.checkpoints_in(place)  # checks; a manager would read a broken list as empty
+        names = {"weights", weights.BASE} & {*self._parts}  # of what predictions depend on
+        predicting = tf.train.Checkpoint(**{name: self._parts[name] for name in names})
+        self._intervals = _manager(predicting, folder.checkpoints, keep)
+        self._best = _manager(predicting, folder.best, 1)
         self._resume = _manager(tf.train.Checkpoint(**self._parts), folder.resume, 1)
 
     def resume(self) -> None:
@@ -81,15 +69,15 @@ class Checkpoints:
         for manager in (self._intervals, self._best, self._resume):
             _remove_unfinished(manager)
         if latest := self._resume.latest_checkpoint:
-            if BASE in self._parts:
-                require_base(latest, self._updater.model)
-            with broken_as_input_error(latest):
+            if weights.BASE in self._parts:
+                weights.require_base(latest, self._updater.model)
+            with weights.broken_as_input_error(latest):
                 self._restore(latest)
             for weight in self._updater.model.weights:
-                require_finite(np.asarray(weight), latest)
+                weights.require_finite(np.asarray(weight), latest)
 
     def _restore(self, latest: str) -> None:
-        stored = {name.removesuffix(VALUE) for name, _ in tf.train.list_variables(latest)}
+        stored = {x.removesuffix(weights.VALUE) for x, _ in tf.train.list_variables(latest)}
         parts = self._parts
         if "weights/0" in stored:
             parts = parts | numbered_state(self._updater)
@@ -101,7 +89,7 @@ class Checkpoints:
     def latest(self) -> int:
         """Number of updates in the latest checkpoint for resuming; 0 without a checkpoint."""
         path = tf.train.latest_checkpoint(self._resume.directory)
-        return update_of(path) if path else 0
+        return weights.update_of(path) if path else 0
 
     def save(self) -> None:
         """Saves everything that the training needs to resume at this update."""
@@ -113,11 +101,7 @@ class Checkpoints:
         self._save(self._best)
 
     def save_interval(self, is_best: bool) -> None:
-        """Saves the weights at the end of a validation interval, then the rest.
-
-        Args:
-            is_best: whether the weights have the best score so far.
-        """
+        """Saves the weights at the end of a validation interval, then the rest."""
         self._save(self._intervals)
         if is_best:
             self.save_best()

@@ -35,11 +35,7 @@ class DivergenceCheck:
         self._total, self._tokens = 0.0, 0.0
 
     def check_updates(self) -> None:
-        """Checks the updates since the last call.
-
-        Raises:
-            InputError: when the training has diverged.
-        """
+        """Raises an `InputError` when the updates since the last call have diverged."""
         self.check_gradients()
         if problem := self.problem_of_updates():
             raise self.error(problem)
@@ -63,12 +59,7 @@ class DivergenceCheck:
         return self.problem("loss", new_total / new_tokens) if new_tokens else ""
 
     def problem(self, name: str, loss: float) -> str:
-        """The problem with a mean loss; empty if there is none.
-
-        Args:
-            name: name of the loss in the message.
-            loss: mean loss per token, in nats.
-        """
+        """The problem with a mean loss per token, in nats; empty if there is none."""
         guess = math.log(self._vocabulary_size)
         if loss <= FACTOR * guess:  # false for NaN
             return ""

@@ -28,12 +28,9 @@ class Execution(NamedTuple):
     kernels: str = "tuned"
 
     def use_threads(self, count: int = 0) -> None:
-        """Divides CPU threads between the micro-batches. Call it before TensorFlow computes.
+        """Divides CPU threads, 0: one per core, between the micro-batches.
 
-        A later call has no effect, nor has a call on a machine with a GPU.
-
-        Args:
-            count: number of threads; 0: one for each core that this process may use.
+        It has no effect after TensorFlow has computed something, nor on a machine with a GPU.
         """
         if not has_gpu():
             count = count or available_cores()
@@ -51,9 +48,6 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
     Either each thread computes a micro-batch, or all threads compute the whole batch. Micro-batches
     are more often faster without XLA, and the whole batch with XLA.
 
-    Args:
-        train: the options of the training.
-
     Example:
         >>> options = TrainConfig(micro_batches=4, jit_compile=True)
         >>> [execution.kernels for execution in possible_executions(options)]
@@ -66,9 +60,5 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
     numbers = [train.micro_batches] if train.micro_batches else sorted({1, threads})
     forms = [(False, number) for number in reversed(numbers)]
     forms += [(True, number) for number in numbers]
-    executions = [Execution(*form, name) for name in names for form in forms]
-    return [
-        execution
-        for execution in executions
-        if train.jit_compile in ("auto", execution.jit_compile)
-    ]
+    forms = [form for form in forms if train.jit_compile in ("auto", form[0])]
+    return [Execution(*form, name) for name in names for form in forms]

@@ -9,14 +9,8 @@ from tqdm import tqdm
 from tf_transformer.config.option import select
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Task
-from tf_transformer.training import defaults
-from tf_transformer.training.inheritance import (
-    dependent_options,
-    inherited_options,
-    require_direction,
-    require_same_options,
-    values,
-)
+from tf_transformer.training import defaults, inheritance
+from tf_transformer.training.inheritance import values
 
 GROUPS = ("model.", "data.", "train.")
 
@@ -26,11 +20,7 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
 
     A run that starts with the weights of another also has options of that run, and a lower learning
     rate; see `inheritance`. A run that has started keeps its options. Chosen options are printed.
-
-    Args:
-        run: to train; its folder may be new.
-        task: of the training.
-        given: names of the options that are kept, like model.d_model.
+    The options `given`, by names like model.d_model, are kept.
 
     Raises:
         InputError: for data that cannot be read, and for options or text that do not fit the
@@ -59,7 +49,7 @@ def _of_started(run: Run, names: Sequence[str], given: Collection[str]) -> dict[
     stored = run.folder.load_config()
     if run.config.train.init_from:
         tuned = select(run.config, lambda rules: rules.fine_tuning)
-        names = [*names, *dependent_options(run.config), *tuned]
+        names = [*names, *inheritance.dependent_options(run.config), *tuned]
     is_same_task = stored.task.name == run.config.task.name
     kept = [name for name in names if is_same_task or not name.startswith("task.")]
     return values(stored, [name for name in kept if name not in given])
@@ -70,11 +60,11 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
     if not run.origin:
         return {}
     origin, folder = run.origin.config, run.origin.folder.path
-    options = inherited_options(run, given)
+    options = inheritance.inherited_options(run.config, run.origin, given)
     inheriting = _with_options(run, options)
-    require_same_options(inheriting)
+    inheritance.require_same_options(inheriting)
     completed = replace(inheriting, config=task.complete(inheriting.config))
-    require_direction(completed, given)
+    inheritance.require_direction(completed, given)
     groups = dict.fromkeys(name.partition(".")[0] for name in options)
     tqdm.write(f"taken from {folder}, if not given: options of {', '.join(groups)}")
     if origin.task.name == run.config.task.name:

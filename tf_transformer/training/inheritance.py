@@ -14,29 +14,15 @@ LANGUAGES = ("data.source_language", "data.target_language")
 
 def dependent_options(config: Config) -> list[str]:
     """The names of the options whose value may come from an origin, like model.d_model."""
-    return [
-        name
-        for name, rules in config.rules.items()
-        if rules.from_origin != "free" and name != "task"
-    ]
+    rules = config.rules
+    return [name for name in rules if rules[name].from_origin != "free" and name != "task"]
 
 
-def inherited_options(run: Run, given: Collection[str]) -> dict[str, Any]:
-    """The options of the origin that a new run takes, by name; {} without an origin.
-
-    An origin with another task gives only options of the model and of the vocabulary, because its
-    texts and predictions are of another kind.
-
-    Args:
-        run: the new run.
-        given: names of the options that keep their value.
-    """
-    if not run.origin:
-        return {}
-    origin = run.origin.config
-    names = [name for name in _shared_options(run.config, origin) if name not in given]
-    options = values(origin, names)
-    pairs = zip(LANGUAGES, _languages(run.origin), strict=True)
+def inherited_options(config: Config, origin: Run, given: Collection[str]) -> dict[str, Any]:
+    """The options of its origin that a new run takes, by name, unless they are given."""
+    names = [name for name in _shared_options(config, origin.config) if name not in given]
+    options = values(origin.config, names)
+    pairs = zip(LANGUAGES, _languages(origin), strict=True)
     return options | {name: language for name, language in pairs if name in options}
 
 
@@ -46,7 +32,11 @@ def values(config: Config, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _shared_options(config: Config, origin: Config) -> list[str]:
-    """The dependent options that a run shares with its origin."""
+    """The dependent options that a run shares with its origin.
+
+    An origin with another task shares only options of the model and of the vocabulary, because its
+    texts and predictions are of another kind.
+    """
     names = dependent_options(config)
     if origin.task.name == config.task.name:
         return names
@@ -71,11 +61,7 @@ def _has_tags(run: Run) -> bool:
 
 
 def require_same_options(run: Run) -> None:
-    """Checks that a new run has the options of its origin that the weights depend on.
-
-    Raises:
-        InputError: for another value of such an option.
-    """
+    """Raises an `InputError` if an option of a new run differs on which the weights depend."""
     if not run.origin:
         return
     origin, rules = run.origin.config, run.config.rules
@@ -94,16 +80,9 @@ def require_same_options(run: Run) -> None:
 
 
 def require_direction(run: Run, given: Collection[str]) -> None:
-    """Checks that the text of a new run goes in a direction of its origin.
+    """Raises an `InputError` if the text of a new run goes in no direction of its origin.
 
     Languages that are given allow their direction, too.
-
-    Args:
-        run: the new run, with the languages of its text.
-        given: names of the options that were given.
-
-    Raises:
-        InputError: for text that is known to go in another direction.
     """
     origin, data = run.origin, run.config.data
     if not origin or origin.config.task.name != run.config.task.name:

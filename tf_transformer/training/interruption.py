@@ -13,16 +13,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptionError(Exception):
-    """A signal stopped a training run, which saved a checkpoint first.
-
-    Attributes:
-        updates: number of updates made.
-        signal: number of the signal.
-    """
+    """A signal stopped a training run, which saved a checkpoint first."""
 
     def __init__(self, updates: int, signal_number: int):
         super().__init__(f"stopped by {signal.Signals(signal_number).name} after {updates} updates")
-        self.updates = updates
         self.signal = signal_number
 
 

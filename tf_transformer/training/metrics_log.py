@@ -32,12 +32,7 @@ class MetricsLog:
             write_whole(self._path, "".join(map(_line, kept)))
 
     def write(self, step: int, metrics: Mapping[str, float], samples: Samples = Samples()) -> None:
-        """Writes the metrics of a validation interval.
-
-        Args:
-            step: number of the interval's last update.
-            metrics: values by name.
-            samples: predictions and a picture, for TensorBoard only.
+        """Writes the metrics of the interval up to update `step`; the samples to TensorBoard only.
 
         Raises:
             InputError: when the file cannot be written.

@@ -25,11 +25,7 @@ class TrainingProgress:
     """
 
     def __init__(
-        self,
-        steps: int,
-        done: int,
-        shown: bool = True,
-        clock: Callable[[], float] = time.monotonic,
+        self, steps: int, done: int, shown: bool = True, clock: Callable[[], float] = time.monotonic
     ):
         self._bar = ProgressBar("updates", steps, done, shown, clock)
         self._clock, self._shown = clock, shown
@@ -55,11 +51,7 @@ class TrainingProgress:
         self._show(metrics["loss"], metrics["tokens_per_second"])
 
     def step(self, updater: Updater) -> bool:
-        """Counts an update.
-
-        Returns:
-            whether the line is due for a refresh.
-        """
+        """Counts an update; whether the line is due for a refresh."""
         self._unshown += 1
         now = self._clock()
         self._estimate(updater, now)

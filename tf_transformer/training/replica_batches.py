@@ -30,8 +30,7 @@ def replica_batches(
         size: number of batches in an element.
 
     Yields:
-        an iterator. For each replica, an element is `size` batches of B / replicas rows. The
-        iterator ends with the block at the latest.
+        an iterator, which ends with the block at the latest.
     """
     replicas = strategy.num_replicas_in_sync
     ended = threading.Event()
@@ -74,13 +73,7 @@ def _drain(elements: Iterator) -> None:
 
 
 def rows_of_replica(batch: Batch, replica: int, replicas: int) -> Batch:
-    """The rows of one replica; a row of padding if the batch has no row for the replica.
-
-    Args:
-        batch: int32 ids (B, L) by name.
-        replica: number of the replica, from 0.
-        replicas: number of all replicas.
-    """
+    """The rows of one replica; a row of padding if the batch has no row for the replica."""
     return {
         name: ids[replica::replicas] if replica < len(ids) else ids[:1] * 0
         for name, ids in batch.items()

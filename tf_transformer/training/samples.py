@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tf_transformer.data.spread import spread
-from tf_transformer.inference.attention_record import AttentionMap, Tokens
+from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.predictor import Predictor
 from tf_transformer.tasks.task import Task, TestSet
 from tf_transformer.visualization.attention_picture import last_layer_picture
@@ -27,14 +27,7 @@ class Samples(NamedTuple):
 def samples_of(
     task: Task, predictor: Predictor, test: TestSet, predictions: Sequence[str]
 ) -> Samples:
-    """Some examples with their predictions, and the attention of one example.
-
-    Args:
-        task: the task of the training.
-        predictor: the predictor that made the predictions.
-        test: the validation examples that are scored.
-        predictions: the prediction for each example.
-    """
+    """Some of the scored examples with their predictions, and the attention of one example."""
     return Samples(table(test, predictions), picture(predictor, task.attended(test)))
 
 
@@ -87,13 +80,11 @@ def picture(predictor: Predictor, test: TestSet) -> bytes:
         return b""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about characters that the font does not have
-        return last_layer_picture(record._replace(maps=[_by_pieces(record.maps[-1])]), ".png")
-
-
-def _by_pieces(maps: AttentionMap) -> AttentionMap:
-    """The map with each piece as a word, because some languages have few or no spaces."""
-    return maps._replace(queries=_each_alone(maps.queries), keys=_each_alone(maps.keys))
+        last = record.maps[-1]
+        last = last._replace(queries=_each_alone(last.queries), keys=_each_alone(last.keys))
+        return last_layer_picture(record._replace(maps=[last]), ".png")
 
 
 def _each_alone(tokens: Tokens) -> Tokens:
+    """The pieces, each as a word, because some languages have few or no spaces."""
     return Tokens(tokens.pieces, tokens.pieces, list(range(len(tokens.pieces))))

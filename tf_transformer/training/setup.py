@@ -22,14 +22,7 @@ from tf_transformer.training.update import Updater, make_optimizer
 
 
 def make_updater(config: Config, task: Task, codec: Codec, execution: Execution) -> Updater:
-    """Builds a new model with its optimizer; call it in the strategy's scope.
-
-    Args:
-        config: the configuration of the run.
-        task: the task, which builds the model.
-        codec: the codec of the run.
-        execution: the execution of the updates.
-    """
+    """Builds a new model with its optimizer; call it in the strategy's scope."""
     train = config.train
     precision = _precision(train.precision)
     model = task.build_model(config, codec, precision)
@@ -57,22 +50,17 @@ def _precision(name: str) -> str:
 
 
 def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
-    """Gives a model the weights of another run.
+    """Gives a new model the weights of another run, its origin.
 
     A model of the same task and sizes gets all weights. A different model gets the weights of each
     layer with the same name and sizes; the encoder must be one of these layers. A classifier with
     other labels has a new head.
 
-    Args:
-        model: the new model.
-        config: the configuration of the new training.
-        origin: the other run, `Run.origin` of the new run.
-
     Returns:
-        whether the model has all weights of the other run, and so its predictions.
+        whether the model has all weights of the origin, and so its predictions.
 
     Raises:
-        InputError: when the other run has no layers for this model.
+        InputError: when the origin has no layers for this model.
     """
     source, folder = origin.config, origin.folder.path
     other = origin.model(tasks.for_run(source).build_model)
@@ -80,8 +68,8 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     ours = {name: weight for name, weight in by_name(model).items() if not is_adapter(name)}
     same_labels = getattr(other, "labels", ()) == getattr(model, "labels", ())
     same_task = source.task.name == config.task.name
-    is_whole = same_task and same_labels and _shapes(theirs) == _shapes(ours)
     of_theirs, of_ours = _parts(theirs), _parts(ours)
+    is_whole = same_task and same_labels and of_theirs == of_ours
     fitting = {name for name, shapes in of_theirs.items() if of_ours.get(name) == shapes}
     if not same_labels:
         fitting -= {"head"}
@@ -102,15 +90,11 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     return is_whole
 
 
-def _shapes(weights: Mapping[str, keras.Variable]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(weight.shape) for name, weight in weights.items()}
-
-
 def _parts(weights: Mapping[str, keras.Variable]) -> dict[str, dict[str, tuple[int, ...]]]:
     """The shapes of weights by name, for each part of the model, such as the encoder."""
     parts: dict[str, dict[str, tuple[int, ...]]] = {}
-    for name, shape in _shapes(weights).items():
-        parts.setdefault(name.partition("/")[0], {})[name] = shape
+    for name, weight in weights.items():
+        parts.setdefault(name.partition("/")[0], {})[name] = tuple(weight.shape)
     return parts
 
 

@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from tf_transformer.models.adapters import checksum, is_adapter, own_weights
 from tf_transformer.models.names import by_name
-from tf_transformer.run.adapters import BASE
 from tf_transformer.run.earlier_weights import earlier_order
-from tf_transformer.run.weights import as_tree
+from tf_transformer.run.weights import BASE, as_tree
 from tf_transformer.training.update import Updater
 
 
@@ -19,9 +18,6 @@ def named_state(updater: Updater) -> dict[str, Any]:
 
     The optimizer has a moment and a mean square for each trained weight, and counts. Random states
     have no names: they only determine noise.
-
-    Args:
-        updater: the model with its optimizer.
     """
     optimizer = updater.optimizer
     trained = _trained_names(updater.model)

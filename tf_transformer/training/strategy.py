@@ -71,12 +71,7 @@ def num_workers(strategy: tf.distribute.Strategy) -> int:
 
 
 def broadcast(strategy: tf.distribute.Strategy, values: list[float]) -> list[float]:
-    """Returns the chief's values on all workers.
-
-    Args:
-        strategy: the strategy of the workers.
-        values: the values of this worker; only the chief's values count.
-    """
+    """Returns the chief's values on all workers."""
     if num_workers(strategy) == 1:
         return values
     own = values if is_chief(strategy) else [0.0] * len(values)
