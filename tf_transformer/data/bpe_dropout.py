@@ -20,15 +20,6 @@ class MergeTable:
         merges: from two ids to the id of the joined piece. The smallest result is merged first.
         vocabulary_size: number of ids.
         blank: the id of the character that starts a word.
-
-    Attributes:
-        blank: the id of the character that starts a word.
-        characters: `IdRows` with the characters of each id, as ids.
-
-    Example:
-        >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8, blank=3)
-        >>> table.characters.padded(np.array([7])).tolist()
-        [[4, 5, 4]]
     """
 
     def __init__(self, merges: Mapping[Pair, int], vocabulary_size: int, blank: int):
@@ -45,15 +36,12 @@ class MergeTable:
                 known[token] = list(itertools.chain.from_iterable(parts)) or [token]
             return known[token]
 
+        # By id, the ids of its characters.
         self.characters = IdRows.from_lists([characters(token) for token in range(vocabulary_size)])
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "MergeTable":
-        """Makes the table of a tokenizer.
-
-        Raises:
-            InputError: if the pieces are unigrams or bytes.
-        """
+        """Makes the table of a tokenizer; an `InputError` if its pieces are unigrams or bytes."""
         merges = tokenizer.merges()
         return cls(merges, tokenizer.vocabulary_size, tokenizer.piece_to_id(BLANK))
 
@@ -76,13 +64,6 @@ class BpeDropout:
         rate: probability that a step leaves out a merge.
         max_length: a row that would have more ids stays as it is.
         seed: seed of the choice. The pieces depend on seed, window number and examples only.
-
-    Example:
-        >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8, blank=3)
-        >>> dropout = BpeDropout({"source": table}, rate=0.999999, max_length=9, seed=1)
-        >>> examples = TokenExamples({"source": IdRows.from_lists([[7, 4, 2], [6, 2]])})
-        >>> dropout(0, examples).batch(np.array([0, 1]))["source"].tolist()
-        [[4, 5, 4, 4, 2], [4, 5, 2, 0, 0]]
     """
 
     def __init__(self, tables: Mapping[str, MergeTable], rate: float, max_length: int, seed: int):
@@ -92,14 +73,8 @@ class BpeDropout:
         self._seed = seed
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
-        """Divides the examples of window `number` into other pieces."""
-        rng = np.random.default_rng((self._seed, number, 3))
-        return TokenExamples(
-            {
-                name: self._encoded(rows, self._tables[name], rng)
-                for name, rows in examples.rows.items()
-            }
-        )
+        rng, rows = np.random.default_rng((self._seed, number, 3)), examples.rows
+        return TokenExamples({x: self._encoded(rows[x], self._tables[x], rng) for x in rows})
 
     def _encoded(self, rows: IdRows, table: MergeTable, rng: np.random.Generator) -> IdRows:
         places, ends = table.characters.positions(rows.ids)
@@ -121,17 +96,7 @@ class BpeDropout:
     def _pieces(
         self, ids: np.ndarray, words: np.ndarray, table: MergeTable, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Merges characters (N,) into pieces.
-
-        Args:
-            ids: ids of the characters.
-            words: the number of each character's word, smallest first.
-            table: the merges.
-            rng: draws the merges that are left out.
-
-        Returns:
-            the pieces (N',), and the number of each piece's word (N',).
-        """
+        """Merges characters (N,) into pieces (N',); their words have rising numbers (N,), (N',)."""
         complete: list[np.ndarray] = []
         ids = ids.copy()  # merged in place
         made = _made(table, ids, words, np.arange(len(ids)))

@@ -54,9 +54,6 @@ def find_or_make(
             done.
         warn: receives a warning if many examples are skipped; see `skipped.warning`.
 
-    Returns:
-        the store. More shards may be added to it.
-
     Raises:
         InputError: if every example is too long, or if the folder cannot be written.
     """
@@ -82,10 +79,13 @@ def find_or_make(
     return store
 
 
-def _report(store: TokenStore, report: Report, warn: Report) -> None:
-    report(skipped.summary(store.num_examples, store.skipped))
-    if warning := skipped.warning(store.num_examples, store.skipped):
-        warn(warning)
+def _make(
+    store: TokenStore, shards: Iterable[TokenExamples], final: pathlib.Path, fingerprint: str
+) -> None:
+    for shard in shards:
+        store.add(shard)
+    store.publish(final, fingerprint)
+    store.finish()
 
 
 def _made_in_thread(
@@ -107,13 +107,10 @@ def _made_in_thread(
     return store
 
 
-def _make(
-    store: TokenStore, shards: Iterable[TokenExamples], final: pathlib.Path, fingerprint: str
-) -> None:
-    for shard in shards:
-        store.add(shard)
-    store.publish(final, fingerprint)
-    store.finish()
+def _report(store: TokenStore, report: Report, warn: Report) -> None:
+    report(skipped.summary(store.num_examples, store.skipped))
+    if warning := skipped.warning(store.num_examples, store.skipped):
+        warn(warning)
 
 
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:

@@ -18,10 +18,6 @@ class BatchIndices(NamedTuple):
         """Pads the batch: by name, ids as int32 arrays (B, L), 0 = padding."""
         return self.examples.batch(self.rows)
 
-    def taken(self) -> TokenExamples:
-        """Selects the examples of the batch."""
-        return self.examples.taken(self.rows)
-
 
 class ShardSampler:
     """Divides the examples of one shard into batches.

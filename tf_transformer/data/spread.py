@@ -17,14 +17,6 @@ def spread(items: Sequence[Item], count: int) -> list[Item]:
 
     The places of the drawn items depend only on `count` and on the number of items. The columns of
     a table thus give the same rows, and each process gives the same sample.
-
-    Args:
-        items: the sequence.
-        count: size of the sample; all items if there are not more.
-
-    Example:
-        >>> [text.split()[0] for text in spread(["short text"] * 600 + ["long text"] * 300, 3)]
-        ['short', 'short', 'long']
     """
     count = min(count, len(items))
     ends = np.arange(count + 1) * len(items) // max(count, 1)

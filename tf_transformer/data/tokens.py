@@ -23,14 +23,10 @@ _CHUNK = 2048  # examples that are tokenised at once, which is enough work for a
 class IdRows:
     """Rows of token ids with different lengths.
 
-    Args:
+    Attributes:
         ids: integer array (sum of lengths,) with the ids of all rows in order. It may be a
             memory-mapped file. Then, only the rows that are used are read.
-        lengths: integer array (N,), the length of each row.
-
-    Attributes:
-        ids: the ids of all rows.
-        lengths: int32 array (N,).
+        lengths: int32 array (N,), the length of each row.
     """
 
     def __init__(self, ids: np.ndarray, lengths: np.ndarray):
@@ -40,12 +36,7 @@ class IdRows:
 
     @classmethod
     def from_lists(cls, rows: Sequence[Sequence[int]], dtype: DTypeLike = np.int32) -> "IdRows":
-        """Makes rows from lists.
-
-        Example:
-            >>> IdRows.from_lists([[5, 6], [7]]).ids
-            array([5, 6, 7], dtype=int32)
-        """
+        """Makes rows from lists."""
         lengths = np.fromiter(map(len, rows), np.int32, len(rows))
         ids = np.fromiter(itertools.chain.from_iterable(rows), dtype, int(lengths.sum()))
         return cls(ids, lengths)
@@ -59,19 +50,7 @@ class IdRows:
         )
 
     def positions(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the positions of rows in `ids`.
-
-        Args:
-            indices: int array (R,), the rows.
-
-        Returns:
-            the positions of the rows in `ids`, in order, and the end of each row among them (R,).
-
-        Example:
-            >>> positions, ends = IdRows.from_lists([[5, 6], [7]]).positions(np.array([1, 0]))
-            >>> positions, ends
-            (array([2, 0, 1]), array([1, 3]))
-        """
+        """The positions of rows (R,) in `ids`, in order, and the ends of rows among them (R,)."""
         lengths = self.lengths[indices]
         ends = np.cumsum(lengths)
         offsets = np.repeat(self._starts[indices] - ends + lengths, lengths)
@@ -94,11 +73,7 @@ class IdRows:
 
 @dataclass(frozen=True)
 class TokenExamples:
-    """Tokenised examples.
-
-    Attributes:
-        rows: by name, the ids of all examples. Row n of each name belongs to example n.
-    """
+    """Tokenised examples: by name, the ids of all. Row n of each name belongs to example n."""
 
     rows: Mapping[str, IdRows]
 
@@ -125,17 +100,11 @@ class TokenExamples:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Makes ids from texts.
-
-    Attributes:
-        encode: takes lists of texts by field, and returns lists of id rows by name.
-        vocabulary_size: the size of the largest vocabulary. All ids are below it.
-        identity: a text that identifies the function.
-    """
+    """Makes ids from texts, given by field; returns lists of id rows by name."""
 
     encode: Callable[[Mapping[str, Sequence[str]]], Mapping[str, Sequence[Sequence[int]]]]
-    vocabulary_size: int
-    identity: str
+    vocabulary_size: int  # of the largest vocabulary; all ids are below it
+    identity: str  # of the function
 
 
 def tokenise(
@@ -147,12 +116,7 @@ def tokenise(
 ) -> Iterator[TokenExamples]:
     """Tokenises examples, one shard at a time. The ids of one shard are in memory.
 
-    Args:
-        stream: the examples.
-        encoder: makes ids from texts.
-        max_length: largest number of ids in a row. Longer examples are skipped.
-        shard_examples: number of examples in a shard.
-        skipped: counts skipped examples, by reason.
+    Examples with more than `max_length` ids in a row are skipped and counted.
 
     Yields:
         shards with `shard_examples` examples or a few more. The last shard may be smaller.

@@ -21,15 +21,7 @@ CONSTANTS: dict[str, dict[str, Any]] = {
 
 
 def task_named(options: Any) -> str:
-    """The name of the task in the content of a file; "" if the file names no task.
-
-    Raises:
-        InputError: for a name that is not text.
-
-    Example:
-        >>> task_named({"task": "parsing"}), task_named({"task": {"name": "parsing"}})
-        ('parsing', 'parsing')
-    """
+    """The name of the task in the content of a file; "" if the file names no task."""
     task = options.get("task", "") if isinstance(options, Mapping) else ""
     name = task.get("name", "") if isinstance(task, Mapping) else task
     if not isinstance(name, str):
@@ -46,9 +38,6 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
         options: the options in the file, by group.
         task: the name of the task.
         trains: whether the options are for training, so that constants need their value.
-
-    Raises:
-        InputError: for an unknown task, and for another value of a constant in training.
 
     Example:
         >>> present_options({"task": "parsing", "decode": {"beam_size": 2, "grammar": False}},

@@ -11,13 +11,7 @@ from tf_transformer.errors import InputError
 
 
 def direction_of(config: Config) -> tuple[str, ...]:
-    """The languages of the source and the target of a translator; (): unknown, or another task.
-
-    Example:
-        >>> from tf_transformer.config import DataConfig
-        >>> direction_of(Config(data=DataConfig(train_source="a.de", train_target="a.en")))
-        ('de', 'en')
-    """
+    """The languages of the source and the target of a translator; (): unknown, or another task."""
     source, target = run_languages(config)
     if source and target and config.task.name == "translation":
         return source, target

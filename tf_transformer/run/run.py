@@ -83,11 +83,7 @@ class Run:
 
     @functools.cached_property
     def codec(self) -> Codec:
-        """The codec of the run, with one tokenizer or a tokenizer for each side.
-
-        Raises:
-            InputError: when a tokenizer is missing or broken.
-        """
+        """The codec of the run, with one tokenizer or a tokenizer for each side."""
         return Codec.load(self.folder.path)
 
     @functools.cached_property

@@ -54,10 +54,6 @@ def load_adapters(folder: RunFolder, model: keras.Model, average: Average) -> in
 
     Several checkpoints give the mean of their products, so that the result is the mean of the
     models that they stand for. The arguments and the result are those of `load_weights`.
-
-    Raises:
-        InputError: when the run does not have these checkpoints, when one is broken, and when the
-            model does not have the weights that the adapters were trained with.
     """
     weights, paths = by_name(model), _paths(folder, average)
     added = {name: np.zeros(x.shape) for name, x in weights.items() if name.endswith("/kernel")}
@@ -88,14 +84,7 @@ def require_base(path: str, model: keras.Model) -> None:
 def save_weights(
     folder: RunFolder, weights: Mapping[str, keras.Variable], dtype: str, update: int
 ) -> None:
-    """Writes the only checkpoint of a run's folder.
-
-    Args:
-        folder: the run's folder.
-        weights: all weights of the model, by name.
-        dtype: dtype of the stored weights.
-        update: the number of updates, for the name of the checkpoint.
-    """
+    """Writes the only checkpoint of a run's folder."""
     stored = {name: tf.Variable(tf.cast(x.value, dtype)) for name, x in weights.items()}
     folder.checkpoints.mkdir(parents=True, exist_ok=True)
     checkpoint = tf.train.Checkpoint(weights=as_tree(stored))
@@ -104,12 +93,7 @@ def save_weights(
 
 
 def as_tree(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the parts of their names, so that a checkpoint's keys are the names.
-
-    Example:
-        >>> as_tree({"encoder/norm/beta": 1, "encoder/norm/gamma": 2})
-        {'encoder': {'norm': {'beta': 1, 'gamma': 2}}}
-    """
+    """Values by the parts of their names, so that a checkpoint's keys are the names."""
     tree: dict[str, Any] = {}
     for name, value in values.items():
         *parts, last = name.split("/")
@@ -131,11 +115,7 @@ def update_of(checkpoint: str) -> int:
 
 
 def checkpoints_in(folder: str | os.PathLike) -> list[str]:
-    """The paths of checkpoints in TensorFlow's list in a folder, oldest first; [] without a list.
-
-    Raises:
-        InputError: when the list is broken.
-    """
+    """The paths of checkpoints in TensorFlow's list in a folder, oldest first; [] without it."""
     path = pathlib.Path(folder, "checkpoint")
     if not path.exists():
         return []
@@ -175,11 +155,7 @@ def require_finite(values: np.ndarray, path: str | os.PathLike) -> None:
 
 
 def _paths(folder: RunFolder, average: Average) -> list[str]:
-    """The paths of the checkpoints that `average` selects, oldest first.
-
-    Raises:
-        InputError: when there are none, and for ema without a moving average.
-    """
+    """The paths of the checkpoints that `average` selects, oldest first."""
     place = folder.weights(average)
     paths = checkpoints_in(place)
     if not paths:
@@ -202,11 +178,7 @@ def _paths(folder: RunFolder, average: Average) -> list[str]:
 def _open(
     path: str, group: str, model: keras.Model
 ) -> tuple[tf.train.CheckpointReader, dict[str, str]]:
-    """A checkpoint, and the keys of the weights of a model in its group weights or averages.
-
-    Raises:
-        InputError: for a broken checkpoint, and for other weights or shapes.
-    """
+    """A checkpoint, and the keys in its group weights or averages of all weights of a model."""
     weights = by_name(model)
     with broken_as_input_error(path):
         reader = tf.train.load_checkpoint(path)

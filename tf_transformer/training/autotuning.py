@@ -170,11 +170,7 @@ def _cost(execution: Execution, run: Run, shape: Shape) -> tuple[float, float] |
 
 
 def time_updates(run_dir: str, shape: Shape, **execution_options: Any) -> tuple[float, float]:
-    """Times updates of a new model with random ids, for fields of `Execution`.
-
-    Returns:
-        seconds of the first update, and the median seconds of later updates.
-    """
+    """Seconds of the first and median seconds of later updates of a new model, with random ids."""
     run, execution = Run.load(run_dir), Execution(**execution_options)
     config, codec = run.config, run.codec
     execution.use_threads(config.train.threads)

@@ -27,12 +27,6 @@ class Checkpoints:
     previous checkpoint is deleted after the rename. The weights of an interval are written before
     the checkpoint for resuming. If a run dies between both, it trains the interval again from the
     previous checkpoint, and gets the same weights.
-
-    Args:
-        folder: the run's folder.
-        updater: the model and the optimizer.
-        early_stopping: the best score.
-        keep: number of validation intervals whose weights are kept.
     """
 
     def __init__(
@@ -61,11 +55,7 @@ class Checkpoints:
         self._resume = _manager(tf.train.Checkpoint(**self._parts), folder.resume, 1)
 
     def resume(self) -> None:
-        """Restores the latest checkpoint if there is one, also of an earlier version.
-
-        Raises:
-            InputError: for a broken checkpoint, or weights that are not finite.
-        """
+        """Restores the latest checkpoint if there is one; an `InputError` for a broken one."""
         for manager in (self._intervals, self._best, self._resume):
             _remove_unfinished(manager)
         if latest := self._resume.latest_checkpoint:

@@ -17,11 +17,6 @@ class DivergenceCheck:
 
     The check of losses ignores training losses that are not finite: the optimizer skips and counts
     these updates.
-
-    Args:
-        updater: the model and the optimizer.
-        checkpoints: the checkpoints of the training.
-        vocabulary_size: number of tokens, V.
     """
 
     def __init__(self, updater: Updater, checkpoints: Checkpoints, vocabulary_size: int):

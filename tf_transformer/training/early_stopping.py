@@ -12,11 +12,7 @@ from tf_transformer.tasks.task import Task
 
 
 def requested_metrics(train: TrainConfig, task: Task) -> list[str]:
-    """The names of metrics that are computed only because `train.metric` names them.
-
-    Raises:
-        InputError: when `train.metric` is unknown, or no scores are computed.
-    """
+    """The names of metrics that are computed only because `train.metric` names them."""
     if not train.metric:
         return []
     try:

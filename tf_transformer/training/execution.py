@@ -11,21 +11,11 @@ from tf_transformer.machine.thresholds import MAX_MICRO_BATCHES
 
 
 class Execution(NamedTuple):
-    """The execution of a training run's updates.
+    """The execution of a training run's updates."""
 
-    Attributes:
-        jit_compile: whether XLA compiles losses and gradients, once for each shape of a batch.
-        micro_batches: number of parts of a batch that are computed in parallel.
-        kernels: name of the set of kernels; "": the set in use.
-
-    Example:
-        >>> print(Execution(jit_compile=True, micro_batches=2, kernels="plain"))
-        compiled by XLA, 2 micro-batches, plain kernels
-    """
-
-    jit_compile: bool = False
-    micro_batches: int = 1
-    kernels: str = "tuned"
+    jit_compile: bool = False  # XLA compiles losses and gradients, once for each shape of a batch
+    micro_batches: int = 1  # parts of a batch that are computed in parallel
+    kernels: str = "tuned"  # the name of a set; "": the set in use
 
     def use_threads(self, count: int = 0) -> None:
         """Divides CPU threads, 0: one per core, between the micro-batches.

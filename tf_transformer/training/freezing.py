@@ -17,9 +17,6 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
         patterns: names of parts; `*` stands for any text. "encoder" is the whole encoder,
             "*/layer_0" the first layer of each stack.
 
-    Raises:
-        InputError: for a pattern without weights, and if no weights are left to train.
-
     Example:
         >>> from tf_transformer import Transformer
         >>> model = Transformer(vocabulary_size=11)

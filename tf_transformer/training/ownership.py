@@ -14,9 +14,6 @@ def owned(folder: RunFolder) -> Iterator[None]:
 
     A block that fails before its first result removes the files that it has written. A result is a
     checkpoint, or the metrics of a validation after an update.
-
-    Raises:
-        InputError: when another training run owns the folder, or the folder cannot be written.
     """
     new_folders = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
     lock = _lock(folder)

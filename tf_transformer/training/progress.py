@@ -92,12 +92,7 @@ class TrainingProgress:
 
 
 def in_words(seconds: float) -> str:
-    """A time in words.
-
-    Example:
-        >>> in_words(45), in_words(1000), in_words(10_000), in_words(1_000_000)
-        ('1 minute', '17 minutes', '2.8 hours', '11.6 days')
-    """
+    """A time in words, such as 17 minutes, 2.8 hours or 11.6 days."""
     minutes = max(1, round(seconds / 60))
     if minutes < 120:
         return f"{minutes} minute{'s' * (minutes > 1)}"

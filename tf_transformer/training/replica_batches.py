@@ -28,9 +28,6 @@ def replica_batches(
         names: names of the ids in a batch.
         batches: function that starts an iterator over whole batches, the same on each worker.
         size: number of batches in an element.
-
-    Yields:
-        an iterator, which ends with the block at the latest.
     """
     replicas = strategy.num_replicas_in_sync
     ended = threading.Event()

@@ -32,14 +32,7 @@ def samples_of(
 
 
 def table(test: TestSet, predictions: Sequence[str]) -> str:
-    """A Markdown table of some examples.
-
-    Example:
-        >>> print(table(TestSet(["a|b"], ["c"]), ["d"]))
-        | input | prediction | reference |
-        | --- | --- | --- |
-        | a&#124;b | d | c |
-    """
+    """A Markdown table of some examples."""
     rows = list(zip(test.inputs, predictions, test.references, strict=True))
     lines = [" | ".join(map(_cell, row)) for row in spread(rows, ROWS)]
     lines = ["input | prediction | reference", "--- | --- | ---", *lines]
@@ -60,9 +53,8 @@ def picture(predictor: Predictor, test: TestSet) -> bytes:
     validation: its length is nearest to `PICTURE_LENGTH`. The model reads the example's reference,
     so that the pictures of two validations differ only by the weights.
 
-    Returns:
-        a PNG file. Empty without matplotlib, without attention weights, or if all examples are too
-        long.
+    The PNG file is empty without matplotlib, without attention weights, or if all examples are too
+    long.
     """
     attention = getattr(predictor, "attention", None)
     if attention is None or importlib.util.find_spec("matplotlib") is None:

@@ -16,9 +16,6 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
         name: one: the first GPU, or the CPU. mirrored: all GPUs, or all logical CPUs.
             multi_worker: the processes that TF_CONFIG lists. auto: multi_worker with TF_CONFIG,
             mirrored with several GPUs, else one.
-
-    Raises:
-        InputError: for another name, or for multi_worker without TF_CONFIG.
     """
     if name == "multi_worker" and not os.environ.get("TF_CONFIG"):
         raise InputError(

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -17,32 +16,16 @@ from tf_transformer.training.strategy import broadcast, is_chief
 from tf_transformer.training.update import Updater
 
 
-class Scored(NamedTuple):
-    """Scores of predictions, and samples."""
-
-    scores: dict[str, float]  # by their names in the log
-    samples: Samples  # empty except on the chief
-
-
 @dataclass(frozen=True)
 class Validation:
-    """Measures a model in training.
-
-    Attributes:
-        task: the task, which makes and scores predictions.
-        updater: the model and the optimizer.
-        data: the data of the training, with the validation examples.
-        decode: options of the search for the predictions.
-        strategy: the strategy of the training.
-        metric: the metric that chooses the best weights; all workers need its score.
-    """
+    """Measures a model in training."""
 
     task: Task
     updater: Updater
     data: TrainingData
     decode: DecodeConfig
     strategy: tf.distribute.Strategy
-    metric: Metric
+    metric: Metric  # chooses the best weights; all workers need its score
 
     @functools.cached_property
     def _predict(self) -> Predictor:
@@ -60,8 +43,11 @@ class Validation:
                 self.updater.validate(batches)
         return _named(self.updater.read_metrics())
 
-    def scores(self) -> Scored:
-        """The scores of the predictions. Only the chief predicts; other workers get the metric."""
+    def scores(self) -> tuple[dict[str, float], Samples]:
+        """The scores of the predictions, by names in the log, and samples.
+
+        Only the chief predicts; other workers get the metric, and no samples.
+        """
         by_name: dict[str, float | str] = {}
         samples = Samples()
         if is_chief(self.strategy):
@@ -72,7 +58,7 @@ class Validation:
             name = self.metric.name
             own = scores[name] if is_chief(self.strategy) else 0.0
             (scores[name],) = broadcast(self.strategy, [own])
-        return Scored(_named(scores), samples)
+        return _named(scores), samples
 
 
 def _named(metrics: Mapping[str, float]) -> dict[str, float]:

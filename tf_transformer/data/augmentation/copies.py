@@ -51,10 +51,14 @@ def copied(
     """
     if kind == "element":
         opening = draw("opening_tag", rng, held_out)
-        marks = opening, closing_tag(opening)
-        return _around(pair, chosen([_whole(pair), *_shared_names(pair).values()], rng), marks), [
-            *marks
-        ]
+        whole = slice(0, len(pair[0])), slice(0, len(pair[1]))
+        inside = chosen([whole, *_shared_names(pair).values()], rng)
+        marks = [opening, closing_tag(opening)]
+        source, target = (
+            f"{text[: part.start]}{marks[0]}{text[part]}{marks[1]}{text[part.stop :]}"
+            for text, part in zip(pair, inside, strict=True)
+        )
+        return (source, target), marks
     span = draw(kind, rng, held_out)
     if kind == "number" and (numbers := _shared(pair, _NUMBER)):
         return _with_text(pair, chosen(list(numbers.values()), rng), span), [span]
@@ -102,11 +106,9 @@ def _new_name(text: str, rng: np.random.Generator) -> str:
 
 def _shared(pair: Pair, pattern: re.Pattern[str]) -> dict[str, Span]:
     """The first place of each match that both sides have equally often."""
-    source, target = ([match[0] for match in pattern.finditer(text)] for text in pair)
-    first = [
-        {match[0]: slice(*match.span()) for match in reversed(list(pattern.finditer(text)))}
-        for text in pair
-    ]
+    found = [list(pattern.finditer(text)) for text in pair]
+    source, target = ([match[0] for match in side] for side in found)
+    first = [{match[0]: slice(*match.span()) for match in reversed(side)} for side in found]
     return {
         text: (first[0][text], first[1][text])
         for text in dict.fromkeys(source)
@@ -124,10 +126,6 @@ def _shared_names(pair: Pair) -> dict[str, Span]:
         return {}
     shared = _shared(pair, _NAME).items()
     return {word: place for word, place in shared if word[0].isupper() and word[1:].islower()}
-
-
-def _whole(pair: Pair) -> Span:
-    return slice(0, len(pair[0])), slice(0, len(pair[1]))
 
 
 def _places(pair: Pair) -> list[Span]:
@@ -157,11 +155,3 @@ def _inserted(text: str, where: slice, span: str) -> str:
     left = " " * bool(before and not before[-1].isspace())
     right = " " * bool(after and (after[0].isalnum() or after[0] in "\"'“„«¿¡([<{"))
     return before + left + span + right + after
-
-
-def _around(pair: Pair, inside: Span, marks: tuple[str, str]) -> Pair:
-    source, target = (
-        f"{text[: part.start]}{marks[0]}{text[part]}{marks[1]}{text[part.stop :]}"
-        for text, part in zip(pair, inside, strict=True)
-    )
-    return source, target

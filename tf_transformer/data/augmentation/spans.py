@@ -4,6 +4,7 @@ An eighth of all spans, chosen by a hash, is held out: training never draws them
 held-out spans shows whether a model copies spans that it has not seen. Tags are not held out.
 """
 
+import functools
 import zlib
 from collections.abc import Callable
 
@@ -58,10 +59,8 @@ def draw(kind: str, rng: np.random.Generator, held_out: bool = False) -> str:
         rng: the random generator.
         held_out: draws one of the spans that training never draws. Tags are not held out.
     """
-    make = SPANS[kind]
-    if kind in _WITHOUT_HELD_OUT:
-        return make(rng)
-    return _first(lambda: make(rng), held_out)
+    make = functools.partial(SPANS[kind], rng)
+    return make() if kind in _WITHOUT_HELD_OUT else _first(make, held_out)
 
 
 def is_held_out(span: str) -> bool:
@@ -152,12 +151,7 @@ def opening_tag(rng: np.random.Generator) -> str:
 
 
 def closing_tag(opening: str) -> str:
-    """The closing tag.
-
-    Example:
-        >>> closing_tag('<b class="x">')
-        '</b>'
-    """
+    """The closing tag of an opening tag."""
     return f"</{opening[1:-1].partition(' ')[0]}>"
 
 
@@ -184,12 +178,7 @@ def name_without_accents(rng: np.random.Generator) -> str:
 
 
 def joined_name(rng: np.random.Generator) -> str:
-    """The start of a usual name and the end of another: like a name, but rarely in a list.
-
-    Example:
-        >>> joined_name(np.random.default_rng(4))
-        'Ferngna'
-    """
+    """The start of a usual name and the end of another: like a name, but rarely in a list."""
     first, last = (chosen(NAMES_WITHOUT_ACCENTS, rng) for _ in range(2))
     return (first[: rng.integers(2, 5)] + last[-rng.integers(2, 5) :]).capitalize()
 
@@ -198,30 +187,21 @@ def name_like(word: str, rng: np.random.Generator) -> str:
     """An invented name that begins like a word, so that a model does not translate its start.
 
     It is not held out.
-
-    Example:
-        >>> name_like("times", np.random.default_rng(9))
-        'Timemizë'
     """
     syllables = chosen((_ACCENTED, _SYLLABLES), rng)
-    return _first(
-        lambda: word[: rng.integers(2, 5)].capitalize() + _invented(syllables, rng, least=1),
-        held_out=False,
-    )
+
+    def make() -> str:
+        return word[: rng.integers(2, 5)].capitalize() + _invented(syllables, rng, least=1)
+
+    return _first(make, held_out=False)
 
 
 SPANS: dict[str, Callable[[np.random.Generator], str]] = {
-    "emoji": emoji,
-    "url": url,
-    "email": email,
-    "number": number,
-    "code": code,
-    "tag": tag,
-    "opening_tag": opening_tag,
-    "name": name,
-    "changed_name": changed_name,
-    "name_without_accents": name_without_accents,
-    "joined_name": joined_name,
+    make.__name__: make
+    for make in (
+        *(emoji, url, email, number, code, tag, opening_tag),
+        *(name, changed_name, name_without_accents, joined_name),
+    )
 }
 """The kinds of spans by name."""
 

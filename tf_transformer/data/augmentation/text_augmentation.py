@@ -20,9 +20,11 @@ FIELDS = ("source", "target")
 OF_VOCABULARY = ("end_mark", "upper", "title", "lower", "typography")
 
 Row = list[int]
+Languages = tuple[str | None, str | None]
+UNKNOWN: Languages = (None, None)
 
 
-def changes(languages: tuple[str | None, str | None] = (None, None)) -> dict[str, Change]:
+def changes(languages: Languages = UNKNOWN) -> dict[str, Change]:
     """All changes of a pair by the name of their option, in the order in which they are made.
 
     Names are replaced before the case changes. Typos and stray spaces leave copied spans intact.
@@ -44,10 +46,7 @@ def changes(languages: tuple[str | None, str | None] = (None, None)) -> dict[str
 
 
 def changed_texts(
-    stream: ExampleStream,
-    rates: AugmentConfig,
-    seed: int,
-    languages: tuple[str | None, str | None] = (None, None),
+    stream: ExampleStream, rates: AugmentConfig, seed: int, languages: Languages = UNKNOWN
 ) -> ExampleStream:
     """The examples of a stream with the changes `OF_VOCABULARY`. A vocabulary learns from them.
 
@@ -103,7 +102,7 @@ class TextAugmentation:
         codec: Codec,
         max_length: int,
         seed: int,
-        languages: tuple[str | None, str | None] = (None, None),
+        languages: Languages = UNKNOWN,
     ):
         self._join = rates.join
         self._changes = [
@@ -116,7 +115,6 @@ class TextAugmentation:
         self._seed = seed
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
-        """Changes the examples of window `number`."""
         rng = np.random.default_rng((self._seed, number, 5))
         groups = joined(examples, self._join, self._max_length, rng)
         drawn = [rng.random(len(groups)) < rate for _, rate in self._changes]
@@ -151,9 +149,7 @@ class TextAugmentation:
     ) -> TokenExamples:
         """The examples, with pairs of texts in place of the groups of their numbers."""
         sides = zip(*pairs.values(), strict=True) if pairs else ((), ())
-        encoded = [
-            self._codec.encode_batch(name, texts) for name, texts in zip(FIELDS, sides, strict=True)
-        ]
+        encoded = map(self._codec.encode_batch, FIELDS, sides)
         rows = [pair for pair in zip(pairs, *encoded, strict=True) if self._is_valid(pair[1:])]
         replaced = {i for i, *_ in rows}
         stays = np.ones(len(examples), bool)
@@ -175,13 +171,8 @@ def joined(
 ) -> list[list[int]]:
     """Divides examples into groups that are joined to one line; most groups have one example.
 
-    Neighbours in a random order are joined. All lengths of a joined line are at most `max_length`.
-
-    Args:
-        examples: the examples.
-        rate: share of the groups that have 2 to `MOST_JOINED` examples.
-        max_length: largest number of ids in a row.
-        rng: the random generator.
+    Neighbours in a random order are joined. The rate is the share of the groups that have 2 to
+    `MOST_JOINED` examples. All lengths of a joined line are at most `max_length`.
 
     Returns:
         the indices of the examples of each group.

@@ -28,11 +28,7 @@ _ORDINAL_FIRST = {"fr", "it", "pt"}  # premier janvier, deux janvier
 
 
 def require_packages() -> None:
-    """Checks that the packages of the extra `generated` are installed.
-
-    Raises:
-        InputError: when one is missing.
-    """
+    """Raises an `InputError` when a package of the extra `generated` is missing."""
     try:
         import babel  # noqa: F401
         import num2words  # noqa: F401
@@ -45,11 +41,7 @@ def require_packages() -> None:
 
 
 def read_generated(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """Opens a split of the generated corpus: train (the default), validation or test.
-
-    Raises:
-        InputError: if the split or a language is unknown.
-    """
+    """Opens a split of the generated corpus: train (the default), validation or test."""
     split = corpus.split or "train"
     if split not in SPLITS:
         raise InputError(
@@ -172,14 +164,10 @@ def meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
     dates = count // 5
     likelihood = 1.0 / (1000.0 + np.arange(NUMBERS))
     likelihood /= likelihood.sum()
-    meanings = [
-        *rng.choice(NUMBERS, count - dates, replace=False, p=likelihood).tolist(),
-        *(
-            FIRST_DAY + datetime.timedelta(days=d)
-            for d in rng.choice(DAYS, dates, replace=False).tolist()
-        ),
-    ]
-    return (meanings[i] for i in rng.permutation(count))
+    numbers = rng.choice(NUMBERS, count - dates, replace=False, p=likelihood).tolist()
+    days = map(datetime.timedelta, rng.choice(DAYS, dates, replace=False).tolist())
+    drawn = [*numbers, *(FIRST_DAY + day for day in days)]
+    return (drawn[i] for i in rng.permutation(count))
 
 
 def _in_words(meaning: int | datetime.date, language: str) -> str:

@@ -87,11 +87,7 @@ class Rows:
 
 
 def _clean(rows: Iterable[Row], names: Sequence[str], skipped: Counter[str]) -> Iterator[Texts]:
-    """Decodes rows. Skips and counts rows that training cannot use.
-
-    Raises:
-        InputError: at the end, if no example remains.
-    """
+    """Decodes rows; skips and counts those that training cannot use. All: an `InputError`."""
     is_empty, not_utf8 = True, ""
     for number, row in rows:
         try:

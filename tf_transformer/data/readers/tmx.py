@@ -6,13 +6,7 @@ from collections.abc import Iterator, Sequence
 from xml.parsers import expat
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.readers.inline_codes import (
-    INSIDE,
-    SUBFLOW,
-    in_place_of,
-    start_of,
-    without_marks,
-)
+from tf_transformer.data.readers import inline_codes as codes
 from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import lines_of, read_xml
@@ -47,7 +41,10 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
                 skipped[f"without {' or '.join(languages)}"] += 1
                 continue
             is_empty = False
-            used = [_with_text(unit, places) for places in found]
+            used = [  # the first segment that is not blank, or the first one
+                next((place for place in places if unit[place][1].strip()), places[0])
+                for places in found
+            ]
             if unused := set().union(*found).difference(used):
                 skipped[f"further segments in {' or '.join(languages)}"] += len(unused)
             yield number, tuple(unit[place][1].encode() for place in used)
@@ -77,19 +74,9 @@ def _content(path: str) -> str:
 
 def _in_language(unit: Unit, language: str) -> list[int]:
     """Finds the places of segments in a language. Segments in a variety of it come last."""
-    wanted = _normalized(language)
-    tags = [_normalized(tag) for tag, _ in unit]
+    wanted, *tags = (tag.lower().replace("_", "-") for tag in (language, *(tag for tag, _ in unit)))
     exact = [place for place, tag in enumerate(tags) if tag == wanted]
     return exact + [place for place, tag in enumerate(tags) if tag.startswith(f"{wanted}-")]
-
-
-def _with_text(unit: Unit, places: Sequence[int]) -> int:
-    """Returns the place of the first segment that is not blank, or the first place."""
-    return next((place for place in places if unit[place][1].strip()), places[0])
-
-
-def _normalized(tag: str) -> str:
-    return tag.lower().replace("_", "-")
 
 
 def _units(path: str) -> Iterator[tuple[int, Unit]]:
@@ -149,10 +136,10 @@ class _Units:
             self._language = attributes.get("xml:lang") or attributes.get("lang", "")
         elif tag == "seg":
             self._texts = [[]]
-        elif self._texts and tag in INSIDE:
-            self._texts.append([start_of(tag, attributes)])
+        elif self._texts and tag in codes.INSIDE:
+            self._texts.append([codes.start_of(tag, attributes)])
         elif self._texts:
-            self._texts[-1].append(in_place_of(tag, f"<{tag}>"))
+            self._texts[-1].append(codes.in_place_of(tag, f"<{tag}>"))
 
     def _end(self, tag: str) -> None:
         self._open.pop()
@@ -160,13 +147,13 @@ class _Units:
             self._ended.append((self.parser.CurrentLineNumber, self._unit))
             self._unit = []
         elif self._texts and tag == "seg":
-            self._unit.append((self._language, without_marks("".join(self._texts[0]))))
+            self._unit.append((self._language, codes.without_marks("".join(self._texts[0]))))
             self._texts = []
-        elif self._texts and tag in INSIDE:
+        elif self._texts and tag in codes.INSIDE:
             code = "".join(self._texts.pop())
-            self._texts[-1].append("" if tag == SUBFLOW else in_place_of(tag, code))
+            self._texts[-1].append("" if tag == codes.SUBFLOW else codes.in_place_of(tag, code))
         elif self._texts:
-            self._texts[-1].append(in_place_of(tag, f"</{tag}>"))
+            self._texts[-1].append(codes.in_place_of(tag, f"</{tag}>"))
 
     def _data(self, text: str) -> None:
         if self._texts:
