@@ -59,40 +59,23 @@ EACH_FORMAT: tuple[Format, Format, Format] = ("ctranslate2", "marian", "marian_n
 
 @dataclass(frozen=True)
 class Rules:
-    """What a field says about its option.
+    """What a field says about its option."""
 
-    Attributes:
-        from_origin: what `train.init_from` means for it.
-        checks: rules for its value.
-        on_resume: whether it may have another value when training resumes. free: it changes an
-            update only by rounding and by the noise of dropout. known_text: it names the text, and
-            may change if the run's folder holds the identity of the text.
-        fine_tuning: the value of a training run that starts with the weights of the same task, if
-            the option is not given; None: the default.
-        fits_text: a training run chooses its value by the size of the text, if it is not given.
-        of_preset: it differs between the presets of a model.
-        common: most users need it; the reference shows it first.
-        imported: a trait of imported models, which few other models need.
-        short_for: the option that it is a short form of.
-        derived: the dataclass computes the value for the default.
-        greedy: `DecodeConfig.greedy`, the search of validation, has it, too.
-        off: the value with which an option of the search changes no text, or its `Effect`.
-        formats: the formats of exports that have this option of the search, beside SavedModels.
-    """
-
-    from_origin: FromOrigin = "inherited"
-    checks: tuple[Check, ...] = ()
+    from_origin: FromOrigin = "inherited"  # what `train.init_from` means for it
+    checks: tuple[Check, ...] = ()  # rules for its value
+    # Whether it may change when training resumes. free: it changes an update only by rounding and
+    # by the noise of dropout. known_text: it names the text, if the folder has its identity.
     on_resume: Literal["fixed", "free", "known_text"] = "fixed"
-    fine_tuning: Any = None
-    fits_text: bool = False
-    of_preset: bool = False
-    common: bool = False
-    imported: bool = False
-    short_for: str = ""
-    derived: bool = False
-    greedy: bool = False
-    off: Any = None
-    formats: tuple[Format, ...] = ()
+    fine_tuning: Any = None  # the value of a start with weights of the same task; None: the default
+    fits_text: bool = False  # training chooses its value by the size of the text
+    of_preset: bool = False  # it differs between the presets of a model
+    common: bool = False  # most users need it; the reference shows it first
+    imported: bool = False  # a trait of imported models, which few other models need
+    short_for: str = ""  # the option that it is a short form of
+    derived: bool = False  # the dataclass computes the value for the default
+    greedy: bool = False  # `DecodeConfig.greedy`, the search of validation, has it, too
+    off: Any = None  # the value with which an option of the search changes no text, or its `Effect`
+    formats: tuple[Format, ...] = ()  # of exports that have this option of the search
 
 
 def free(default: T, *checks: Check, from_origin: FromOrigin = "free", **rules: Any) -> T:

@@ -31,14 +31,8 @@ def augmented_batches(
 
     The examples of each window of `WINDOW` batches are changed, then divided into the same number
     of batches. The old batches would be too wide, because a few rows grow much: with BPE-dropout
-    0.1, a third of the ids would be padding.
-
-    Args:
-        batches_from: takes a batch number, and makes the endless batches from there on.
-        start: number of the first batch.
-        augment: changes the examples of a window.
-        bucket_width: as in `BatchSampler`.
-        most_tokens: largest number of ids of each name in a batch, with padding; None: no limit.
+    0.1, a third of the ids would be padding. `batches_from` takes a batch number, and makes the
+    endless batches from there on. No batch has more ids of a name than `most_tokens`, with padding.
     """
 
     def window(numbered: tuple[int, list[BatchIndices]]) -> list[Batch]:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class MergeTable:
         return np.where(self._keys[places] == keys, self._made[places], _NO_MERGE)
 
 
+@dataclass(frozen=True)
 class BpeDropout:
     """Encodes the words of id rows again, and leaves out random merges (Provilkov et al. 2020).
 
@@ -66,15 +68,14 @@ class BpeDropout:
         seed: seed of the choice. The pieces depend on seed, window number and examples only.
     """
 
-    def __init__(self, tables: Mapping[str, MergeTable], rate: float, max_length: int, seed: int):
-        self._tables = tables
-        self._rate = rate
-        self._max_length = max_length
-        self._seed = seed
+    tables: Mapping[str, MergeTable]
+    rate: float
+    max_length: int
+    seed: int
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
-        rng, rows = np.random.default_rng((self._seed, number, 3)), examples.rows
-        return TokenExamples({x: self._encoded(rows[x], self._tables[x], rng) for x in rows})
+        rng, rows = np.random.default_rng((self.seed, number, 3)), examples.rows
+        return TokenExamples({x: self._encoded(rows[x], self.tables[x], rng) for x in rows})
 
     def _encoded(self, rows: IdRows, table: MergeTable, rng: np.random.Generator) -> IdRows:
         places, ends = table.characters.positions(rows.ids)
@@ -86,10 +87,9 @@ class BpeDropout:
         pieces, words_of_pieces = self._pieces(characters, words, table, rng)
         # The words of a row follow one another, so a row ends with its last word.
         splits = np.searchsorted(words_of_pieces, words[row_ends - 1], side="right")
-        before = np.split(rows.ids, np.cumsum(rows.lengths)[:-1])
         kept = [
-            new if len(new) <= self._max_length else old
-            for new, old in zip(np.split(pieces, splits[:-1]), before, strict=True)
+            new if len(new) <= self.max_length else old
+            for new, old in zip(np.split(pieces, splits[:-1]), rows.split(), strict=True)
         ]
         return IdRows(np.concatenate(kept), np.array(list(map(len, kept))))
 
@@ -101,7 +101,7 @@ class BpeDropout:
         ids = ids.copy()  # merged in place
         made = _made(table, ids, words, np.arange(len(ids)))
         while len(ids):
-            allowed = np.where(rng.random(len(ids)) < self._rate, _NO_MERGE, made)
+            allowed = np.where(rng.random(len(ids)) < self.rate, _NO_MERGE, made)
             starts = np.flatnonzero(np.diff(words, prepend=-1))
             first = np.repeat(
                 np.minimum.reduceat(allowed, starts), np.diff(starts, append=len(ids))

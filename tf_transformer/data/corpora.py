@@ -46,17 +46,10 @@ def own_file(corpora: Sequence[Corpus]) -> str:
 
 
 def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream, Examples]:
-    """Opens the training and validation examples of a run.
+    """Opens the training examples of a run as a stream, and the validation examples in memory.
 
-    Args:
-        config: the configuration of the run.
-        fields: names of the texts of an example, such as source and target.
-
-    Returns:
-        the training examples as a stream, and the validation examples in memory.
-
-    Raises:
-        InputError: if a corpus cannot be read.
+    The fields are the names of the texts of an example, such as source and target. A corpus that
+    cannot be read is an `InputError`.
     """
     check(config.data)
     data = in_folder(config.data)
@@ -130,9 +123,7 @@ def check_corpus(corpus: Corpus) -> None:
 def with_languages(data: DataConfig) -> DataConfig:
     """Adds the languages that the data of a corpus name, as with TFDS, to the options.
 
-    Raises:
-        InputError: if such a corpus cannot be loaded, or if two corpora of training and validation
-            text have different target languages.
+    Two corpora of training and validation text with different target languages are an `InputError`.
     """
     for corpus in training_corpora(data):
         if pair := kind_of(corpus).stored_languages(corpus):
@@ -166,13 +157,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
 
 
 def require_direction(data: DataConfig, allowed: Sequence[Languages], of: str) -> None:
-    """Raises an `InputError` for text in no allowed direction of a model that training starts with.
-
-    Args:
-        data: options of the new run, with its languages.
-        allowed: the directions that the text may have.
-        of: the name of the model, for the error.
-    """
+    """Raises an `InputError` for text in no allowed direction of the model that it fine-tunes."""
     for corpus in (*training_corpora(data), *validation_corpora(data)):
         pair = _two_languages(corpus, data)
         if all(differ(pair, other) for other in allowed):

@@ -41,7 +41,6 @@ class Examples:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields."""
         return tuple(self.texts)
 
     def take(self, indices: Iterable[int]) -> "Examples":

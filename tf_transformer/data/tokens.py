@@ -36,14 +36,16 @@ class IdRows:
 
     @classmethod
     def from_lists(cls, rows: Sequence[Sequence[int]], dtype: DTypeLike = np.int32) -> "IdRows":
-        """Makes rows from lists."""
         lengths = np.fromiter(map(len, rows), np.int32, len(rows))
         ids = np.fromiter(itertools.chain.from_iterable(rows), dtype, int(lengths.sum()))
         return cls(ids, lengths)
 
+    def split(self) -> list[np.ndarray]:
+        """The ids of each row."""
+        return np.split(self.ids, np.cumsum(self.lengths)[:-1])
+
     @classmethod
     def concatenated(cls, parts: Sequence["IdRows"]) -> "IdRows":
-        """Concatenates the rows of all parts."""
         return cls(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.lengths for part in parts]),
@@ -57,7 +59,6 @@ class IdRows:
         return offsets + np.arange(len(offsets)), ends
 
     def taken(self, indices: np.ndarray) -> "IdRows":
-        """Selects the rows at `indices`."""
         return IdRows(self.ids[self.positions(indices)[0]], self.lengths[indices])
 
     def padded(self, indices: np.ndarray) -> np.ndarray:
@@ -85,12 +86,10 @@ class TokenExamples:
 
     @classmethod
     def concatenated(cls, parts: Sequence["TokenExamples"]) -> "TokenExamples":
-        """Concatenates the examples of all parts."""
         names = parts[0].rows
         return cls({name: IdRows.concatenated([part[name] for part in parts]) for name in names})
 
     def taken(self, indices: np.ndarray) -> "TokenExamples":
-        """Selects the examples at `indices`."""
         return TokenExamples({name: rows.taken(indices) for name, rows in self.rows.items()})
 
     def batch(self, indices: np.ndarray) -> Batch:
@@ -121,10 +120,18 @@ def tokenise(
     Yields:
         shards with `shard_examples` examples or a few more. The last shard may be smaller.
     """
+    dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes for up to 65,536 ids
     parts: list[TokenExamples] = []
-    chunk_size = min(_CHUNK, shard_examples)
-    for part in _tokenised_chunks(stream, encoder, max_length, chunk_size, skipped):
-        parts.append(part)
+    for chunk in chunks(stream.start(skipped), min(_CHUNK, shard_examples)):
+        columns = zip(*chunk, strict=True)
+        encoded = encoder.encode(dict(zip(stream.fields, columns, strict=True)))
+        examples = list(zip(*encoded.values(), strict=True))
+        kept = [rows for rows in examples if max(map(len, rows)) <= max_length]
+        if len(kept) < len(examples):
+            skipped[too_long(max_length)] += len(examples) - len(kept)
+        if kept:
+            rows = (IdRows.from_lists(column, dtype) for column in zip(*kept, strict=True))
+            parts.append(TokenExamples(dict(zip(encoded, rows, strict=True))))
         if sum(map(len, parts)) >= shard_examples:
             yield TokenExamples.concatenated(parts)
             parts = []
@@ -135,25 +142,6 @@ def tokenise(
 def too_long(max_length: int) -> str:
     """The reason for skipping examples with more than `max_length` ids."""
     return f"longer than {max_length} tokens"
-
-
-def _tokenised_chunks(
-    stream: ExampleStream, encoder: Encoder, max_length: int, size: int, skipped: Counter[str]
-) -> Iterator[TokenExamples]:
-    """Tokenises `size` examples at a time, and skips examples longer than `max_length` tokens."""
-    dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes for up to 65,536 ids
-    for chunk in chunks(stream.start(skipped), size):
-        columns = zip(*chunk, strict=True)
-        encoded = encoder.encode(dict(zip(stream.fields, columns, strict=True)))
-        examples = list(zip(*encoded.values(), strict=True))
-        kept = [rows for rows in examples if max(map(len, rows)) <= max_length]
-        if len(kept) < len(examples):
-            skipped[too_long(max_length)] += len(examples) - len(kept)
-        if kept:
-            rows_by_name = zip(encoded, zip(*kept, strict=True), strict=True)
-            yield TokenExamples(
-                {name: IdRows.from_lists(rows, dtype) for name, rows in rows_by_name}
-            )
 
 
 def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:

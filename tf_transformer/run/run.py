@@ -88,11 +88,7 @@ class Run:
 
     @functools.cached_property
     def origin(self) -> "Run | None":
-        """The run in `train.init_from`, whose weights this run starts with; None without it.
-
-        Raises:
-            InputError: when `train.init_from` is not the folder of a run, or has no codec.
-        """
+        """The run in `train.init_from`, whose weights this run starts with; None without it."""
         if not self.config.train.init_from:
             return None
         try:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import keras
@@ -175,9 +175,7 @@ def _paths(folder: RunFolder, average: Average) -> list[str]:
     return paths
 
 
-def _open(
-    path: str, group: str, model: keras.Model
-) -> tuple[tf.train.CheckpointReader, dict[str, str]]:
+def _open(path: str, group: str, model: keras.Model) -> tuple[Any, dict[str, str]]:
     """A checkpoint, and the keys in its group weights or averages of all weights of a model."""
     weights = by_name(model)
     with broken_as_input_error(path):
@@ -191,7 +189,14 @@ def _open(
         if "0" in shapes:  # numbers, of an earlier version
             order = earlier_order(weights, model.config.position == "learned")
             keys = {name: str(number) for number, name in enumerate(order)}
-        _require_same(shapes.keys(), set(keys.values()))
+        if len(shapes) != len(keys):
+            raise ValueError(
+                f"it has {len(shapes)} weights, but the model of the configuration has {len(keys)}"
+            )
+        if missing := sorted({*keys.values()} - shapes.keys()):
+            raise ValueError(
+                f"it has no weight {missing[0]}, which the model of the configuration has"
+            )
         for name, key in keys.items():
             if shapes[key] != list(weights[name].shape):
                 raise ValueError(
@@ -201,20 +206,10 @@ def _open(
     return reader, {name: f"{group}/{key}" for name, key in keys.items()}
 
 
-def _read(reader: tf.train.CheckpointReader, key: str, path: str) -> np.ndarray:
+def _read(reader: Any, key: str, path: str) -> np.ndarray:
     """A value in a checkpoint, float64; an `InputError` for one that is broken or not finite."""
     with broken_as_input_error(path):
         value = reader.get_tensor(f"{key}{VALUE}")
     value = value.astype(np.float64)
     require_finite(value, path)
     return value
-
-
-def _require_same(stored: Set[str], expected: Set[str]) -> None:
-    """Raises a `ValueError` that names a weight which only one of both has."""
-    if len(stored) != len(expected):
-        raise ValueError(
-            f"it has {len(stored)} weights, but the model of the configuration has {len(expected)}"
-        )
-    if missing := sorted(expected - stored):
-        raise ValueError(f"it has no weight {missing[0]}, which the model of the configuration has")

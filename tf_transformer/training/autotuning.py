@@ -162,11 +162,10 @@ def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
 def _cost(execution: Execution, run: Run, shape: Shape) -> tuple[float, float] | None:
     """Seconds of the first update and of a later update; None for an execution that fails here."""
     work = {"run_dir": str(run.folder.path), "shape": shape, **execution._asdict()}
-    try:
+    with contextlib.suppress(RuntimeError):
         first, others = run_program(__name__, work, LONGEST_TRIAL)
-    except RuntimeError:
-        return None
-    return first, others
+        return first, others
+    return None
 
 
 def time_updates(run_dir: str, shape: Shape, **execution_options: Any) -> tuple[float, float]:

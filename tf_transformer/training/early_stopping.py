@@ -47,22 +47,16 @@ def choose_metric(
 class EarlyStopping(tf.Module):
     """The best validation score so far. Its variables are part of checkpoints.
 
-    Attributes:
-        best: gain of the best score (`tasks.metrics.gain`); higher is better.
-        best_loss: validation loss of the update with the best score.
-        best_update: number of updates at the best score. 0: the weights of the run in
-            `train.init_from` have the best score, or there is no score yet.
-        scores_since: number of scores since the best score.
-        metric_name: name of the score. A restored checkpoint sets it, so that a run keeps its
-            metric.
+    A restored checkpoint sets the name of the metric, so that a run keeps its metric.
     """
 
     def __init__(self, metric: str = LOSS.name):
         super().__init__()
+        # The gain of the best score (`tasks.metrics.gain`), which is higher for a better score.
         self.best = tf.Variable(-math.inf, dtype=tf.float64, trainable=False)
         self.best_loss = tf.Variable(math.inf, dtype=tf.float64, trainable=False)
         self.best_update = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self.scores_since = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.scores_since = tf.Variable(0, dtype=tf.int64, trainable=False)  # since the best one
         self.metric_name = tf.Variable(metric, dtype=tf.string, trainable=False)
 
     @property
@@ -71,9 +65,10 @@ class EarlyStopping(tf.Module):
         return self.metric_name.numpy().decode()
 
     @property
-    def has_best(self) -> bool:
-        """Whether there is a best score."""
-        return (self.best.numpy(), -self.best_loss.numpy()) > (-math.inf, -math.inf)
+    def best_at(self) -> int | None:
+        """Number of updates at the best score, 0 for an origin's weights; None without a score."""
+        has_best = (self.best.numpy(), -self.best_loss.numpy()) > (-math.inf, -math.inf)
+        return int(self.best_update.numpy()) if has_best else None
 
     def update(self, score: float, loss: float, updates: int) -> bool:
         """Records the gain of a score; whether it is better than all earlier ones.

@@ -25,13 +25,10 @@ class StopRequest:
 
     With nohup, SIGHUP is ignored. Outside the main thread, where Python allows no signal handlers,
     no signal is caught.
-
-    Attributes:
-        signal: number of the caught signal; 0 before a signal.
     """
 
     def __init__(self) -> None:
-        self.signal = 0
+        self.signal = 0  # number of the caught signal
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "StopRequest":

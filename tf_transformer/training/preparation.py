@@ -26,7 +26,7 @@ from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.source_codec import SourceCodec
-from tf_transformer.training.inheritance import LANGUAGES, require_same_options
+from tf_transformer.training.fit_to_text import LANGUAGES, require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SHARD_PAIRS = 250_000  # in one shard of tokenised text
@@ -48,11 +48,9 @@ class TrainingData(NamedTuple):
 def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None) -> TrainingData:
     """Prepares the run's folder and data. A process that trains alone needs no TensorFlow for it.
 
-    Several processes have a strategy; they wait for the files that the chief writes.
-
-    Raises:
-        InputError: for data that cannot be used, for a folder of another configuration, or for a
-            folder that cannot be written.
+    Several processes have a strategy; they wait for the files that the chief writes. Data that
+    cannot be used, and a folder that cannot be written or is of another configuration, are an
+    `InputError`.
     """
     if strategy and not is_chief(strategy):
         broadcast(strategy, [0.0])
@@ -72,29 +70,21 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
 
 def _require_options_of(task: Task, config: Config) -> None:
     """Raises an `InputError` for options of texts that the task does not support."""
-    data = config.data
-    if data.bpe_dropout and not task.only_text:
-        raise InputError(
-            f"data.bpe_dropout is for translation. Expected 0 for {config.task.name}, got "
-            f"{data.bpe_dropout}."
-        )
-    if data.tokenizer and not task.separable:
-        raise InputError(
-            f"data.tokenizer is for translation. Leave it out for {config.task.name}, whose "
-            "vocabulary has symbols of its own."
-        )
+    data, name, option, expected = config.data, config.task.name, "", ""
     is_pair = task.only_text and set(task.fields) == set(text_augmentation.FIELDS)
-    if data.augment and not is_pair:
-        name, rate = next(item for item in asdict(data.augment).items() if item[1])
-        raise InputError(
-            f"data.augment.{name} is for translation. Expected 0 for {config.task.name}, got "
-            f"{rate}."
-        )
-    if data.vocabularies != "shared" and not task.separable:
-        raise InputError(
-            f"data.vocabularies {data.vocabularies} is for translation. Expected shared for "
-            f"{config.task.name}, which has one vocabulary."
-        )
+    if data.bpe_dropout and not task.only_text:
+        option, expected = "bpe_dropout", f"Expected 0 for {name}, got {data.bpe_dropout}."
+    elif data.tokenizer and not task.separable:
+        option = "tokenizer"
+        expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
+    elif data.augment and not is_pair:
+        kind, rate = next(item for item in asdict(data.augment).items() if item[1])
+        option, expected = f"augment.{kind}", f"Expected 0 for {name}, got {rate}."
+    elif data.vocabularies != "shared" and not task.separable:
+        option = f"vocabularies {data.vocabularies}"
+        expected = f"Expected shared for {name}, which has one vocabulary."
+    if option:
+        raise InputError(f"data.{option} is for translation. {expected}")
 
 
 def require_trainable(run: Run) -> None:
@@ -179,10 +169,8 @@ def _require_same_text(folder: RunFolder, splits: Splits) -> None:
     identities = _identities(splits)
     stored = folder.load_text()
     if stored is None:
-        folder.save_text(identities)
-    elif changed := " and ".join(
-        name for name in identities if stored.get(name) != identities[name]
-    ):
+        return folder.save_text(identities)
+    if changed := " and ".join(name for name in identities if stored.get(name) != identities[name]):
         raise InputError(
             f"the {changed} text of {folder.path} has changed since the run began, so its scores "
             "would not be comparable. Restore the text, or train on the new text in another "

@@ -15,13 +15,8 @@ REFRESH = 2.0  # seconds; a GPU waits while the loss is read
 class TrainingProgress:
     """Shows the number of updates, the loss, target tokens per second and the time left.
 
-    The first updates of a start are followed by an estimate of the time that all need.
-
-    Args:
-        steps: number of updates in the whole training.
-        done: number of updates made before this start.
-        shown: whether the progress is shown.
-        clock: function that returns the time in seconds.
+    The first updates of a start are followed by an estimate of the time that all need. The
+    arguments are those of `ProgressBar`.
     """
 
     def __init__(

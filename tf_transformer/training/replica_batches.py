@@ -21,13 +21,8 @@ def replica_batches(
 
     Replica r of R gets rows r, r + R, r + 2R, …. The rows of a batch have similar lengths, so all
     replicas get about the same number of tokens. With fewer rows than replicas, some replicas get
-    a row of padding, which adds nothing to the loss.
-
-    Args:
-        strategy: the strategy of all replicas.
-        names: names of the ids in a batch.
-        batches: function that starts an iterator over whole batches, the same on each worker.
-        size: number of batches in an element.
+    a row of padding, which adds nothing to the loss. The function `batches` starts an iterator over
+    whole batches, the same on each worker. `names` are those of the ids in a batch.
     """
     replicas = strategy.num_replicas_in_sync
     ended = threading.Event()

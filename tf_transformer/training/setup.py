@@ -1,6 +1,7 @@
-"""The model and the optimizer of a training run, and initial weights from another run."""
+"""The model and the optimizer of a training run: frozen weights, and weights of another run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
 import keras
 import numpy as np
@@ -16,7 +17,6 @@ from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Task
 from tf_transformer.text.codec import Codec
 from tf_transformer.training.execution import Execution
-from tf_transformer.training.freezing import freeze
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
 
@@ -49,18 +49,49 @@ def _precision(name: str) -> str:
     return "mixed_bfloat16" if has_bfloat16 else "float32"
 
 
+def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
+    """Makes the weights with matching names not trainable.
+
+    Args:
+        model: the built model.
+        patterns: names of parts; `*` stands for any text. "encoder" is the whole encoder,
+            "*/layer_0" the first layer of each stack.
+
+    Example:
+        >>> from tf_transformer import Transformer
+        >>> model = Transformer(vocabulary_size=11)
+        >>> model.build()
+        >>> freeze(model, ["encoder", "*_embedding"])
+        >>> {name.partition("/")[0] for name, weight in by_name(model).items() if weight.trainable}
+        {'decoder'}
+    """
+    weights = {name: weight for name, weight in by_name(model).items() if weight.trainable}
+    for pattern in patterns:
+        matching = [
+            weight
+            for name, weight in weights.items()
+            if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*")
+        ]
+        if not matching:
+            names = dict.fromkeys(name.partition("/")[0] for name in weights)
+            raise InputError(
+                f"train.freeze: no weights are named {pattern!r}; the parts of this model are "
+                f"{', '.join(names)}."
+            )
+        for weight in matching:
+            weight.trainable = False
+    if not model.trainable_variables:
+        raise InputError(
+            f"train.freeze {list(patterns)} leaves no weights to train. Freeze fewer parts."
+        )
+
+
 def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
-    """Gives a new model the weights of another run, its origin.
+    """Gives a new model the weights of its origin; whether it has all, and so the predictions.
 
     A model of the same task and sizes gets all weights. A different model gets the weights of each
-    layer with the same name and sizes; the encoder must be one of these layers. A classifier with
-    other labels has a new head.
-
-    Returns:
-        whether the model has all weights of the origin, and so its predictions.
-
-    Raises:
-        InputError: when the origin has no layers for this model.
+    layer with the same name and sizes. The encoder must be one of these layers, else an
+    `InputError` is raised. A classifier with other labels has a new head.
     """
     source, folder = origin.config, origin.folder.path
     other = origin.model(tasks.for_run(source).build_model)

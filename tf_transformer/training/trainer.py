@@ -15,7 +15,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer import tasks
-from tf_transformer.config import Config, DataConfig, TrainConfig
+from tf_transformer.config import Config, DataConfig
 from tf_transformer.errors import InputError
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
@@ -84,9 +84,6 @@ def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Res
             the weights are saved. It is also called when training resumes, because the earlier
             start may have died before its call.
 
-    Returns:
-        the outcome.
-
     Raises:
         InputError: for data that cannot be used; for a folder with another configuration or other
             files, or that another training run uses, or that cannot be written; for a training run
@@ -101,7 +98,10 @@ def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Res
     task = task.with_options(run.config.task).with_metrics(*requested)
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
-    strategy = _meet(options) if workers.is_multi_worker(options.strategy) else None
+    strategy = None
+    if workers.is_multi_worker(options.strategy):  # they meet before TensorFlow runs anything else
+        possible_executions(options)[0].use_threads(options.threads)
+        strategy = workers.make_strategy(options.strategy)
     is_chief = strategy is None or workers.is_chief(strategy)
     with owned(run.folder) if is_chief else contextlib.nullcontext():
         return _train(run, task, on_best, strategy)
@@ -173,12 +173,6 @@ def _completed(run: Run, task: Task) -> Run:
     return replace(run, config=config)
 
 
-def _meet(train: TrainConfig) -> tf.distribute.Strategy:
-    """Waits for the other processes. They meet before anything else runs on TensorFlow."""
-    possible_executions(train)[0].use_threads(train.threads)
-    return workers.make_strategy(train.strategy)
-
-
 @dataclass(frozen=True)
 class _Trainer:
     """The training loop and its parts."""
@@ -233,7 +227,7 @@ class _Trainer:
             metrics=metrics,
             metric=self._metric,
             best=gain(self.validation.metric, float(self.early_stopping.best.numpy())),
-            best_update=self._best_update,
+            best_update=self.early_stopping.best_at,
             start=next((row.get(self._metric) for row in folder.load_metrics(0)), None),
             stopped_early=self.updater.next_batch < steps,
             seconds=time.perf_counter() - start,
@@ -325,11 +319,7 @@ class _Trainer:
     def _validate(
         self, number: int, of_training: Mapping[str, float], problem: str, log: MetricsLog | None
     ) -> dict[str, float]:
-        """Validates and logs the present weights; raises an `InputError` for a problem.
-
-        Returns:
-            the metrics of the interval and of the validation, by name.
-        """
+        """Validates and logs the present weights; raises an `InputError` for a problem."""
         metrics = {**of_training, **self.validation.losses()}
         problem = problem or self.divergence.problem("validation loss", metrics["val_loss"])
         train, samples = self.config.train, Samples()
@@ -349,15 +339,9 @@ class _Trainer:
             gain(self.validation.metric, score), metrics["val_loss"], self.updater.updates
         )
 
-    @property
-    def _best_update(self) -> int | None:
-        """Number of updates at the best score; None without a score."""
-        stopping = self.early_stopping
-        return int(stopping.best_update.numpy()) if stopping.has_best else None
-
     def _report_best(self) -> None:
-        if self._is_chief and self._best_update is not None:
-            self.on_best(self._best_update)
+        if self._is_chief and (update := self.early_stopping.best_at) is not None:
+            self.on_best(update)
 
     def _print_summary(self, done: int, steps: int) -> None:
         updater, model, train = self.updater, self.updater.model, self.config.train

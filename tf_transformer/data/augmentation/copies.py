@@ -38,16 +38,10 @@ def copy(pair: Pair, rng: np.random.Generator) -> Pair:
 def copied(
     pair: Pair, kind: str, rng: np.random.Generator, held_out: bool = False
 ) -> tuple[Pair, list[str]]:
-    """Puts a random span into both sides, at the same place.
+    """Puts a random span into both sides, at the same place; returns the texts and their spans.
 
-    Args:
-        pair: the texts.
-        kind: a kind of `spans.SPANS`, or element: an opening and a closing tag.
-        rng: the random generator.
-        held_out: whether the span is one that training never draws.
-
-    Returns:
-        the new texts, and the spans that both of them have.
+    The kind is one of `spans.SPANS`, or element: an opening and a closing tag. Training never draws
+    a span that is held out.
     """
     if kind == "element":
         opening = draw("opening_tag", rng, held_out)
@@ -77,16 +71,10 @@ def names(pair: Pair, rng: np.random.Generator) -> Pair:
 def renamed(
     pair: Pair, rng: np.random.Generator, held_out: str | None = None
 ) -> tuple[Pair, list[str]]:
-    """Replaces a name that both sides share by another name.
+    """Replaces a name that both sides share; returns the texts and the new name, if they share one.
 
-    Args:
-        pair: the texts.
-        rng: the random generator.
-        held_out: kind of a name that training never draws, such as "name"; None: a name for
-            training, of one of `NAME_KINDS`.
-
-    Returns:
-        the new texts, and the new name; no name if the sides share none.
+    The new name is one for training, of one of `NAME_KINDS`, or one that training never draws, of
+    the kind `held_out`, such as "name".
     """
     if not (known := _shared_names(pair)):
         return pair, []

@@ -52,12 +52,9 @@ _TAGS = (
 
 
 def draw(kind: str, rng: np.random.Generator, held_out: bool = False) -> str:
-    """Draws a span.
+    """Draws a span of a kind in `SPANS`; `held_out`: one of those that training never draws.
 
-    Args:
-        kind: a key of `SPANS`.
-        rng: the random generator.
-        held_out: draws one of the spans that training never draws. Tags are not held out.
+    Tags are not held out.
     """
     make = functools.partial(SPANS[kind], rng)
     return make() if kind in _WITHOUT_HELD_OUT else _first(make, held_out)
@@ -102,45 +99,39 @@ def number(rng: np.random.Generator) -> str:
     """A number, date, time, price, version or telephone number that all languages write alike."""
     one, two, three = (int(rng.integers(0, limit)) for limit in (10, 60, 1000))
     day, month, year = int(rng.integers(1, 29)), 1 + two % 12, 1900 + int(rng.integers(0, 150))
-    return chosen(
-        (
-            *(_digits(rng), _digits(rng), f"{three}", f"{year}", f"{one}.{two}", f"{three},{one}"),
-            *(f"{day % 24}:{two:02}", f"{year}-{month:02}-{day:02}", f"{day:02}.{month:02}.{year}"),
-            *(f"{day}/{month}/{year}", f"{two}%", f"${three}", f"€{three}", f"{one}.{day}.{two}"),
-            *(f"+{two} {three} {_digits(rng)}{two:02}", f"{three}-{two:02}{day:02}"),
-            *(f"{one + 1},{three:03}", f"{one + 1}.{three:03}", f"{two}-{two + one + 1}"),
-        ),
-        rng,
+    forms = (
+        *(_digits(rng), _digits(rng), f"{three}", f"{year}", f"{one}.{two}", f"{three},{one}"),
+        *(f"{day % 24}:{two:02}", f"{year}-{month:02}-{day:02}", f"{day:02}.{month:02}.{year}"),
+        *(f"{day}/{month}/{year}", f"{two}%", f"${three}", f"€{three}", f"{one}.{day}.{two}"),
+        *(f"+{two} {three} {_digits(rng)}{two:02}", f"{three}-{two:02}{day:02}"),
+        *(f"{one + 1},{three:03}", f"{one + 1}.{three:03}", f"{two}-{two + one + 1}"),
     )
+    return chosen(forms, rng)
 
 
 def code(rng: np.random.Generator) -> str:
     """A code: of a product, a flight, a file, a variable, a version."""
     letters = "".join(chosen("ABCDEFGHJKLMNPRSTUVWXYZ", rng) for _ in range(rng.integers(1, 4)))
     digits, word = _digits(rng), _word(rng)
-    return chosen(
-        (
-            *(f"{letters}-{digits}", f"{letters}{digits}", f"#{digits}", f"{letters}_{digits}"),
-            *(f"{word}_{digits}.txt", f"{word}.{chosen(('pdf', 'py', 'csv', 'png'), rng)}"),
-            *(f"{word}_{_word(rng)}", f"/{word}/{_word(rng)}", f"{word}()", f"v{digits}"),
-            *(f"{int(rng.integers(2**28)):07x}", f"{letters}/{digits}", f"{digits}{letters}"),
-        ),
-        rng,
+    forms = (
+        *(f"{letters}-{digits}", f"{letters}{digits}", f"#{digits}", f"{letters}_{digits}"),
+        *(f"{word}_{digits}.txt", f"{word}.{chosen(('pdf', 'py', 'csv', 'png'), rng)}"),
+        *(f"{word}_{_word(rng)}", f"/{word}/{_word(rng)}", f"{word}()", f"v{digits}"),
+        *(f"{int(rng.integers(2**28)):07x}", f"{letters}/{digits}", f"{digits}{letters}"),
     )
+    return chosen(forms, rng)
 
 
 def tag(rng: np.random.Generator) -> str:
     """A tag that stands alone: of markup, of a template, a mention or a topic."""
     word = chosen((_word(rng), chosen(_WORDS, rng)), rng)
-    return chosen(
-        (
-            *("<br>", "<br/>", "<hr/>", f'<img src="{word}.png"/>', f"<{word}/>"),
-            *(f"{{{word}}}", f"{{{{{word}}}}}", f"${{{word}}}", f"%({word})s", f"%{word}%"),
-            *("%s", "%d", f"{{{rng.integers(10)}}}", f"[{rng.integers(1, 100)}]", f"<x id={word}>"),
-            *(f"@{word}", f"#{word}", f"[{word}]", f"&{word};", f":{word}:"),
-        ),
-        rng,
+    forms = (
+        *("<br>", "<br/>", "<hr/>", f'<img src="{word}.png"/>', f"<{word}/>"),
+        *(f"{{{word}}}", f"{{{{{word}}}}}", f"${{{word}}}", f"%({word})s", f"%{word}%"),
+        *("%s", "%d", f"{{{rng.integers(10)}}}", f"[{rng.integers(1, 100)}]", f"<x id={word}>"),
+        *(f"@{word}", f"#{word}", f"[{word}]", f"&{word};", f":{word}:"),
     )
+    return chosen(forms, rng)
 
 
 def opening_tag(rng: np.random.Generator) -> str:
@@ -184,10 +175,7 @@ def joined_name(rng: np.random.Generator) -> str:
 
 
 def name_like(word: str, rng: np.random.Generator) -> str:
-    """An invented name that begins like a word, so that a model does not translate its start.
-
-    It is not held out.
-    """
+    """An invented name that begins like a word, so that a model does not translate its start."""
     syllables = chosen((_ACCENTED, _SYLLABLES), rng)
 
     def make() -> str:

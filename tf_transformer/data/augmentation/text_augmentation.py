@@ -19,8 +19,9 @@ FIELDS = ("source", "target")
 # Changes of whole texts. The rare characters of names and copied spans would become pieces, too.
 OF_VOCABULARY = ("end_mark", "upper", "title", "lower", "typography")
 
-Row = list[int]
 Languages = tuple[str | None, str | None]
+"""Codes of the source and target language, like en; None: unknown."""
+
 UNKNOWN: Languages = (None, None)
 
 
@@ -28,9 +29,6 @@ def changes(languages: Languages = UNKNOWN) -> dict[str, Change]:
     """All changes of a pair by the name of their option, in the order in which they are made.
 
     Names are replaced before the case changes. Typos and stray spaces leave copied spans intact.
-
-    Args:
-        languages: codes of the source and target language, like en; None: unknown.
     """
     return {
         "names": copies.names,
@@ -50,13 +48,8 @@ def changed_texts(
 ) -> ExampleStream:
     """The examples of a stream with the changes `OF_VOCABULARY`. A vocabulary learns from them.
 
-    Without them, a text in capitals would be divided into single letters.
-
-    Args:
-        stream: pairs of source and target.
-        rates: the share of the pairs that each change is made in.
-        seed: seed of all draws.
-        languages: codes of the source and target language, like en; None: unknown.
+    Without them, a text in capitals would be divided into single letters. The rates are the shares
+    of the pairs that changes are made in.
     """
     made = [
         (change, getattr(rates, name))
@@ -88,12 +81,8 @@ class TextAugmentation:
         seed: seed of all draws. The result depends on seed, window number and examples only.
         languages: codes of the source and target language, like en; None: unknown.
 
-    Call arguments:
-        number: number of the window.
-        examples: with the names source and target.
-
     Returns:
-        the examples that stay as they are, then the changed ones.
+        the examples of a window that stay as they are, then the changed ones.
     """
 
     def __init__(
@@ -136,7 +125,8 @@ class TextAugmentation:
 
     def _decoded(self, examples: TokenExamples, indices: Sequence[int]) -> list[Pair | None]:
         """The texts of examples; None for an example whose text does not have its ids."""
-        rows = {name: _lists(examples[name].taken(np.array(indices, int))) for name in FIELDS}
+        taken = examples.taken(np.array(indices, int))
+        rows = {name: [row.tolist() for row in taken[name].split()] for name in FIELDS}
         texts = {name: [self._codec.decode(name, row) for row in rows[name]] for name in FIELDS}
         again = {name: self._codec.encode_batch(name, texts[name]) for name in FIELDS}
         return [
@@ -150,7 +140,11 @@ class TextAugmentation:
         """The examples, with pairs of texts in place of the groups of their numbers."""
         sides = zip(*pairs.values(), strict=True) if pairs else ((), ())
         encoded = map(self._codec.encode_batch, FIELDS, sides)
-        rows = [pair for pair in zip(pairs, *encoded, strict=True) if self._is_valid(pair[1:])]
+        rows = [
+            (i, *new)
+            for i, *new in zip(pairs, *encoded, strict=True)
+            if all(1 < len(row) <= self._max_length and UNK_ID not in row for row in new)
+        ]
         replaced = {i for i, *_ in rows}
         stays = np.ones(len(examples), bool)
         stays[[member for i in replaced for member in groups[i]]] = False
@@ -160,10 +154,6 @@ class TextAugmentation:
             for side, name in enumerate(FIELDS, 1)
         }
         return TokenExamples.concatenated([kept, TokenExamples(new)])
-
-    def _is_valid(self, rows: Sequence[Row]) -> bool:
-        """Whether new rows have text that the vocabulary has, and no more ids than allowed."""
-        return all(1 < len(row) <= self._max_length and UNK_ID not in row for row in rows)
 
 
 def joined(
@@ -192,7 +182,3 @@ def joined(
         groups.append(group)
         start += len(group)
     return groups
-
-
-def _lists(rows: IdRows) -> list[Row]:
-    return [row.tolist() for row in np.split(rows.ids, np.cumsum(rows.lengths)[:-1])]

@@ -131,9 +131,7 @@ def kind_of(corpus: Corpus) -> Format:
 def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
     """Opens a corpus, for names of the texts of an example, such as source and target.
 
-    Raises:
-        InputError: if the format is unknown, if the corpus lacks an option of its format or has
-            another option, or if its number of texts is wrong.
+    A missing option of its format, another option, and a wrong number of texts are an `InputError`.
     """
     name = format_of(corpus)
     kind = FORMATS[name]

@@ -128,11 +128,8 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
     Args:
         count: number of pairs.
         source_language: a language code that num2words and babel support.
-        target_language: a language code that num2words and babel support.
+        target_language: likewise.
         seed: seed of the pairs and their order.
-
-    Returns:
-        `count` examples with source and target. No two have the same meaning.
 
     Raises:
         InputError: if a language is unknown, or if the corpus has fewer pairs.
@@ -141,19 +138,28 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
         >>> generate(3, "en", "de", seed=1)["target"]  # three of a million
         [...]
     """
+    require_packages()
+    from babel import UnknownLocaleError
+
     for language in (source_language, target_language):
-        _check_language(language)
+        try:
+            date_in_words(FIRST_DAY, language)
+        except (NotImplementedError, UnknownLocaleError, ValueError) as error:
+            raise InputError(
+                f"the generated corpus has no language {language!r}: {error}. Use a language code "
+                "that num2words and babel both support, like en, de or fr."
+            ) from error
     largest = min(NUMBERS * 5 // 4, DAYS * 5)
     if not 0 < count <= largest:
         raise InputError(
             f"the generated corpus has 1 to {largest} pairs, asked for {count}. Give another "
             "number as data.generated_pairs."
         )
-    sources, targets = [], []
-    for meaning in meanings(count, seed):
-        sources.append(_in_words(meaning, source_language))
-        targets.append(_in_words(meaning, target_language))
-    return Examples({"source": sources, "target": targets})
+    drawn = list(meanings(count, seed))
+    sides = {"source": source_language, "target": target_language}
+    return Examples(
+        {side: [_in_words(x, language) for x in drawn] for side, language in sides.items()}
+    )
 
 
 def meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
@@ -174,16 +180,3 @@ def _in_words(meaning: int | datetime.date, language: str) -> str:
     if isinstance(meaning, datetime.date):
         return date_in_words(meaning, language)
     return number_in_words(meaning, language)
-
-
-def _check_language(language: str) -> None:
-    require_packages()
-    from babel import UnknownLocaleError
-
-    try:
-        date_in_words(FIRST_DAY, language)
-    except (NotImplementedError, UnknownLocaleError, ValueError) as error:
-        raise InputError(
-            f"the generated corpus has no language {language!r}: {error}. Use a language code that "
-            "num2words and babel both support, like en, de or fr."
-        ) from error

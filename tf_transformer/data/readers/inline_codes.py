@@ -70,12 +70,6 @@ def in_place_of(element: str, code: str) -> str:
 
     A value that a program inserts, such as %s, is text in every element. The code is without the
     text of `sub` elements.
-
-    Example:
-        >>> codes = [("bpt", "<b>"), ("ept", "</b>"), ("ph", "<br/>"), ("ph", "%d")]
-        >>> begin, end, line, value = [in_place_of(*code) for code in codes]
-        >>> without_marks(f"un{begin}do{end}ne,{line}you have {value} lines")
-        'undone, you have %d lines'
     """
     text = html.unescape(code)
     if text.isspace() or _ESCAPED_SPACE.fullmatch(code):

@@ -36,9 +36,7 @@ def read_json_lines(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
                 yield number, tuple(text.encode("utf-8", "surrogatepass") for text in texts)
 
     return Rows(
-        (corpus.path,) * len(fields),
-        start,
-        lambda: f"jsonl {content(corpus.path)} {choices}",
+        (corpus.path,) * len(fields), start, lambda: f"jsonl {content(corpus.path)} {choices}"
     )
 
 

@@ -35,7 +35,7 @@ def stream_table(
     fields: Sequence[str],
     convert: Callable[[Texts], Texts],
 ) -> ExampleStream:
-    """Makes a stream of examples from a table. `convert` makes the texts of an example of values.
+    """Makes a stream of examples from a table. `convert` makes the texts of each from its values.
 
     A pass raises the errors of `table_rows`. It also raises an `InputError` with file and line if a
     value is not UTF-8, or if `convert` raises a `ValueError`.

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from xml.parsers import expat
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.readers import inline_codes as codes
+from tf_transformer.data.readers.inline_codes import (
+    INSIDE,
+    SUBFLOW,
+    in_place_of,
+    start_of,
+    without_marks,
+)
 from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import lines_of, read_xml
@@ -56,9 +62,7 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
             )
 
     return Rows(
-        (corpus.path,) * len(fields),
-        start,
-        lambda: f"tmx {_content(corpus.path)} {languages}",
+        (corpus.path,) * len(fields), start, lambda: f"tmx {_content(corpus.path)} {languages}"
     )
 
 
@@ -74,7 +78,8 @@ def _content(path: str) -> str:
 
 def _in_language(unit: Unit, language: str) -> list[int]:
     """Finds the places of segments in a language. Segments in a variety of it come last."""
-    wanted, *tags = (tag.lower().replace("_", "-") for tag in (language, *(tag for tag, _ in unit)))
+    names = [language, *(tag for tag, _ in unit)]
+    wanted, *tags = (name.lower().replace("_", "-") for name in names)
     exact = [place for place, tag in enumerate(tags) if tag == wanted]
     return exact + [place for place, tag in enumerate(tags) if tag.startswith(f"{wanted}-")]
 
@@ -136,10 +141,10 @@ class _Units:
             self._language = attributes.get("xml:lang") or attributes.get("lang", "")
         elif tag == "seg":
             self._texts = [[]]
-        elif self._texts and tag in codes.INSIDE:
-            self._texts.append([codes.start_of(tag, attributes)])
+        elif self._texts and tag in INSIDE:
+            self._texts.append([start_of(tag, attributes)])
         elif self._texts:
-            self._texts[-1].append(codes.in_place_of(tag, f"<{tag}>"))
+            self._texts[-1].append(in_place_of(tag, f"<{tag}>"))
 
     def _end(self, tag: str) -> None:
         self._open.pop()
@@ -147,13 +152,13 @@ class _Units:
             self._ended.append((self.parser.CurrentLineNumber, self._unit))
             self._unit = []
         elif self._texts and tag == "seg":
-            self._unit.append((self._language, codes.without_marks("".join(self._texts[0]))))
+            self._unit.append((self._language, without_marks("".join(self._texts[0]))))
             self._texts = []
-        elif self._texts and tag in codes.INSIDE:
+        elif self._texts and tag in INSIDE:
             code = "".join(self._texts.pop())
-            self._texts[-1].append("" if tag == codes.SUBFLOW else codes.in_place_of(tag, code))
+            self._texts[-1].append("" if tag == SUBFLOW else in_place_of(tag, code))
         elif self._texts:
-            self._texts[-1].append(codes.in_place_of(tag, f"</{tag}>"))
+            self._texts[-1].append(in_place_of(tag, f"</{tag}>"))
 
     def _data(self, text: str) -> None:
         if self._texts:
