@@ -122,7 +122,9 @@ class ShortForms:
         def completed(corpus: Corpus) -> Corpus:
             if corpus.format == "tfds":
                 return replace(corpus, data_dir=corpus.data_dir or self.tfds_dir)
-            return replace(corpus, pairs=corpus.pairs or (corpus.format == "generated") * pairs)
+            if corpus.format == "generated":
+                return replace(corpus, pairs=corpus.pairs or pairs)
+            return corpus
 
         return tuple(map(completed, corpora))
 

@@ -10,8 +10,8 @@ from tf_transformer.errors import InputError
 Attention = Literal["full", "local", "strided", "linear"]
 Activation = Literal["relu", "gelu", "swish", "swiglu"]
 Normalization = Literal["layer_norm", "rms_norm"]
-Sinusoids = Literal["sinusoidal_halves", "marian", "opennmt", "fairseq"]  # of imported models
-Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none", Sinusoids]
+Imported = Literal["sinusoidal_halves", "marian", "opennmt", "fairseq"]  # positions
+Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none", Imported]
 
 
 @dataclass(frozen=True)

@@ -231,12 +231,7 @@ class ModelConfig:
 
     @classmethod
     def preset_options(cls, name: str) -> dict[str, Any]:
-        """The options that a preset's name stands for.
-
-        Example:
-            >>> ModelConfig.preset_options("base")
-            {'num_layers': 6, 'd_model': 512, 'd_ff': 2048, 'num_heads': 8, 'dropout_rate': 0.1}
-        """
+        """The options that a preset's name stands for."""
         return select(cls.preset(name), lambda rules: rules.of_preset)
 
 

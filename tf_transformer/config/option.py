@@ -49,7 +49,8 @@ class Effect(enum.Enum):
     """The effect of an option of a search that no value turns off."""
 
     TEXTS = enum.auto()  # it changes predictions with each value
-    CHOICE = enum.auto()  # which predictions there are, or of sampling; an export needs no option
+    # It changes which predictions there are, or sampling alone reads it. Exports need no option.
+    CHOICE = enum.auto()
     SPEED = enum.auto()  # it changes speed and reports; predictions stay equal
 
 

@@ -46,11 +46,16 @@ class MergeTable:
         merges = tokenizer.merges()
         return cls(merges, tokenizer.vocabulary_size, tokenizer.piece_to_id(BLANK))
 
-    def made_of(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Finds the id that each pair is merged into, int64 (N,); `_NO_MERGE` if there is none."""
-        keys = left.astype(np.int64) * self._size + right
+    def made(self, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """The ids that those at `at` and the next id of their word are merged into, int64 (N,).
+
+        `_NO_MERGE` stands for no merge.
+        """
+        after = np.minimum(at + 1, len(ids) - 1)
+        keys = ids[at].astype(np.int64) * self._size + ids[after]
         places = np.searchsorted(self._keys, keys)
-        return np.where(self._keys[places] == keys, self._made[places], _NO_MERGE)
+        is_pair = (words[at] == words[after]) & (after > at)
+        return np.where(is_pair & (self._keys[places] == keys), self._made[places], _NO_MERGE)
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class BpeDropout:
         """Merges characters (N,) into pieces (N',); their words have rising numbers (N,), (N',)."""
         complete: list[np.ndarray] = []
         ids = ids.copy()  # merged in place
-        made = _made(table, ids, words, np.arange(len(ids)))
+        made = table.made(ids, words, np.arange(len(ids)))
         while len(ids):
             allowed = np.where(rng.random(len(ids)) < self.rate, _NO_MERGE, made)
             starts = np.flatnonzero(np.diff(words, prepend=-1))
@@ -116,14 +121,7 @@ class BpeDropout:
             at = np.cumsum(stays)[at] - 1
             ids, words, made = ids[stays], words[stays], made[stays]
             for changed in (at, at[at > 0] - 1):
-                made[changed] = _made(table, ids, words, changed)
+                made[changed] = table.made(ids, words, changed)
         pieces, numbers = np.concatenate(complete, axis=1)
         order = np.argsort(numbers, kind="stable")
         return pieces[order], numbers[order]
-
-
-def _made(table: MergeTable, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The id that each id at `at` and the next id of its word are merged into."""
-    after = np.minimum(at + 1, len(ids) - 1)
-    made = table.made_of(ids[at], ids[after])
-    return np.where((words[at] == words[after]) & (after > at), made, _NO_MERGE)

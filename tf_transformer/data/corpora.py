@@ -37,10 +37,7 @@ def is_generated(data: DataConfig) -> bool:
 
 
 def own_file(corpora: Sequence[Corpus]) -> str:
-    """Returns the file of a task with one file, such as `data.train_file`; "" for other corpora.
-
-    Some tasks read it in a format of their own.
-    """
+    """The file of a task with one file, which may have a format of its own; "" for others."""
     path = corpora[0].path if len(corpora) == 1 else ""
     return path if path and corpora[0] == Corpus(path=path, format="text") else ""
 
@@ -181,10 +178,6 @@ def differ(one: Iterable[str | None], other: Iterable[str | None]) -> bool:
     """Whether two languages at the same place are known to differ.
 
     Regions do not count. Codes of two letters are not compared with codes of three.
-
-    Example:
-        >>> differ(("en", "de"), ("en-US", None)), differ(("en", "de"), ("en", "fr"))
-        (False, True)
     """
     codes = ([re.split("[-_]", (code or "").lower())[0] for code in pair] for pair in (one, other))
     return any(a != b and len(a) == len(b) for a, b in zip(*codes, strict=True))
@@ -210,10 +203,7 @@ def languages(data: DataConfig) -> Languages:
 
 
 def run_languages(config: Config) -> Languages:
-    """Returns the languages of a run.
-
-    If its text does not say them, those of fine-tuning are known: they were inherited or given.
-    """
+    """The languages of a run. Those of fine-tuning are known: they were inherited or given."""
     pair, data = languages(config.data), config.data
     if not any(pair) and config.train.init_from:
         return data.source_language or None, data.target_language or None

@@ -143,10 +143,7 @@ def _seeded_hash(text: str, seed: int) -> int:
 
 
 def _smallest_distinct(values: Iterable[int], count: int) -> tuple[dict[int, int], int]:
-    """Counts the `count` smallest distinct values, and all values.
-
-    The smallest value comes first. At most 3 * count distinct values are in memory.
-    """
+    """Counts the `count` smallest distinct values, smallest first, and all values."""
     kept = Counter[int]()
     bound = None
     total = 0

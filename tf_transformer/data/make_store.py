@@ -99,10 +99,7 @@ def _report(store: TokenStore, report: Report, warn: Report) -> None:
 
 
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:
-    """Makes a folder for an unfinished store, with machine and process in its name.
-
-    It also removes folders of killed processes of this machine.
-    """
+    """Makes the folder of an unfinished store; removes those of dead processes of this machine."""
     mark = f".partial-{socket.gethostname()}-"
     partial = final.with_name(f"{final.name}{mark}{os.getpid()}-{next(_numbers)}")
     try:

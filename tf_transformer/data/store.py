@@ -127,10 +127,7 @@ class TokenStore:
             self._changed.notify_all()
 
     def publish(self, folder: pathlib.Path, fingerprint: str) -> None:
-        """Moves the files to their final folder, where `load` finds them.
-
-        A store in memory stays in memory.
-        """
+        """Moves the files, if there are some, to their final folder, where `load` finds them."""
         if self._folder is None:
             return
         summary = {

@@ -38,11 +38,6 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
         options: the options in the file, by group.
         task: the name of the task.
         trains: whether the options are for training, so that constants need their value.
-
-    Example:
-        >>> present_options({"task": "parsing", "decode": {"beam_size": 2, "grammar": False}},
-        ...                 "parsing")
-        {'decode': {'beam_size': 2}, 'task': {'grammar': False}}
     """
     groups: dict[str, Any] = dict(options)
     moved: dict[str, Any] = {}

@@ -96,10 +96,7 @@ class RunFolder:
 
     @property
     def start_mark(self) -> str:
-        """The mark of a training run that has no checkpoint yet; differs for each start.
-
-        Empty for any other folder.
-        """
+        """The mark of a start without a checkpoint yet, different for each start; else ""."""
         mark = self.starting.read_bytes() if self.starting.is_file() else b""
         return mark.decode("utf-8", "replace") if mark.startswith(_MARK) else ""
 
@@ -130,11 +127,7 @@ class RunFolder:
     def load_config(
         self, task_options: Mapping[str, Any] | None = None, **decode_options: Any
     ) -> Config:
-        """Reads the configuration, and replaces options as `Run.load`.
-
-        Raises:
-            InputError: for a file that is missing or cut short, an unknown option or a bad value.
-        """
+        """Reads the configuration, and replaces options as `Run.load`."""
         config = self._load_config()
         task = replaced(config.task, task_options or {}, f"the task {config.task.name}")
         decode = replaced(config.decode, decode_options, "the search")
@@ -209,10 +202,7 @@ class RunFolder:
 
 
 def members(run_dir: str | os.PathLike) -> list[str | os.PathLike]:
-    """The folders of an ensemble, "runs/a,runs/b"; the folder itself for one run.
-
-    A folder may have commas in its name.
-    """
+    """The folders of an ensemble, "runs/a,runs/b"; one folder may have commas in its name."""
     if not isinstance(run_dir, str) or os.path.exists(run_dir):
         return [run_dir]
     return [name for name in map(str.strip, run_dir.split(",")) if name] or [run_dir]

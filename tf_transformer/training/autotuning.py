@@ -138,10 +138,7 @@ def _stored_costs(file: pathlib.Path | None) -> dict[str, Any]:
 
 
 def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
-    """The file with costs measured on this machine, for this model and batch shape.
-
-    None for a user without a home folder.
-    """
+    """The file with costs of this machine, model and batch shape; None without a home folder."""
     cpu = pathlib.Path("/proc/cpuinfo")
     lines = set(cpu.read_text().split("\n") if cpu.exists() else [platform.processor()])
     facts = [

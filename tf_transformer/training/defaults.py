@@ -81,10 +81,6 @@ def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
     """The options of `FITTING` that are not given, for a size of the training text.
 
     They fit the values of the given options by name, like {"train.epochs": 10}.
-
-    Example:
-        >>> choose(TextSize(pairs=5_000_000, bytes=700_000_000), {}).values["data.vocabulary_size"]
-        32000
     """
     pairs = max(size.pairs, size.bytes // LONG_PAIR, 1)
     preset = _at(MODELS, pairs)
@@ -129,10 +125,7 @@ def _at(rows: Sequence[tuple[int, Value]], pairs: int) -> Value:
 
 
 def _vocabulary(size: TextSize, pairs: int) -> tuple[int, str]:
-    """The size of the vocabulary, and the reason.
-
-    It lies between the points of `VOCABULARY`, or at the nearest one.
-    """
+    """The size of the vocabulary, by the points of `VOCABULARY`, and the reason."""
     numbers, sizes = np.log(VOCABULARY).T
     of_pairs = _rounded(float(np.exp(np.interp(math.log(pairs), numbers, sizes))))
     count = size.smallest_vocabulary

@@ -37,11 +37,6 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
 
     Either each thread computes a micro-batch, or all threads compute the whole batch. Micro-batches
     are more often faster without XLA, and the whole batch with XLA.
-
-    Example:
-        >>> options = TrainConfig(micro_batches=4, jit_compile=True)
-        >>> [execution.kernels for execution in possible_executions(options)]
-        ['tuned', 'plain']
     """
     names = kernels.possible_names()
     if has_gpu():

@@ -139,10 +139,7 @@ def _shared_options(config: Config, origin: Config) -> list[str]:
 
 
 def _languages(origin: Run) -> tuple[str, str]:
-    """The languages of a new run on the text of its origin; "" for an unknown one.
-
-    A model with target tags has several target languages.
-    """
+    """The languages of a new run on the text of its origin; "" if unknown or one of several."""
     source, target = corpora.directions(origin.config)[0]
     if origin.config.data.target_language == corpora.SEVERAL:
         return source or "", corpora.SEVERAL

@@ -138,10 +138,7 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
 
 
 def _require_same_direction(folder: RunFolder, data: DataConfig, corpus: Corpus) -> None:
-    """Raises an `InputError` if an earlier version trained the other direction of a TFDS corpus.
-
-    That version took the languages of a corpus in alphabetical order.
-    """
+    """Raises an `InputError` if an earlier version trained the other direction of a corpus."""
     languages = [data.source_language, data.target_language]
     if languages != sorted(languages, reverse=corpus.reverse):
         source, target = languages
@@ -220,11 +217,7 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
 
 
 def _scored(run: Run, task: Task, valid: Examples) -> TestSet:
-    """A sample of the validation examples.
-
-    A run that an earlier version started keeps the first examples, so that its scores remain
-    comparable.
-    """
+    """A sample of the validation examples, or the first ones for a run of an earlier version."""
     inputs, references = task.test_set(valid)
     count, stored = run.config.train.valid_score_examples, run.folder.load_text() or {}
     if SCORED.items() <= stored.items():

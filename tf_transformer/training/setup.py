@@ -56,14 +56,6 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
         model: the built model.
         patterns: names of parts; `*` stands for any text. "encoder" is the whole encoder,
             "*/layer_0" the first layer of each stack.
-
-    Example:
-        >>> from tf_transformer import Transformer
-        >>> model = Transformer(vocabulary_size=11)
-        >>> model.build()
-        >>> freeze(model, ["encoder", "*_embedding"])
-        >>> {name.partition("/")[0] for name, weight in by_name(model).items() if weight.trainable}
-        {'decoder'}
     """
     weights = {name: weight for name, weight in by_name(model).items() if weight.trainable}
     for pattern in patterns:

@@ -69,20 +69,18 @@ def num_workers(strategy: tf.distribute.Strategy) -> int:
 
 def broadcast(strategy: tf.distribute.Strategy, values: list[float]) -> list[float]:
     """Returns the chief's values on all workers."""
-    if num_workers(strategy) == 1:
-        return values
     own = values if is_chief(strategy) else [0.0] * len(values)
     return _sum_over_workers(strategy, own).tolist()
 
 
 def any_worker(strategy: tf.distribute.Strategy, *flags: bool) -> list[bool]:
     """Whether at least one worker has set each flag; the same answer on all workers."""
-    if num_workers(strategy) == 1:
-        return list(flags)
     return [bool(count) for count in _sum_over_workers(strategy, list(map(float, flags)))]
 
 
 def _sum_over_workers(strategy: tf.distribute.Strategy, own: list[float]) -> np.ndarray:
+    if num_workers(strategy) == 1:
+        return np.array(own)
     total = _summing(strategy)(tf.constant(own, tf.float32))
     return strategy.experimental_local_results(total)[0].numpy()
 

@@ -203,18 +203,14 @@ class _Trainer:
         log = None
         if self._is_chief:
             self._print_summary(done, steps)
-            if done > steps:
-                tqdm.write(
-                    f"nothing is trained: the run has made {done:,} updates, and train.steps or "
-                    f"train.epochs asks for {steps:,}",
-                    file=sys.stderr,
-                )
             log = MetricsLog(folder, done)
             self._report_best()
         if is_trained:
             self._validate_origin(log)
+        strategy, sampler, size = self.validation.strategy, self.data.train, train.accumulate
+        later = functools.partial(sampler.batches, done * size)
         progress = TrainingProgress(steps, done, shown=self._is_chief)
-        with self._batches(done) as batches, progress as bar:
+        with replica_batches(strategy, sampler.names, later, size) as batches, progress as bar:
             while self.updater.next_batch < steps and not should_stop(train.patience):
                 position = self.updater.next_batch
                 until = min(steps, position - position % interval + interval)
@@ -245,12 +241,6 @@ class _Trainer:
     def _metric(self) -> str:
         """The name, in the log, of the score that chooses the best weights."""
         return f"val_{self.validation.metric.name}"
-
-    def _batches(self, position: int) -> contextlib.AbstractContextManager[Iterator]:
-        """The replica batches from an update on."""
-        sampler, size = self.data.train, self.config.train.accumulate
-        batches = functools.partial(sampler.batches, position * size)
-        return replica_batches(self.validation.strategy, sampler.names, batches, size)
 
     def _train(
         self, batches: Iterator, until: int, bar: TrainingProgress, stop: StopRequest
@@ -358,6 +348,12 @@ class _Trainer:
             + ", lower is better" * self.validation.metric.lower_is_better
             + _warm_up(steps, train.warmup_steps)
         )
+        if done > steps:
+            tqdm.write(
+                f"nothing is trained: the run has made {done:,} updates, and train.steps or "
+                f"train.epochs asks for {steps:,}",
+                file=sys.stderr,
+            )
 
 
 def _warm_up(steps: int, warmup_steps: int) -> str:

@@ -33,10 +33,7 @@ class Validation:
         return self.task.predictor(self.updater.model, self.data.codec, self.decode)
 
     def losses(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy on all validation examples, by names in the log.
-
-        Each replica computes its rows of each batch.
-        """
+        """Loss, perplexity and accuracy on all validation examples, by names in the log."""
         sampler = self.data.valid
         with replica_batches(self.strategy, sampler.names, sampler.one_epoch) as batches:
             for _ in range(len(sampler)):

@@ -24,10 +24,7 @@ _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?…]) (?=\S)")
 
 
 def copy(pair: Pair, rng: np.random.Generator) -> Pair:
-    """Puts one or two random spans into both sides, at the same places.
-
-    A few pairs become a span alone.
-    """
+    """Puts one or two random spans into both sides, at the same places; a few pairs are a span."""
     if happens(0.03, rng):
         span = draw(chosen(("url", "email", "number", "code", "name"), rng), rng)
         return span, span

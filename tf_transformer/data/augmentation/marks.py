@@ -46,10 +46,7 @@ def one_line(pairs: Sequence[Pair], rng: np.random.Generator) -> Pair:
 
 
 def typography_of(source_language: str | None, target_language: str | None) -> Change:
-    """Makes the change `typography` with the quotation marks of two languages, if they are known.
-
-    It writes marks as printed text has them, and adds marks to half of the pairs.
-    """
+    """Makes the change `typography` for two languages; it adds marks to half of the pairs."""
     ours = QUOTES.get(source_language or "", ENGLISH)
     theirs = QUOTES.get(target_language or "", ENGLISH)
 

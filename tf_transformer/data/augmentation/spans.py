@@ -52,10 +52,7 @@ _TAGS = (
 
 
 def draw(kind: str, rng: np.random.Generator, held_out: bool = False) -> str:
-    """Draws a span of a kind in `SPANS`; `held_out`: one of those that training never draws.
-
-    Tags are not held out.
-    """
+    """Draws a span of a kind in `SPANS`, or a held-out one; no tags are held out."""
     make = functools.partial(SPANS[kind], rng)
     return make() if kind in _WITHOUT_HELD_OUT else _first(make, held_out)
 

@@ -47,10 +47,7 @@ class Rows:
     identify: Callable[[], str]
 
     def stream(self, fields: Sequence[str]) -> ExampleStream:
-        """Makes a stream of examples to train on.
-
-        Rows with an empty text or with invalid UTF-8 are skipped and counted.
-        """
+        """Makes a stream of examples to train on. Rows with empty or invalid texts are skipped."""
         return ExampleStream(tuple(fields), self._clean, self.identify)
 
     def texts(self) -> list[list[str]]:

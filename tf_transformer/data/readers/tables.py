@@ -17,10 +17,7 @@ _QUOTES_ARE_TEXT = "Here they are text. Write the table without such quoting, or
 
 
 def read_tsv(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """Opens a table. `columns` names the columns of the texts; by default they are the first ones.
-
-    A pass raises the errors of `table_rows`.
-    """
+    """Opens a table. `columns` names the columns of the texts; by default they are the first."""
     columns = corpus.columns or tuple(str(number) for number in range(1, len(fields) + 1))
     return Rows(
         (corpus.path,) * len(fields),
@@ -117,10 +114,7 @@ def _quoting(rows: Sequence[Sequence[bytes]], places: Sequence[int]) -> str:
 
 
 def _doubt(row: Sequence[bytes], width: int) -> str:
-    """Says why a row may have other values than its writer meant; "" means that nothing shows it.
-
-    The width is the number of values in the first line.
-    """
+    """Says why a row may have other values than its writer meant; "" if nothing shows it."""
     if len(row) > width:
         return f"{len(row)} values, but the first line has {width}. A tab inside a text ends it"
     if any(map(_is_quoted, row)):

@@ -78,11 +78,7 @@ def _error(corpus: Corpus, split: str, error: Exception) -> InputError:
 
 
 def _sides(info: Any, corpus: Corpus) -> tuple[str, str]:
-    """Finds the keys of source and target in the examples of a corpus.
-
-    The corpus itself says which key is the source. The order of its features does not, because TFDS
-    sorts them.
-    """
+    """Finds the keys of source and target. TFDS sorts the features, so they say no direction."""
     import tensorflow_datasets as tfds
 
     features = info.features
