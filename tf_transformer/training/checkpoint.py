@@ -87,7 +87,6 @@ class Checkpoints:
         self._starting.unlink(missing_ok=True)
 
     def save_best(self) -> None:
-        """Saves the weights as those with the best score."""
         self._save(self._best)
 
     def save_interval(self, is_best: bool) -> None:

@@ -61,7 +61,6 @@ class EarlyStopping(tf.Module):
 
     @property
     def metric(self) -> str:
-        """The name of the score."""
         return self.metric_name.numpy().decode()
 
     @property

@@ -7,7 +7,7 @@ import stat
 import sys
 import threading
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -46,14 +46,9 @@ class StopRequest:
     def _catch(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
         self.__exit__()
-        if number == signal.SIGHUP:
-            for stream in (sys.stdout, sys.stderr):
-                _detach(stream)
-
-
-def _detach(stream: TextIO) -> None:
-    """Discards output to a closed terminal, where a write is an error."""
-    with contextlib.suppress(OSError, ValueError):  # not an open file
-        descriptor = stream.fileno()
-        if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        # A write to the closed terminal would be an error; it is discarded.
+        for stream in (sys.stdout, sys.stderr) if number == signal.SIGHUP else ():
+            with contextlib.suppress(OSError, ValueError):  # not an open file
+                descriptor = stream.fileno()
+                if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
