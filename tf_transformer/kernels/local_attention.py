@@ -66,19 +66,13 @@ def attention_by_offset(
     dropout: Dropout | None,
 ) -> HeadOutput:
     """Attention to the keys whose offset from the query `allows` admits; weights (B, H, T, T)."""
-    allowed = allows(offsets_of(ops.shape(query)[2]))[None, None]
+    positions = ops.arange(ops.shape(query)[2])
+    allowed = allows(positions[None, :] - positions[:, None])[None, None]  # (1, 1, T, T)
     if mask is not None:
         allowed = ops.logical_and(allowed, mask[:, None, None])
-    positions = ops.arange(ops.shape(query)[2])
     numbers = None if bias is None else bias(query, positions, positions[None])
     heads, weights = plain_attention(query, key, value, allowed, numbers, dropout)
     return without_keys_zero(heads, weights, allowed)
-
-
-def offsets_of(length: int | KerasTensor) -> KerasTensor:
-    """Key position - query position in a sequence, int (T, T)."""
-    positions = ops.arange(length)
-    return positions[None, :] - positions[:, None]
 
 
 def without_keys_zero(heads: KerasTensor, weights: KerasTensor, allowed: KerasTensor) -> HeadOutput:

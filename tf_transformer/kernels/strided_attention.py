@@ -14,7 +14,6 @@ from tf_transformer.kernels.local_attention import (
     Window,
     attention_by_offset,
     columns_by_offset,
-    offsets_of,
     without_keys_zero,
     zero_padded,
 )
@@ -69,7 +68,8 @@ def plain_strided_attention(
 def _far(weights: KerasTensor, window: Window, stride: int) -> KerasTensor:
     """The columns of the second set, (B, H, T, T) to (B, H, T, ⌈T / l⌉)."""
     length = ops.shape(weights)[2]
-    offsets = offsets_of(length)
+    positions = ops.arange(length)
+    offsets = positions[None, :] - positions[:, None]  # (T, T)
     count = (length + stride - 1) // stride
     far = ops.where(_on_stride(offsets, window, stride), weights, ops.zeros_like(weights))
     by_column = zero_padded(far, 0, count * stride - length, axis=3)
